@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Calls the Python interface with random arguments, typed ones and others, and reports calls that crash, panic or do not end.
+"""Calls the Python interface with random arguments, valid and invalid, and reports calls that crash, panic or hang.
 
     target/venv/bin/python scripts/fuzz-python.py                      1,000 calls; the seed is printed
     target/venv/bin/python scripts/fuzz-python.py --calls 100000       more of them
     target/venv/bin/python scripts/fuzz-python.py --seed 7 --only 123  one call again, as it is printed
 
-Calls run in child processes, each call in a folder of its own. An exception is an answer, unless it says that simstore or the
-interpreter is broken. A call that takes longer than --seconds is ended with its process. If a call failed, its text is printed, and the
-exit code is 1.
+Calls run in child processes, each call in its own folder. Exceptions are fine, unless they report that simstore or the interpreter is
+broken. A call that takes longer than --seconds is stopped with its process. If a call failed, its text is printed, and the exit
+code is 1.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-# Memory of a child process in bytes: a call that wants more gets an error, and the machine stays usable.
+# Memory of a child process in bytes. A call that needs more gets an error, and the machine stays usable.
 MEMORY = 8 << 30
-# Seconds that a child process has to import the libraries.
+# Seconds for a child process to import the libraries.
 STARTING = 300
 
 TEXTS = [
@@ -86,7 +86,7 @@ PATHS = ["'s'", "'p'", "'new'", "'.'", "''", "'no/where'", "'a b c'", "pathlib.P
 NUMBERED = ["bits", "block_size", "buckets", "count", "distance", "documents", "limit", "max_document", "memory", "most", "parts", "place"]
 NUMBERED += ["size", "zstd_level"]
 OF_PATHS = ["path", "output", "annotated", "clusters", "keep_list", "remove_list", "resume", "temporary", "dictionary", "idf", "stop_words"]
-# How the objects are made whose methods are called. Stores stay open as long as the names that hold them.
+# Statements that make the objects for method calls. Stores stay open as long as their variables exist.
 OBJECTS = {
     "Store": "it = simstore.Store('s'); it.insert_many([1, 2, 3, 2**64 - 1], [5, 6, 7, 8])",
     "Store of names": "it = simstore.Store('s', profile=simstore.Profile()); it.insert_many(texts=TEXTS[:4], ids=['a', 'b', 'c', 'd'])",
@@ -110,12 +110,12 @@ OBJECTS = {
 }
 CALLED = ["Builder", "Forest", "Match", "Parts", "Profile", "SimilarMatch", "SimilarStore", "Snapshot", "Store"]
 CALLED += ["clusters", "compression", "distance", "evaluate", "self_join", "similarity", "sketches"]
-# Methods with two underscores that are called too.
+# Special methods that are called too.
 SPECIAL = ["__getitem__", "__contains__", "__eq__", "__len__", "__iter__", "__reduce__", "__array__", "__arrow_c_stream__", "__enter__"]
 
 
 class Calls:
-    """Random calls: the same ones for a seed and a number."""
+    """Random calls, reproducible from a seed and a number."""
 
     def __init__(self, seed: int, number: int):
         self.random = random.Random(f"{seed}/{number}")
@@ -153,7 +153,7 @@ class Calls:
         return self.one_of("None", "False", "print", "lambda p: None", "lambda p: 1 / 0", "5")
 
     def value(self, name: str, kind: str) -> str:
-        """An argument: mostly one that may be meant, by its name and the name of its class."""
+        """Returns an argument: mostly a plausible one, chosen by its name and its class."""
         if self.random.random() < 0.04:
             return self.one_of(*JUNK)
         if name == "text" and kind != "dedup":
@@ -205,7 +205,7 @@ class Calls:
         return ", ".join(given)
 
     def statements(self, simstore: Any) -> list[str]:
-        """What is run: lines that make an object, and then calls of its methods, or a call of a function."""
+        """Returns the statements to run: a call of a function, or the construction of an object and calls of its methods."""
         if self.random.random() < 0.45:
             name = self.one_of(*CALLED, *["dedup"] * 12)
             return [f"simstore.{name}({self.arguments(getattr(simstore, name), name)})"]
@@ -224,15 +224,15 @@ class Calls:
 
 
 def is_broken(error: BaseException) -> bool:
-    """Whether an exception says that something is broken, and not that an argument is wrong."""
+    """Whether an exception reports a broken library or interpreter, not a wrong argument."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"PanicException", "InternalError", "SystemError"}) or not isinstance(error, Exception)
 
 
 def child(seed: int, first: int, end: int) -> None:
-    """Runs calls, and reports on standard output the text of each before it runs, and how it ended."""
+    """Runs calls. Reports the text of each call on standard output before it runs, and its result."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    # What the calls print goes nowhere.
+    # Output of the calls is discarded.
     reports = os.fdopen(os.dup(1), "w")
     sys.stdout = open(os.devnull, "w")
     import datetime
@@ -265,7 +265,7 @@ def child(seed: int, first: int, end: int) -> None:
         for line in lines:
             try:
                 made = eval(line, names) if line.startswith(("it.", "simstore.")) and "; " not in line[:60] else exec(line, names)
-                # What is lazy is asked for.
+                # Evaluates lazy results.
                 repr(made)
             except BaseException as error:
                 raised = type(error).__name__
@@ -277,7 +277,7 @@ def child(seed: int, first: int, end: int) -> None:
 
 
 def watch(process: subprocess.Popen[str], seconds: float, raised: Counter[str]) -> tuple[dict[str, Any] | None, str | None]:
-    """The call that a child process ran last, and why it failed; None if all calls have ended. Counts the exceptions that calls raise."""
+    """Returns the last call of a child process and its failure, or None if all calls ended. Counts the exceptions raised by calls."""
     last, limit = None, max(seconds, STARTING)
     selector = selectors.DefaultSelector()
     assert process.stdout is not None

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The result of every fallible operation of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed: which file, where in it, what was expected, and what can be done.
+/// Why an operation failed: the file, the place in it, what was expected, and what can be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,12 +19,12 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted, as a verb: "open", "write", ...
+        /// The attempted operation, as a verb: "open", "write", ...
         action: &'static str,
         /// The reason given by the operating system.
         source: io::Error,
     },
-    /// The system does not let a thread be started.
+    /// The system refused to start a thread.
     #[error(
         "cannot start a thread: {source}; raise the limit of threads (`ulimit -u`, or that of the container), or use fewer"
     )]
@@ -32,7 +32,7 @@ pub enum Error {
         /// The reason given by the operating system.
         source: io::Error,
     },
-    /// The bytes of a store file are not what its format asks for.
+    /// The bytes of a store file do not follow its format.
     #[error(
         "{}: damaged at offset {offset}: {damage}; restore the file from a copy or build the store again",
         .path.display()
@@ -42,10 +42,10 @@ pub enum Error {
         path: PathBuf,
         /// Offset of the damage from the start of the file, in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The kind of damage.
         damage: Damage,
     },
-    /// The newest log of a store ends in bytes that are no record, and nothing tells how much of it was synced.
+    /// The newest log of a store ends in bytes that are not a record, and it is unknown how many of them were synced.
     #[error(
         "{}: a torn end: the last {bytes} bytes, from offset {offset} on, are no record; a crash leaves that, and damage \
          cannot be told from it; compare what the store holds with its source, or write to the store, which drops them",
@@ -54,9 +54,9 @@ pub enum Error {
     TornEnd {
         /// The log.
         path: PathBuf,
-        /// Where its last sound record ends, in bytes.
+        /// End of the last sound record, in bytes.
         offset: u64,
-        /// Bytes behind it.
+        /// Bytes after that record.
         bytes: u64,
     },
     /// The file was written by a newer version of simstore, or by one from before the first release.
@@ -78,7 +78,7 @@ pub enum Error {
     NotAStore {
         /// The path that was opened.
         path: PathBuf,
-        /// What was found instead.
+        /// The reason: a description of the path's contents.
         reason: String,
     },
     /// The store has another setting than the one asked for.
@@ -91,12 +91,12 @@ pub enum Error {
         path: PathBuf,
         /// Which setting.
         setting: &'static str,
-        /// What the store has.
+        /// The store's value.
         has: String,
-        /// What was asked for.
+        /// The value asked for.
         asked: String,
     },
-    /// A write failed earlier, and what is on the disk is not known: nothing more is written.
+    /// A write failed earlier, so the contents of the disk are unknown. Nothing more is written.
     #[error(
         "{}: nothing more is written, since this failed: {reason}; open the store again, which recovers what is durable",
         .path.display()
@@ -107,12 +107,12 @@ pub enum Error {
         /// The failure.
         reason: String,
     },
-    /// There is a store, or something else, where one should be created.
+    /// A store, or something else, is already at the path where one should be created.
     #[error("{}: {reason}", .path.display())]
     AlreadyExists {
         /// The path that is taken.
         path: PathBuf,
-        /// What is there, and what to do.
+        /// The thing at the path, and a remedy.
         reason: &'static str,
     },
     /// Another process, or this one, is writing to the store.
@@ -124,10 +124,11 @@ pub enum Error {
     Locked {
         /// The store.
         path: PathBuf,
-        /// Whether it is this process that has it open.
+        /// Whether this process has it open.
         is_here: bool,
     },
-    /// The store was opened by the process that this one was forked from. It has the lock and the log, not the threads.
+    /// The store was opened before this process was forked. This process has inherited the lock and the log, but not
+    /// the threads.
     #[error(
         "{}: opened before this process was forked: read it as a snapshot, or open it in one process alone, after the fork",
         .path.display()
@@ -160,10 +161,10 @@ pub enum Error {
         /// The largest distance the store answers, in bits.
         supported: u32,
     },
-    /// Fingerprints did not come in ascending order.
+    /// The values were not in ascending order.
     #[error("{what} must be ascending, but {got} came after {previous}")]
     OutOfOrder {
-        /// What is out of order: "fingerprints", "ids of named documents", ...
+        /// The values out of order: "fingerprints", "ids of named documents", ...
         what: &'static str,
         /// The value before.
         previous: String,
@@ -175,7 +176,7 @@ pub enum Error {
     IncompletePlan {
         /// The name of the plan.
         plan: String,
-        /// The distance it was to be complete for, in bits.
+        /// The distance that the plan was checked for, in bits.
         distance: u32,
         /// An error pattern that no table finds, or why the check was given up.
         reason: String,
@@ -183,22 +184,22 @@ pub enum Error {
     /// An argument is outside of its range.
     #[error("{0}")]
     BadArgument(String),
-    /// The arguments are sound, but what is there does not go with them: an input that changed, a limit of memory, an output
+    /// The arguments are valid, but do not fit the current state: an input that changed, a memory limit, an output
     /// that another process writes.
     #[error("{0}")]
     Refused(String),
-    /// All numbers, or ids, of a kind have been given.
+    /// All numbers, or ids, of a kind have been used.
     #[error("{}: {reason}", .path.display())]
     Exhausted {
         /// The store.
         path: PathBuf,
-        /// Of which there are none left, and what to do.
+        /// The kind of number that has run out, and a remedy.
         reason: &'static str,
     },
-    /// What simstore itself relies on does not hold, whatever the data and the arguments are.
+    /// An assumption inside simstore does not hold, independent of data and arguments.
     #[error("{0}: this is a bug of simstore; please report it")]
     Bug(String),
-    /// A callback or a visitor said not to go on. Nothing half-written is left.
+    /// A callback or a visitor asked to stop. Nothing half-written is left.
     #[error("cancelled")]
     Cancelled,
     /// A line or document of an input file is malformed, or the file cannot be read.
@@ -206,14 +207,14 @@ pub enum Error {
     BadInput {
         /// The input file; `-` for standard input.
         path: PathBuf,
-        /// Line number, from 1; for binary files the record number, from 1. 0: the file as a whole.
+        /// Line number, from 1; for binary files the record number, from 1. 0 means the file as a whole.
         line: u64,
-        /// What is wrong with it.
+        /// The reason why it is malformed or unreadable.
         reason: String,
     },
 }
 
-/// What kind of error it is: what exceptions, exit codes and HTTP statuses hang on. Kinds may be added, and keep their
+/// The kind of an error. Exceptions, exit codes and HTTP statuses depend on it. Kinds may be added, and keep their
 /// [names](ErrorCode::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -243,7 +244,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Its name, as it stands in answers and logs: `not-a-store`.
+    /// The name of the kind in answers and logs, such as `not-a-store`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorCode::Io => "io",
@@ -278,7 +279,7 @@ impl fmt::Display for ErrorCode {
 }
 
 impl Error {
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             Error::Io { .. } => ErrorCode::Io,
@@ -305,7 +306,8 @@ impl Error {
         }
     }
 
-    /// Makes an [`Error::Io`] of what the operating system says: `file.read(..).map_err(Error::io(path, "read"))`.
+    /// Makes an [`Error::Io`] from an error of the operating system:
+    /// `file.read(..).map_err(Error::io(path, "read"))`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }
@@ -316,29 +318,29 @@ impl Error {
     }
 }
 
-/// What is wrong with the bytes of a damaged file.
+/// The kind of damage to the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
-    /// Fewer bytes than the format asks for.
+    /// Fewer bytes than the format requires.
     Truncated {
         /// Bytes needed.
         expected: u64,
-        /// Bytes there.
+        /// Bytes found.
         found: u64,
     },
     /// The file does not start with its magic bytes: it is another kind of file.
     Magic {
         /// The magic bytes of the kind of file that was expected.
         expected: [u8; 8],
-        /// What stands there.
+        /// The bytes found there.
         found: [u8; 8],
     },
     /// The file does not end with its magic bytes: it was cut short, or something was appended.
     Ending {
         /// The magic bytes that end this kind of file.
         expected: [u8; 8],
-        /// What stands there.
+        /// The bytes found there.
         found: [u8; 8],
     },
     /// A CRC-32 does not match the bytes that it covers.
@@ -356,19 +358,19 @@ pub enum Damage {
         name: &'static str,
         /// Its value.
         found: u64,
-        /// What is allowed.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// A member of a file of JSON is not what the format asks for.
+    /// A member of a JSON file is not as the format requires.
     Malformed {
         /// The member's name in the format specification.
         name: &'static str,
-        /// What is allowed.
+        /// The allowed values.
         expected: &'static str,
     },
     /// Bits that are no code word of the table's Huffman code.
     CodeWord,
-    /// A Huffman code whose lengths leave code words over, or use them twice.
+    /// A Huffman code whose lengths leave code words unused, or use them twice.
     IncompleteCode,
     /// Values that should be ascending are not.
     Order {
@@ -377,7 +379,7 @@ pub enum Damage {
     },
     /// Two parts of a store that should agree do not.
     Mismatch {
-        /// What disagrees.
+        /// The parts that disagree.
         what: &'static str,
     },
 }
@@ -421,8 +423,8 @@ mod tests {
 
     use super::*;
 
-    /// One of each kind. A new variant does not compile before it has a code, and fails here before it stands in this list:
-    /// the number of codes is the number of lines of the file that name one in `name`.
+    /// One error of each kind. A new variant does not compile without a code, and this test fails until the variant
+    /// is in this list. The number of codes is the number of lines of the file that name one in `code`.
     fn one_of_each() -> Vec<Error> {
         let path = || PathBuf::from("store");
         let source = || io::Error::other("on fire");
@@ -462,7 +464,7 @@ mod tests {
         let mut names = HashSet::new();
         for error in errors {
             let (code, name) = (error.code(), error.code().name());
-            // The name of the variant, as it is told.
+            // The name of the variant in kebab case.
             let variant: String = format!("{code:?}")
                 .chars()
                 .flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase()))
@@ -474,7 +476,7 @@ mod tests {
         }
     }
 
-    /// Whoever calls the library has no command line.
+    /// Callers of the library have no command line.
     #[test]
     fn messages_name_no_flags() {
         for error in one_of_each() {

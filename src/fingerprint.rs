@@ -1,4 +1,4 @@
-//! Fingerprints: fixed-width bit strings in which similar documents differ in few bits.
+//! Fingerprints: fixed-width bit strings. Similar documents have fingerprints that differ in few bits.
 
 use std::fmt::{Debug, LowerHex};
 use std::hash::Hash;
@@ -53,19 +53,19 @@ pub trait Fingerprint:
     const ONE: Self;
     /// All bits one.
     const MAX: Self;
-    /// The largest distance that a plan can be made for, in bits: a quarter of the width.
+    /// The largest distance of any plan, in bits: a quarter of the width.
     const MAX_DISTANCE: u32 = Self::BITS / 4;
 
-    /// Number of bits in which two fingerprints differ.
+    /// Number of differing bits.
     fn distance(self, other: Self) -> u32 {
         (self ^ other).count_ones()
     }
 
-    /// Number of bits set.
+    /// Number of set bits.
     fn count_ones(self) -> u32;
-    /// Number of zero bits before the first one bit; the width if there is none.
+    /// Number of zero bits before the first one bit; the width if all bits are zero.
     fn leading_zeros(self) -> u32;
-    /// Bits shifted left cyclically.
+    /// Rotates the bits to the left.
     fn rotate_left(self, by: u32) -> Self;
     /// `self + other` modulo 2^width.
     fn wrapping_add(self, other: Self) -> Self;

@@ -1,4 +1,4 @@
-//! How a store is built.
+//! Settings of a build, and of a store that is opened for writing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,30 +20,31 @@ use crate::progress::ProgressCallback;
 pub struct BuildOptions {
     /// The largest distance that queries will ask for, in bits; 3 by default.
     pub distance: u32,
-    /// How tables are coded; `first-difference` by default.
+    /// Codec of the tables; `first-difference` by default.
     pub codec: Codec,
-    /// Chooses the codec when all fingerprints are known, in the place of `codec`: none by default.
+    /// Chooses the codec once all fingerprints are known, instead of `codec`; `None` by default.
     pub codec_for: Option<Purpose>,
-    /// Which tables are kept.
+    /// The tables to keep.
     pub plan: PlanChoice,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256. Fewer make look-ups
-    /// shorter and tables larger: `None` is what suits the codec, and 32 for `all-differences`; 64 for the others, and 28 from
-    /// about a million fingerprints of a segment on.
+    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256.
+    ///
+    /// A smaller span makes look-ups shorter and tables larger. `None` chooses by the codec: 32 for
+    /// `all-differences`; for the others 64, and 28 from about a million fingerprints of a segment on.
     pub span: Option<u16>,
-    /// Memory for sorting, in bytes, at least 16 MiB; beyond it, sorted runs go to temporary files in the store's folder.
-    /// `None` is a quarter of the machine's memory.
+    /// Memory for sorting, in bytes, at least 16 MiB. Beyond it, sorted runs go to temporary files in the store's
+    /// folder. `None` is a quarter of the machine's memory.
     pub memory: Option<u64>,
-    /// Whether ids are stored; a store without them takes no bytes for them.
+    /// Whether ids are stored; without them, a store takes no bytes for ids.
     pub ids: bool,
-    /// Replace a store that exists. It stays as it is until the new one is complete.
+    /// Replace an existing store. It stays unchanged until the new one is complete.
     pub replace: bool,
-    /// How the documents' texts became fingerprints: kept with the store, and handed back.
+    /// Describes how the documents' texts became fingerprints. The store keeps this string and returns it.
     pub profile: String,
-    /// Is told how far the build is, and says whether it goes on.
+    /// Called with the progress of the build; says whether to continue.
     pub progress: Option<ProgressCallback>,
-    /// Where the store is written: the real disk by default.
+    /// The file system for the store: the real disk by default.
     pub fs: Arc<dyn Fs>,
 }
 
@@ -66,7 +67,7 @@ impl Default for BuildOptions {
     }
 }
 
-/// What a codec is chosen for: see [`BuildOptions::codec_for`].
+/// The purpose that a codec is chosen for, see [`BuildOptions::codec_for`].
 ///
 /// ```
 /// use simstore::Purpose;
@@ -76,9 +77,9 @@ impl Default for BuildOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// The smallest tables, by tables of a sample of up to 131,072 fingerprints in runs of neighbours.
+    /// The smallest tables, estimated from a sample of up to 131,072 fingerprints in runs of neighbours.
     Size,
-    /// The smallest of those with which a query takes at most 1.5 times what it takes with the fastest, by the cost model.
+    /// The smallest tables with a query time of at most 1.5 times the fastest codec's, by the cost model.
     Speed,
 }
 
@@ -106,10 +107,10 @@ impl std::fmt::Display for Purpose {
     }
 }
 
-/// How a store is opened to be written to, and the settings of one that is made.
+/// Settings for opening a store for writing, and for a new store.
 ///
-/// Settings of the store that are `None` are those that it has, or the defaults for a new one; one that is asked for and is
-/// not the store's is an error.
+/// A setting that is `None` keeps the store's value; a new store gets the default. It is an error to ask for another
+/// value than the store's.
 ///
 /// ```
 /// use simstore::{Codec, StoreOptions};
@@ -119,39 +120,43 @@ impl std::fmt::Display for Purpose {
 /// ```
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Whether a store is made where there is none; it is by default.
+    /// Whether to create the store if it does not exist; true by default.
     pub create: bool,
     /// The largest distance that queries will ask for, in bits; 3 for a new store.
     pub distance: Option<u32>,
-    /// How tables are coded; `first-difference` for a new store.
+    /// Codec of the tables; `first-difference` for a new store.
     pub codec: Option<Codec>,
-    /// Which tables each segment gets; for a new store what suits the segment's size.
+    /// The tables of each segment; by default, a new store chooses them by the segment's size.
     pub plan: Option<PlanChoice>,
-    /// Whether ids are kept; they are in a new store. Where they are not, all ids count as one.
+    /// Whether ids are kept; true for a new store. Without ids, all ids count as the same one.
     pub ids: Option<bool>,
-    /// Bytes of a block, see [`BuildOptions::block_size`].
+    /// Block size in bytes, see [`BuildOptions::block_size`].
     pub block_size: Option<u32>,
     /// Fingerprints from one restart point to the next, see [`BuildOptions::span`].
     pub span: Option<u16>,
-    /// How texts become fingerprints: kept with the store.
+    /// Describes how texts become fingerprints. The store keeps this string.
     pub profile: Option<String>,
-    /// When [`Store::insert`](crate::Store::insert) and the other single writes are acknowledged:
-    /// [`Durability::Os`] by default. A [`Transaction`](crate::Transaction) says so for itself.
+    /// Durability of [`Store::insert`](crate::Store::insert) and the other single writes: [`Durability::Os`] by
+    /// default. A [`Transaction`](crate::Transaction) has its own.
     pub durability: Durability,
-    /// Memory for what is not in segments yet, in bytes, 64 MiB by default: at this size it becomes a segment, while
-    /// writing goes on into another one; there are three at most.
+    /// Size of a memtable in bytes, 64 MiB by default.
+    ///
+    /// A memtable holds new pairs in memory. At this size it becomes a segment, while writing continues in another
+    /// memtable; there are at most three.
     pub memtable: u64,
     /// Memory for sorting when segments are written, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
     /// Whether segments are merged in the background; they are by default.
     pub compaction: bool,
-    /// How many segments of about one size are merged into one, T, 4 by default and 2 at least: more of them write less
-    /// and slow queries down. Of n pairs, flushed m at a time, each is written at most 1 + log_T(n / m) times. With 2, where
-    /// queries are the load, there are two thirds as many segments as with 4, and up to twice as much is merged.
+    /// Number of segments of similar size that are merged into one, T; 4 by default, at least 2.
+    ///
+    /// A larger number writes less and slows queries down. Of n pairs, flushed m at a time, each is written at most
+    /// 1 + log_T(n / m) times. For a load of mostly queries, 2 is better: it makes two thirds as many segments as 4,
+    /// and merges up to twice as much.
     pub fanout: usize,
-    /// How much compaction in the background may write, in bytes a second; `None`, the default, is no limit.
+    /// Limit for compaction in the background, in bytes written per second; `None`, the default, is no limit.
     pub compaction_rate: Option<u64>,
-    /// Where the store is: on the real disk by default.
+    /// The file system of the store: the real disk by default.
     pub fs: Arc<dyn Fs>,
 }
 
@@ -180,20 +185,22 @@ impl Default for StoreOptions {
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the operating system has it: it survives the end of this process, not a loss of power. What has been
-    /// acknowledged like this and is lost was written last: there are no holes.
+    /// Acknowledged when the operating system has the write: it survives the end of this process, but not a loss of
+    /// power. Such a loss takes only the newest writes: there are no holes.
     #[default]
     Os,
-    /// When it is on the disk. Writers that wait at the same time share one sync.
+    /// Acknowledged when the write is on the disk. Writers that wait at the same time share one sync.
     Sync,
-    /// When it is on the disk, after waiting at most so long for other writers to share the sync: for as many as shared the
-    /// last one or came while it ran. Who writes alone does not wait for others.
+    /// Acknowledged when the write is on the disk, after waiting for other writers to share the sync.
+    ///
+    /// The wait is at most this long, and is for as many writers as shared the last sync or came while it ran. A
+    /// single writer does not wait.
     Group(Duration),
 }
 
-/// Least memory for sorting, in bytes: less would all go to the buffers of the files that are merged.
+/// Least memory for sorting, in bytes. The buffers of a merge would take up any smaller amount.
 pub(crate) const LEAST_MEMORY: u64 = 16 << 20;
-/// What is taken where the machine does not say how much memory it has.
+/// Memory in bytes if the machine's memory is unknown.
 const DEFAULT_MEMORY: u64 = 1 << 30;
 
 impl BuildOptions {
@@ -215,7 +222,7 @@ pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
     )))
 }
 
-/// The machine's memory in bytes, where Linux tells it.
+/// The machine's memory in bytes, if Linux reports it.
 fn machine_memory() -> Option<u64> {
     let text = crate::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;

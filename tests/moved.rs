@@ -1,4 +1,5 @@
-//! Folders that are moved while a store in them is written: nothing is written to the store that gets their place.
+//! Folders that are moved while a store in them is written. Nothing may be written to the store that takes their
+//! place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ const WRITTEN: &str = "written";
 const OTHER: &str = "other";
 const MOVED: &str = "moved";
 
-/// A writer, and the fingerprints that it was told are kept.
+/// A writer. It adds the fingerprints of acknowledged writes to the list.
 type Write = fn(&Arc<dyn Fs>, &mut Vec<u64>) -> Result<(), Error>;
 
 fn fingerprint(i: u64) -> u64 {
@@ -40,7 +41,7 @@ fn live(fs: &Arc<dyn Fs>, kept: &mut Vec<u64>) -> Result<(), Error> {
     store.compact()
 }
 
-/// Each with whether there is a store when it begins.
+/// Name, whether a store exists at the start, and writer.
 const WRITERS: [(&str, bool, Write); 5] = [
     ("live, on a new store", false, live),
     ("live, on a built store", true, live),
@@ -53,7 +54,7 @@ const WRITERS: [(&str, bool, Write); 5] = [
     }),
 ];
 
-/// The files of the folder and their bytes.
+/// The files of the folder, with their contents.
 fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = disk.paths().into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
     paths
@@ -61,8 +62,10 @@ fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Moves the folder that is written before the look number `at` for the file of its lock, and another store into its place. Returns
-/// the disk, what the writer says, what it was told is kept, and the number of looks.
+/// Runs a writer, and moves its folder away before check number `at` of the lock file. Moves another store into its
+/// place.
+///
+/// Returns the disk, the writer's result, the acknowledged fingerprints, and the number of checks.
 fn write(is_built: bool, writer: Write, at: usize) -> (SimulatedDisk, Result<(), Error>, Vec<u64>, usize) {
     let disk = SimulatedDisk::default();
     build(&disk.as_fs(), OTHER, false, 1000..1010).unwrap();
@@ -97,7 +100,7 @@ fn a_store_in_the_place_of_one_that_is_written_stays_as_it_is() {
             let (disk, wrote, kept, _) = write(is_built, writer, at);
             let has_moved = files(&disk, OTHER).is_empty();
             if !has_moved {
-                // The lock of the other store's folder, or of one that is not there yet.
+                // This check is for the lock of the other store's folder, or the folder does not exist yet.
                 continue;
             }
             let at = format!("{name}, look {at} of {looks}");
@@ -112,7 +115,8 @@ fn a_store_in_the_place_of_one_that_is_written_stays_as_it_is() {
             let before = SimulatedDisk::default();
             build(&before.as_fs(), OTHER, false, 1000..1010).unwrap();
             assert_eq!(files(&disk, WRITTEN), files(&before, OTHER), "{at}");
-            // What the writer was told is kept is in the moved folder: all, where only the removal of old files was left.
+            // The moved folder has all acknowledged writes. If the writer succeeded, only the removal of old files
+            // was left.
             if wrote.is_ok() || !kept.is_empty() {
                 let moved = Snapshot::<u64>::open_on(&disk.as_fs(), Path::new(MOVED)).unwrap();
                 for fingerprint in kept {

@@ -1,5 +1,6 @@
-//! What changes a live store that has a segment and several logs: replacing it, merging, deleting, loading, salvaging. The disk
-//! fails and loses its power at every operation: the store is what it was before or what it is to be, whole.
+//! Changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging. The
+//! disk fails and loses its power at every operation. Each time the store must be whole, with its contents before or
+//! after the change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,7 @@ use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snap
 
 use crate::support::disk::{Choice, Counted, Failure, Fault, SimulatedDisk};
 
-/// What a store holds: pairs, and under each mark and for each note its value.
+/// The contents of a store: pairs, and the values of marks and notes.
 type Model = BTreeMap<(u64, u64), Vec<u8>>;
 
 /// The keys of marks and notes in a model.
@@ -47,7 +48,7 @@ fn open(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(store(), options(disk))
 }
 
-/// A store of one segment and of several logs, which insert, delete, mark and note; all of it durable.
+/// A store of one segment and several logs with inserts, deletes, marks and notes; all of it durable.
 fn live() -> (SimulatedDisk, Model) {
     let disk = SimulatedDisk::default();
     let first = open(&disk).unwrap();
@@ -86,7 +87,7 @@ fn held(snapshot: &Snapshot<u64>) -> Result<Model, Error> {
     Ok(model)
 }
 
-/// What a store on a disk holds, all of it verified; `None` if there is no store.
+/// Verifies a store on a disk and returns its contents; `None` if the path holds no store.
 fn found(disk: &SimulatedDisk, path: &str) -> Result<Option<Model>, String> {
     let snapshot = match Snapshot::open_on(&disk.as_fs(), Path::new(path)) {
         Ok(snapshot) => snapshot,
@@ -99,7 +100,7 @@ fn found(disk: &SimulatedDisk, path: &str) -> Result<Option<Model>, String> {
         Err(error) => return Err(error.to_string()),
     };
     let mut damaged = Vec::new();
-    // A torn end is what a crash leaves.
+    // A torn end is normal after a crash.
     snapshot.verify(|error| match error {
         Error::TornEnd { .. } => {}
         error => damaged.push(error.to_string()),
@@ -111,16 +112,16 @@ fn found(disk: &SimulatedDisk, path: &str) -> Result<Option<Model>, String> {
     }
 }
 
-/// What is done to the store.
+/// A change of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// `build --force`: sorted in so little memory that runs are written.
+    /// `build --force`, with so little memory for sorting that runs are written.
     Replace,
-    /// The same, given up before the end.
+    /// Like `Replace`, given up before the end.
     GiveUp,
     Compact,
     Delete,
-    /// As `dedup --against --add`: loaded, with the marks of the run, then merged.
+    /// Like `dedup --against --add`: loads with the marks of the run, then merges.
     Load,
     Salvage,
 }
@@ -165,12 +166,12 @@ impl Job {
         }
     }
 
-    /// What the store and the rescued one hold when all is done.
+    /// Contents of the store and of the rescued store after the job.
     fn result(self, before: &SimulatedDisk) -> [Option<Model>; 2] {
         let disk = before.crash(0, &mut Choice::Nothing);
         self.run(&disk).unwrap();
         let after = [found(&disk, "store").unwrap(), found(&disk, NEW).unwrap()];
-        // The job is there to be told from what was before, or to leave that as it is.
+        // Checks that the job makes a difference if it should, and none otherwise.
         let was = found(before, "store").unwrap();
         let changes = matches!(self, Job::Replace | Job::Delete | Job::Load);
         assert_eq!(after[0] != was, changes, "{self:?}");
@@ -179,7 +180,7 @@ impl Job {
     }
 }
 
-/// What is wrong with a disk that has the store as it was, or as it is to be; `done`: the latter alone.
+/// Fails unless the disk has the store as before or after the job; with `done`, as after it.
 fn judge(disk: &SimulatedDisk, before: &Model, after: &[Option<Model>; 2], done: bool) -> Result<(), String> {
     let (there, rescued) = (found(disk, "store")?, found(disk, NEW)?);
     if there != after[0] && (done || there.as_ref() != Some(before)) {
@@ -191,7 +192,7 @@ fn judge(disk: &SimulatedDisk, before: &Model, after: &[Option<Model>; 2], done:
     Ok(())
 }
 
-/// A store that was recovered takes writes, and has them when it is opened again.
+/// Checks that a recovered store takes writes, and has them when it is opened again.
 fn goes_on(disk: &SimulatedDisk) -> Result<(), String> {
     let before = found(disk, "store")?.unwrap_or_default();
     let insert = || {
@@ -208,7 +209,7 @@ fn goes_on(disk: &SimulatedDisk) -> Result<(), String> {
     }
 }
 
-/// With the settings that it has: one that replaced it has others.
+/// Opens a store with its own settings; a store that replaced another has different ones.
 fn open_as_it_is(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(
         store(),
@@ -265,7 +266,7 @@ fn any_operation_fails() {
             let after = job.result(&start);
             let undisturbed = start.crash(0, &mut Choice::Nothing);
             job.run(&undisturbed).unwrap();
-            // What cannot be read is damage to `salvage`, of which it makes another store all the same.
+            // An unreadable file counts as damage for `salvage`, and it makes the other store anyway.
             let counted = if job == Job::Salvage { Counted::Changes } else { Counted::All };
             let cases = (0..undisturbed.count(counted))
                 .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
@@ -296,7 +297,8 @@ fn any_operation_fails() {
     assert!(failed > 1000);
 }
 
-/// Segments and logs share their numbers, and a manifest does not know of all logs: a build takes a number above them all.
+/// Segments and logs share their numbers, and a manifest does not list all logs: a build takes a number above them
+/// all.
 #[test]
 fn a_new_segment_has_the_number_of_no_log() {
     let (disk, _) = live();

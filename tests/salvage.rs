@@ -1,4 +1,4 @@
-//! Salvage of a live store of which one file is damaged or missing: what others still have comes back.
+//! Salvage of a live store with one damaged or missing file: the contents of the other files are rescued.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ fn name(id: u64) -> String {
     format!("page {id}")
 }
 
-/// Three segments with names, notes, tombstones and marks, the last two of writes, and two logs.
+/// Three segments with names, notes, tombstones and marks, the last two made by writes, and two logs.
 fn live_store(path: &Path) {
     let fingerprints: Vec<u64> = Random(21).clustered(6000);
     let pair = |i: usize| (fingerprints[i], i as u64);
@@ -30,7 +30,7 @@ fn live_store(path: &Path) {
         builder.note(id, &id.to_le_bytes()).unwrap();
     }
     builder.finish().unwrap();
-    // In records of which each that is lost takes few pairs with it.
+    // Writes short records, so that each lost record takes few pairs with it.
     let write = |flush: bool, inserted: std::ops::Range<usize>, deleted: std::ops::Range<usize>| {
         let options = StoreOptions { compaction: false, ..StoreOptions::default() };
         let store = Store::open(path, options).unwrap();
@@ -56,7 +56,7 @@ fn live_store(path: &Path) {
     write(false, 0..0, 5000..5010);
 }
 
-/// The files of a store but for its lock, by name.
+/// The files of a store except its lock, by name.
 fn files(path: &Path) -> Files {
     let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
     let files =
@@ -78,7 +78,7 @@ fn fingerprints(documents: &Documents) -> BTreeSet<u64> {
     documents.iter().map(|document| document.0).collect()
 }
 
-/// Salvages a store of these files; what was found, and what the new store holds.
+/// Salvages a store of these files. Returns the findings, and the contents of the new store.
 fn rescue(files: &Files, options: &SalvageOptions) -> (Salvaged, Documents) {
     let folder = tempfile::tempdir().unwrap();
     let (store, new) = (folder.path().join("store"), folder.path().join("new"));
@@ -89,23 +89,23 @@ fn rescue(files: &Files, options: &SalvageOptions) -> (Salvaged, Documents) {
     (salvaged, documents(&new))
 }
 
-/// What is expected of a store of which one file is damaged or missing.
+/// Checks the salvage of a store with one damaged or missing file.
 fn check(files: &Files, name: &str, missing: bool, intact: &Documents) {
     let (salvaged, rescued) = rescue(files, &SalvageOptions::default());
     let findings = &salvaged.findings;
     let context = format!("{name}, missing: {missing}: {findings:?}");
-    // Blocks of other tables are read only if the first one has damage. That a log is missing tells the next one.
+    // Blocks of other tables are read only if the first one has damage. A missing log is reported for the next log.
     if missing && !name.ends_with(".log") {
         assert!(findings.iter().any(|finding| finding.path.ends_with(name)), "{context}");
     }
     let kind = name.rsplit('.').next().unwrap();
     if salvaged.is_whole() && kind != "log" {
-        // The file had nothing that counts, or nothing that others do not have, too.
+        // The file had no important data, or the other files have the same data.
         assert_eq!(&rescued, intact, "{context}");
         return;
     }
     match kind {
-        // The others of the segment have the same fingerprints.
+        // The other tables of the segment have the same fingerprints.
         "table" => panic!("{context}"),
         "ids" => assert!(rescued.is_subset(intact) && &rescued != intact, "{context}"),
         "names" | "notes" => assert_eq!(fingerprints(&rescued), fingerprints(intact), "{context}"),
@@ -114,7 +114,7 @@ fn check(files: &Files, name: &str, missing: bool, intact: &Documents) {
         "log" => {
             let different = rescued.symmetric_difference(intact).count();
             assert!(different <= if missing { 510 } else { 110 }, "{different}: {context}");
-            // Nothing tells that the last log is missing.
+            // A missing last log cannot be noticed.
             assert!(different == 0 || !findings.is_empty() || missing, "{context}");
         }
         _ => panic!("{context}"),
@@ -138,7 +138,7 @@ fn sound() -> (Files, Documents) {
     (files, documents(&path))
 }
 
-/// A log that was cut within its header: damage for a full check, a loss for the rescue.
+/// A log cut within its header is damage for a full check, and a loss for the rescue.
 #[test]
 fn a_log_without_its_header_is_lost() {
     let (sound, _) = sound();
@@ -162,7 +162,7 @@ fn a_log_without_its_header_is_lost() {
 #[test]
 fn each_file_damaged_in_turn() {
     let (sound, intact) = sound();
-    // In the middle, in the header, and the footer; another version is no damage.
+    // In the middle, in the header, and in the footer. A changed version does not count as damage.
     let places = |bytes: &[u8]| [bytes.len() / 2, 9, bytes.len() - 10];
     let cases = sound.iter().flat_map(|(name, bytes)| places(bytes).map(|at| (name, at)));
     let cases: Vec<_> = cases.filter(|&(name, at)| at >= 12 || name.ends_with(".table")).collect();
@@ -173,7 +173,8 @@ fn each_file_damaged_in_turn() {
     });
 }
 
-/// Cut at eight lengths each, from an empty file to one without its last byte. The last log may end in the middle of a record, as after a crash.
+/// Each file is cut at eight lengths, from zero to its length minus one byte. The last log may end in the middle of a
+/// record, as after a crash.
 #[test]
 fn each_file_cut_in_turn() {
     let (sound, intact) = sound();
@@ -216,12 +217,12 @@ fn each_file_missing_in_turn() {
     });
 }
 
-/// What is put aside and what is sorted are too much for the memory at the same time.
+/// The pairs put aside and the pairs being sorted do not fit in memory at the same time.
 #[test]
 fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     let folder = tempfile::tempdir().unwrap();
     let (store, new) = (folder.path().join("store"), folder.path().join("new"));
-    // All different, and more than the least memory holds of each.
+    // All different, and more than fit into the least memory for either purpose.
     let fingerprints = (1..380_000_u128).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     let fingerprints: BTreeSet<u128> = fingerprints.collect();
     let mut builder = Builder::create(&store, BuildOptions::default()).unwrap();

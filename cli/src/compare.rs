@@ -23,12 +23,12 @@ use crate::output::{Output, escaped};
 use crate::progress::Progress;
 use crate::width::width;
 
-/// Words on both sides of a difference that are shown with it.
+/// Words shown before and after each difference.
 const CONTEXT: usize = 6;
-/// The columns of a line where there is no terminal, and the fewest.
+/// Line width without a terminal, and smallest line width, in columns.
 const WIDTH: usize = 120;
 const LEAST_WIDTH: usize = 40;
-/// What stands between the two texts.
+/// Separator between the two texts.
 const BETWEEN: &str = "  |  ";
 
 const EXAMPLES: &str = "\
@@ -90,7 +90,7 @@ struct Compared<'a> {
     shingles: usize,
 }
 
-/// Words of the one text that stand where those of the other do.
+/// A difference: the words that differ in each text.
 #[derive(Serialize)]
 struct Difference<'a> {
     line_a: usize,
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     output.finish()
 }
 
-/// The two documents: those with the ids that are asked for, or else all that there are.
+/// Reads the two documents: the ones with the given ids, or all documents if no id is given.
 fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Document; 2]> {
     const COUNTED: u64 = 1024;
     let mut counts = Counts::default();
@@ -162,7 +162,7 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
             counts.read as usize
         } else {
             let id = IdRef::from(&document.id).text();
-            // One id twice stands for the first two that have it.
+            // If both ids are equal, they name the first two documents with this id.
             (0..2).find(|&at| ids[at] == id && found[at].is_none()).unwrap_or(2)
         };
         counts.read += 1;
@@ -219,14 +219,14 @@ fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> Outcome<Opti
     Ok(of(a).zip(of(b)).map(|(a, b)| a.distance(b)))
 }
 
-/// A word of a text, with the signs that adjoin it; beyond ASCII, a word, sign or character by itself, as Unicode has them.
+/// A piece of a text between white space. A piece that is not ASCII is split further at Unicode word boundaries.
 struct Word<'a> {
     text: &'a str,
-    /// Where it begins in the text, in bytes.
+    /// Byte offset of the word in the text.
     start: usize,
-    /// The line that it begins in, from 1.
+    /// Line on which the word begins, from 1.
     line: usize,
-    /// Whether white space stands before it.
+    /// Whether white space precedes the word.
     is_spaced: bool,
 }
 
@@ -248,7 +248,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// What makes the one text the other, by words.
+/// Returns the word-level edit operations that turn `a` into `b`.
 fn operations(a: &[Word<'_>], b: &[Word<'_>]) -> Vec<DiffOp> {
     let texts = |words: &[Word<'_>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
     capture_diff_slices(Algorithm::Myers, &texts(a), &texts(b))
@@ -261,7 +261,7 @@ fn differences<'a>(
     words_b: &[Word<'_>],
     operations: &[DiffOp],
 ) -> Vec<Difference<'a>> {
-    // Where there are none, the place is that of the word that follows.
+    // If the difference has no words on this side, use the position of the next word.
     let line = |words: &[Word<'_>], at: usize| words.get(at).or(words.last()).map_or(1, |word| word.line);
     let cut = |text: &'a str, words: &[Word<'_>], range: Range<usize>| match (
         words.get(range.start),
@@ -300,13 +300,13 @@ fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
     }
 }
 
-/// Two texts side by side, where they differ.
+/// Prints the differences between two texts, side by side.
 pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Outcome {
     let (a, b) = (words(a), words(b));
     print_texts(output, [&a, &b], &operations(&a, &b))
 }
 
-/// The texts side by side, where they differ.
+/// Prints the differing passages, side by side.
 fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffOp]) -> Outcome {
     let groups = group_diff_ops(operations.to_vec(), CONTEXT);
     if groups.is_empty() {
@@ -328,7 +328,7 @@ fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffO
     Ok(())
 }
 
-/// One side of a group of operations: the line of the text, then its words, in lines of at most a width, with the width of each.
+/// Returns one side of a group of operations: the line number, then the words, in lines of at most `width` columns, each with its width.
 fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")
@@ -352,7 +352,7 @@ fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> V
                 line.push(' ');
                 used += 1;
             }
-            // What fits in no line goes on in the next one.
+            // A word wider than the line continues on the next line.
             let is_long = measure_text_width(&shown) > width;
             let pieces = if is_long { shown.graphemes(true).collect() } else { vec![shown.as_str()] };
             for piece in pieces {

@@ -1,4 +1,4 @@
-//! `simstore query`: which stored fingerprints are near.
+//! `simstore query`: finds the stored fingerprints near a query.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::reading;
 use crate::similar;
 
-/// Queries of a file that are answered together, on all threads.
+/// Number of queries from a file that are answered together, on all threads.
 const BATCH: usize = 4096;
 
 const EXAMPLES: &str = "\
@@ -70,7 +70,7 @@ pub(crate) struct QueryArgs {
     file: Option<PathBuf>,
     #[command(flatten)]
     profile: ProfileArgs,
-    /// Find stored fingerprints within this distance [default: that of the store]
+    /// Find stored fingerprints within this distance [default: the store's distance]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// Answer all queries at once: the fastest way for many. Takes about 50 bytes of memory for each query, and room for
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &QueryArgs, progress: &Progress) -> Outcome {
     each_width!(Width::of_store(&args.store)?, type F => answer::<F>(args, progress))
 }
 
-/// What prints answers.
+/// Prints the answers to queries.
 struct Answers<'a, F> {
     store: &'a Snapshot<F>,
     distance: u32,
@@ -206,7 +206,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     answers.output.finish()
 }
 
-/// The text of a file, however it is compressed and encoded.
+/// Reads the text of a file in any supported compression and encoding.
 fn read_text(path: &Path) -> Outcome<String> {
     let options = DocumentOptions { format: Some(DocumentFormat::Text), ..DocumentOptions::default() };
     let mut texts = documents(&[path.to_path_buf()], &options);
@@ -216,7 +216,7 @@ fn read_text(path: &Path) -> Outcome<String> {
     }
 }
 
-/// How texts become fingerprints: as those of the store's documents, or as is asked for if it does not tell.
+/// Returns the profile for query texts: the store's profile, or the requested one if the store records none.
 fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
     if store.profile().is_empty() && !args.profile.is_given() {
         let profile = Profile::default();
@@ -241,7 +241,7 @@ fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F>
 }
 
 impl<F: Fingerprint> Answers<'_, F> {
-    /// Answers the queries of a batch, in order, and empties it.
+    /// Answers the queries of a batch in order, then clears the batch.
     fn print(&mut self, batch: &mut Vec<F>) -> Outcome {
         let (store, distance) = (self.store, self.distance);
         let answers: Vec<simstore::Result<Vec<Match<F>>>> =

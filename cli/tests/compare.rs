@@ -17,7 +17,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// What `dedup` says of pairs, `compare` says of each.
+/// `compare` prints the same similarity and distance as `dedup`.
 #[test]
 fn the_similarity_and_the_distance_are_those_of_dedup() {
     let folder = Folder::new();
@@ -35,7 +35,7 @@ fn the_similarity_and_the_distance_are_those_of_dedup() {
     }
 }
 
-/// What is not told as a difference is in both texts, word by word.
+/// Every word outside the reported differences is in both texts.
 #[test]
 fn without_their_differences_texts_are_one() {
     let folder = Folder::new();
@@ -48,7 +48,7 @@ fn without_their_differences_texts_are_one() {
         for difference in differences {
             let piece = text(&difference[side]);
             let line = difference[&format!("line_{side}")].as_u64().unwrap() as usize;
-            // The first place from that line on where it stands.
+            // The first occurrence at or after this line.
             let done = texts[id].len() - rest.len();
             let start: usize = texts[id].split_inclusive('\n').take(line - 1).map(str::len).sum();
             let from = start.saturating_sub(done);
@@ -82,7 +82,7 @@ fn two_files_side_by_side() {
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].starts_with("A: a.md  (a.md:1, 58 shingles)"), "{shown}");
     assert!(lines[1].starts_with("B: b.md  (b.md:1, 61 shingles)"), "{shown}");
-    // Three shingles go with a word, and five and three come.
+    // The changed word removes three shingles and adds five; the added word removes two and adds three.
     assert_eq!(lines[2], "similarity 0.803: 53 of 66 different shingles are in both");
     assert!(
         lines[3].starts_with("distance ") && lines[3].ends_with(": the fingerprints have 64 bits"),
@@ -107,7 +107,7 @@ fn columns(left: &str, right: &str) -> String {
     format!("{left:57}  |  {right}").trim_end().to_owned()
 }
 
-/// Wide characters take two columns, and what would drive a terminal is escaped.
+/// Wide characters take two columns. Control characters are escaped.
 #[test]
 fn any_text_keeps_its_columns() {
     let folder = Folder::new();
@@ -159,7 +159,7 @@ fn which_documents_are_compared() {
         [found["a"]["place"].clone(), found["b"]["place"].clone()]
     };
     assert_eq!(places(&["--id", "2", "--id", "1"]), ["some.jsonl:2", "some.jsonl:1"]);
-    // Two documents of one id.
+    // Two documents have the same id.
     assert_eq!(places(&["--id", "1", "--id", "1"]), ["some.jsonl:1", "some.jsonl:3"]);
     let fails = |args: &[&str], code, message| {
         folder.run(&[&["compare"], args].concat()).fails(code, message);
@@ -181,7 +181,7 @@ fn which_documents_are_compared() {
     assert!(run.stderr.contains("bad.jsonl:2") && run.code == Some(0), "{}", run.stderr);
 }
 
-/// The similarity is that of `dedup`: of source code, signs count.
+/// The similarity equals the one from `dedup`. In source code, signs count.
 #[test]
 fn source_code_is_compared_as_dedup_does() {
     let folder = Folder::new();

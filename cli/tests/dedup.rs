@@ -33,7 +33,7 @@ fn clusters_pairs_and_what_is_kept() {
     folder.write("a.tsv", lines.join("\n"));
     let objects = folder.run(&["dedup", "a.tsv", "--json"]).json();
     let files = folder.run(&["dedup", "a.tsv", "--json", "--output", "kept", "--pairs", "pairs"]).json();
-    // Of the rest only the time taken may differ.
+    // Only the elapsed time may differ.
     assert_eq!(files.len(), 1);
     assert_eq!(files[0]["duplicates"], objects[2]["duplicates"]);
     let member = |id: &str, fingerprint: &str, distance: u32| -> Value {
@@ -78,7 +78,7 @@ fn clusters_pairs_and_what_is_kept() {
     );
     assert_eq!(objects[2]["duplicates"], 4);
     assert_eq!(objects[2]["kept"], 3);
-    // Of the first cluster, 0 and 3f are farthest apart.
+    // In the first cluster, 0 and 3f are farthest apart.
     assert_eq!(objects[2]["largest"], json!([{"size": 4, "farthest": 6}, {"size": 2, "farthest": 1}]));
     assert_eq!(objects[2]["fingerprints"], 6);
     assert_eq!(folder.read("kept"), format!("{}\n{}\n{}\n", lines[0], lines[1], lines[6]));
@@ -122,7 +122,7 @@ fn kept_lines_are_the_lines_of_the_input() {
     assert_eq!(folder.read("kept"), expected);
     folder.run_with_input(&["dedup", "-", "--output", "piped", "--skip-bad"], lines.join("\n")).ok();
     assert_eq!(folder.read("piped"), expected);
-    // Nothing of it is a duplicate any more.
+    // The kept documents have no duplicates.
     folder.run(&["dedup", "kept", "--output", "again.jsonl"]).fails(0, "0 duplicates");
     assert_eq!(folder.read("again.jsonl"), expected);
 }
@@ -152,7 +152,7 @@ fn equal_texts_without_words_are_duplicates() {
     }
     folder.run(&["dedup", "a.jsonl"]).fails(0, "3 documents have no text");
     folder.run(&["dedup", "a.jsonl", "--distance", "3"]).fails(0, "9 documents have no text");
-    // What is stored, too.
+    // Stored documents are compared in the same way.
     folder.run(&["dedup", "a.jsonl", "--output", "kept.jsonl"]).ok();
     folder.run(&["add", "seen", "--similar", "0.8", "kept.jsonl"]).ok();
     folder.run(&["dedup", "a.jsonl", "--against", "seen", "--output", "new"]).ok();
@@ -213,7 +213,7 @@ fn raw(fingerprints: &[u64]) -> Vec<u8> {
 #[test]
 fn raw_files_give_what_lines_give() {
     let folder = Folder::new();
-    // More than is read at a time.
+    // More fingerprints than fit the read buffer.
     let fingerprints = Random(4).clustered(20_000);
     folder.write("a.u64", raw(&fingerprints));
     folder.write("a.hex", hex_lines(&fingerprints));
@@ -230,7 +230,7 @@ fn raw_files_give_what_lines_give() {
     assert_eq!(folder.run(&["dedup", "a.u128", "-q", "--bits", "128"]).ok(), of_lines.0);
 }
 
-/// Those without an id are called by their position in all inputs, whatever stands between them.
+/// A document without an id is named by its position among all inputs, including documents with ids.
 #[test]
 fn ids_of_mixed_inputs() {
     let folder = Folder::new();
@@ -271,7 +271,7 @@ fn failures_leave_nothing() {
     assert_eq!(folder.read("kept"), "as before");
 }
 
-/// What is read is kept, or removed, or malformed: nothing else happens to it.
+/// Every document is kept, removed or malformed.
 #[test]
 fn every_document_is_accounted_for() {
     let words = ["", "!", "one two three", "one two three four", "five six seven", "eight"];
@@ -286,7 +286,7 @@ fn every_document_is_accounted_for() {
                     bad += 1;
                     "{\"id\": 1, \"text\": ".to_owned()
                 }
-                // Many have the id of another, or none.
+                // Many documents have the id of another document, or no id.
                 1 => format!("{{\"text\": \"{text}\"}}"),
                 id => format!("{{\"id\": {id}, \"text\": \"{text}\"}}"),
             });
@@ -308,7 +308,7 @@ fn every_document_is_accounted_for() {
         assert_eq!(of("kept") + of("duplicates"), of("documents"));
         assert_eq!((count("kept"), count("list")), (of("kept"), of("kept")));
         assert_eq!((count("removed"), count("all")), (of("duplicates"), of("documents")));
-        // And each is what stands there.
+        // Each listed place leads to the document's own line.
         let place =
             |line: &str| serde_json::from_str::<Value>(line).unwrap()["place"].as_str().unwrap().to_owned();
         let line_at = |place: &str| {

@@ -1,4 +1,4 @@
-//! `simstore dedup`: inputs that change while they are read, and runs that are cut off and run again.
+//! `simstore dedup`: inputs that change during a run, and interrupted runs that are repeated.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{Folder, Random, Run, hex_lines};
 
-/// Waits until a run has opened an output.
+/// Waits until a run has created its temporary output.
 fn wait_for(folder: &Folder, temporary: &str) {
     while !folder.path(temporary).exists() {
         std::thread::yield_now();
@@ -17,7 +17,7 @@ fn start(folder: &Folder, args: &[&str]) -> Child {
     folder.command(args).stdin(Stdio::piped()).spawn().unwrap()
 }
 
-/// A run that has seen its inputs and waits, while something is done to them.
+/// Inputs change after a run has listed them and before it reads them.
 #[test]
 fn inputs_that_change_under_a_run_stop_it() {
     let line = |id: &str| format!("{{\"id\": \"{id}\", \"text\": \"document {id} has words\"}}\n");
@@ -56,7 +56,7 @@ fn inputs_that_change_under_a_run_stop_it() {
     }
 }
 
-/// What a part was made of is not what is read now, although neither length nor time tell.
+/// A part is refused if its file has changed, even if the file's length and time are the same.
 #[test]
 fn documents_that_are_read_again_are_checked() {
     let folder = Folder::new();
@@ -115,18 +115,18 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     }
     let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
     assert_eq!((&summary["added"], &summary["added_before"]), (&0.into(), &2.into()));
-    // What that run did not write cannot be had.
+    // An output that the first run did not write is not available later.
     run(&["--output", "-"], NEW).fails(1, "standard output is missing");
     run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "pairs is missing");
     run(&["--output", "other.tsv", "--again"], NEW).ok();
     assert_eq!(folder.read("other.tsv"), "");
-    // Other documents are another run.
+    // Other documents make a different run.
     run(&["--output", "new.tsv"], "000000000000ffff\tz\n").ok();
     assert_eq!(folder.read("new.tsv"), "000000000000ffff\tz\n");
     assert_eq!(stored(&folder), ["old", "x", "y", "z"]);
 }
 
-/// As if it had been killed between the commit of the store and the last name.
+/// Simulates a kill between the commit of the store and the last rename.
 #[test]
 fn a_run_that_was_cut_off_gets_its_output() {
     let folder = Folder::new();
@@ -138,7 +138,7 @@ fn a_run_that_was_cut_off_gets_its_output() {
     input.write_all(b"\n").unwrap();
     input.write_all(NEW.as_bytes()).unwrap();
     wait_for(&folder, ".ids.tmp");
-    // No file can have this name.
+    // A folder with the output's name makes the rename fail.
     std::fs::create_dir(folder.path("new.tsv")).unwrap();
     drop(input);
     Run::new(child.wait_with_output().unwrap()).fails(1, "new.tsv: cannot write");
@@ -146,7 +146,7 @@ fn a_run_that_was_cut_off_gets_its_output() {
     std::fs::remove_dir(folder.path("new.tsv")).unwrap();
     let names = |folder: &Folder| folder.names().into_iter().filter(|name| name.starts_with('.')).count();
     assert!(names(&folder) > 0);
-    // Another run does not write over it.
+    // A different run does not overwrite the waiting output.
     folder
         .run_with_input(&args, "000000000000ffff\tz\n")
         .fails(1, "new.tsv: holds what another run has found");
@@ -193,13 +193,13 @@ fn killed_at_any_time_nothing_is_lost() {
         copy(&store);
         for _ in 0..4 {
             let mut child = run(&store);
-            // Most of what matters is near the end.
+            // Most steps worth interrupting come near the end.
             let wait =
                 if round % 2 == 0 { random.next() % time } else { time * 3 / 4 + random.next() % (time / 2) };
             std::thread::sleep(Duration::from_micros(wait));
             child.kill().unwrap();
             if child.wait().unwrap().success() {
-                // The machine is quicker now than it was.
+                // The run was faster than the first measurement.
                 time = (time * 3 / 4).max(100);
             } else {
                 killed += 1;
@@ -217,7 +217,7 @@ fn killed_at_any_time_nothing_is_lost() {
     assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
 }
 
-/// Whoever reads only the beginning does not keep the store from what it is to get.
+/// A closed standard output does not stop the run from adding documents to the store.
 #[cfg(unix)]
 #[test]
 fn the_store_outlives_a_closed_standard_output() {

@@ -1,4 +1,4 @@
-//! `simstore dedup`: shapes of clusters, what is kept, real similarity, stores, and the formats of tables.
+//! `simstore dedup`: cluster shapes, rules for the kept document, text verification, stores and table formats.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const CHAIN: [&str; 5] = [
     "ffff000000000000\talone",
 ];
 
-/// The members of each cluster by its representative, from `--clusters -`.
+/// Returns the members of each cluster by representative, from `--clusters -`.
 fn clusters(folder: &Folder, args: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let table = folder.run(&[&["dedup", "-q", "--clusters", "-"], args].concat()).ok();
     let mut clusters: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn chains_and_stars() {
     assert!(said.contains("cluster of 4: its fingerprints differ in at most 9 bits"), "{said}");
 }
 
-/// Stars by their definition: in order of preference, whoever is in none takes all near ones that are in none.
+/// Computes stars by definition: in order of preference, each unassigned document takes all near unassigned documents.
 #[test]
 fn stars_are_those_of_the_plain_loop() {
     let folder = Folder::new();
@@ -103,7 +103,7 @@ fn which_one_is_kept() {
             assert!(output.contains(&format!("\"id\":\"{kept}\"")));
         }
     }
-    // The last has an empty date, and so has none.
+    // The last document has an empty date, which counts as no date.
     let said = folder.run(&["dedup", "a.jsonl", "--keep", "newest:date"]).stderr;
     assert!(said.contains("1 document without `date`"), "{said}");
     folder
@@ -165,7 +165,7 @@ fn numbers_of_newest_are_numbers() {
 #[test]
 fn texts_decide_what_is_alike() {
     let folder = Folder::new();
-    // The same fingerprint, since the profile weighs words by how often they come; texts that share a third of them.
+    // The fingerprints are equal, since the profile weighs words by frequency. The texts share a third of their words.
     let often = "common ".repeat(1000);
     let lines = [
         json!({"id": "a", "text": format!("{often} one two")}),
@@ -182,13 +182,13 @@ fn texts_decide_what_is_alike() {
     assert_eq!(run(&[]), sets(&[("a", &["a", "b", "c"])]));
     for shape in ["components", "stars"] {
         assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
-        // One word of five is in both.
+        // One word of five is in both texts.
         assert_eq!(run(&["--verify-text", "0.2", "--cluster-by", shape]), sets(&[("a", &["a", "b", "c"])]));
         assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
     }
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
-    // Each pair once, also where texts were compared before to make clusters.
+    // Each pair is compared once, even if making clusters compared texts before.
     assert!(run.stderr.contains("3 pairs of texts compared, 2 not similar enough"), "{}", run.stderr);
     assert_eq!(run.ok(), "a\tc\t0\t1\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
@@ -231,7 +231,7 @@ fn tables_by_the_name_of_their_file() {
             json!({"id": "\"quoted\", \\", "cluster": 1, "representative": "a", "distance": 0}),
         ]
     );
-    // Without such a name, lines of columns, where a backslash is escaped.
+    // For other file names, the table has tab-separated columns and escapes backslashes.
     assert_eq!(run("x"), "a\t1\ta\t0\n\"quoted\", \\\\\t1\ta\t0\n");
     folder.run(&["dedup", "a.tsv", "--pairs", "-", "--clusters", "-"]).fails(2, "only one output");
 }
@@ -257,7 +257,7 @@ fn tables_as_parquet() {
         [["a", "b"], ["b", "c"], ["c", "d"]].map(|[a, b]| vec![text(a), text(b), count(3)])
     );
     assert_eq!(read("k.parquet"), [vec![text("a")], vec![text("alone")]]);
-    // Ids that are numbers stay numbers.
+    // Numeric ids stay numeric.
     let fingerprints = Random(1).clustered(100_000);
     folder.write("a.u64", fingerprints.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
     folder.run(&["dedup", "a.u64", "--pairs", "p.parquet"]).ok();
@@ -285,14 +285,14 @@ fn against_a_store() {
     folder.write("new.tsv", "000000000000003f\tby chain\n0000000000000007\tnear\n00ff00ff00ff00ff\tx\n00ff00ff00ff00fe\ty\nffff000000000000\tfar\n");
     let args = ["dedup", "new.tsv", "-q", "--against", "seen"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
-    // What is connected by a chain to something stored is not kept; as stars, only what is near it.
+    // As components, a document linked to a stored one by a chain is removed; as stars, only documents near a stored one are removed.
     assert_eq!(run(&["--keep-list", "-"]), "x\nfar\n");
     assert_eq!(run(&["--keep-list", "-", "--cluster-by", "stars"]), "by chain\nx\nfar\n");
     assert_eq!(
         run(&["--clusters", "-"]),
         "by chain\t1\told\t6\ttrue\nnear\t1\told\t3\ttrue\nx\t2\tx\t0\tfalse\ny\t2\tx\t1\tfalse\n"
     );
-    // Pairs with what is stored come last.
+    // Pairs with stored documents come last.
     assert_eq!(run(&["--pairs", "-"]), "by chain\tnear\t3\tfalse\nx\ty\t1\tfalse\nnear\told\t3\ttrue\n");
     let objects = folder.run(&["dedup", "new.tsv", "--json", "--against", "seen", "--add"]).json();
     assert_eq!(objects.len(), 3);
@@ -300,7 +300,7 @@ fn against_a_store() {
     assert_eq!(objects[0]["stored"], true);
     let summary = objects.last().unwrap();
     assert_eq!((&summary["stored"], &summary["added"], &summary["kept"]), (&json!(2), &json!(2), &json!(2)));
-    // All of it is known now.
+    // The store has all documents now.
     assert_eq!(run(&["--keep-list", "-"]), "");
     let stored = folder.run(&["dump", "seen"]).ok();
     assert_eq!(stored.lines().count(), 4, "{stored}");
@@ -310,7 +310,7 @@ fn against_a_store() {
     folder.run(&["dedup", "new.tsv", "--add"]).fails(2, "--against");
 }
 
-/// A corpus in several runs leaves what it leaves in one.
+/// Deduplicating a corpus in several runs keeps the same documents as one run.
 #[test]
 fn a_store_remembers_from_run_to_run() {
     let folder = Folder::new();

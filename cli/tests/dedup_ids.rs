@@ -1,10 +1,10 @@
-//! `simstore dedup`: several documents that have one id.
+//! `simstore dedup`: several documents with the same id.
 
 use serde_json::json;
 
 use crate::Folder;
 
-/// Three documents with the id 1, two of which are alike, and one with another.
+/// Three documents with the id 1, two of them alike, and one document with another id.
 const LINES: [&str; 4] = [
     "{\"id\": 1, \"text\": \"one two three four\"}",
     "{\"id\": 2, \"text\": \"quite another text\"}",
@@ -20,7 +20,7 @@ fn several_documents_may_have_one_id() {
     let run = folder.run(&["dedup", "a.jsonl", "-q", "--output", "-"]);
     assert_eq!(run.stderr.matches("3 documents have duplicate ids").count(), 1, "{}", run.stderr);
     assert_eq!(run.ok(), [LINES[0], LINES[1], LINES[3], ""].join("\n"));
-    // Nobody removes the wrong one.
+    // Lists name the place, so that the right document is removed.
     let run = |more: &[&str]| folder.run(&[&["dedup", "a.jsonl", "-q"], more].concat()).ok();
     assert_eq!(run(&["--remove-list", "-"]), "1\ta.jsonl:5\n");
     assert_eq!(run(&["--keep-list", "-"]), "1\ta.jsonl:1\n2\ta.jsonl:3\n1\ta.jsonl:7\n");
@@ -52,7 +52,7 @@ fn one_id_in_several_files() {
     let run = folder.run(&["dedup", "a.jsonl", "b.jsonl", "--remove-list", "-"]);
     assert!(run.stderr.contains("2 documents have duplicate ids"), "{}", run.stderr);
     assert_eq!(run.ok(), "2\tb.jsonl:2\n");
-    // Positions are ids too where there are no others.
+    // If an input has no ids, positions serve as ids.
     folder.write("a.u64", [0; 8].repeat(3));
     folder.write("b.tsv", "00000000000000ff\t1\n");
     assert_eq!(
@@ -61,7 +61,7 @@ fn one_id_in_several_files() {
     );
 }
 
-/// What is malformed does not depend on whether it is read for the first time.
+/// A repeated run from parts reports the same malformed documents as the first run.
 #[test]
 fn one_id_twice_in_parts() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn the_last_number_is_an_id() {
     folder.write("b.hex", format!("c0ffee0123456789\t{last}\n"));
     assert_eq!(folder.run(&["dedup", "b.hex", "--keep-list", "-"]).ok(), format!("{last}\n"));
     assert_eq!(folder.run(&["dedup", "a.hex", "-q", "--keep-list", "-"]).ok(), format!("{last}\ta.hex:1\n"));
-    // A store that has it has no further id for a document with a name.
+    // If the store has the highest possible id, a document with a name cannot get a new id.
     folder.run(&["dedup", "b.hex", "--against", "s", "--add"]).ok();
     assert_eq!(folder.run(&["dump", "s"]).ok(), format!("c0ffee0123456789\t{last}\n"));
 }

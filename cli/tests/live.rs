@@ -1,4 +1,4 @@
-//! `simstore add`, `delete`, `compact`, and the commands that read what these leave.
+//! `simstore add`, `delete` and `compact`, and the commands that read the resulting stores.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Folder, Random, fields, hex_lines};
 
-/// A line of JSON for each document; those of different seeds are nothing alike.
+/// Returns one JSON line for each document. Documents with different seeds are dissimilar.
 fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
     let text = |seed: u64| {
         let mut random = Random(seed * 1000);
@@ -18,13 +18,13 @@ fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
     seeds.map(|seed| format!("{}\n", json!({"id": id(seed), "text": text(seed)}))).collect()
 }
 
-/// Lines HEX<TAB>ID.
+/// Returns lines of HEX<TAB>ID.
 fn pairs(fingerprints: &[u64], first_id: usize) -> String {
     let lines = fingerprints.iter().zip(first_id..);
     lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()
 }
 
-/// The ids of a store, or the names where there are some.
+/// Returns the ids of a store, or the names if it has names.
 fn ids(folder: &Folder, store: &str) -> BTreeSet<String> {
     let dump = folder.run(&["dump", store]).ok();
     dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
@@ -48,9 +48,9 @@ fn documents_with_numbers_or_names() {
         let ids = ids(&folder, input.split('.').next().unwrap());
         assert_eq!((ids.len(), ids.first().unwrap().as_str()), (10, expected));
     }
-    // Where there are numbers there are no names.
+    // A store with numeric ids accepts no names.
     folder.run(&["add", "numbers", "names.jsonl"]).fails(1, "names.jsonl");
-    // Where there are names, a number is one too.
+    // In a store with names, a numeric id becomes a name.
     folder.run(&["add", "names", "numbers.jsonl"]).ok();
     assert!(ids(&folder, "names").contains("105"));
 }
@@ -64,13 +64,13 @@ fn what_has_been_read_is_not_read_again() {
     let again = summary(&folder, &["add", "store", "a.tsv"]);
     assert_eq!((&again["added"], &again["carried_on"]), (&json!(0), &json!(500)));
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
-    // A file that has grown gives what is new.
+    // If a file has grown, only the new lines are added.
     folder.write("a.tsv", pairs(&Random(1).clustered(700), 0));
     let grown = summary(&folder, &["add", "store", "a.tsv"]);
     assert_eq!((&grown["added"], &grown["carried_on"]), (&json!(200), &json!(500)));
     let grown = folder.run(&["dump", "store"]).ok();
     assert_eq!(grown.lines().count(), 700);
-    // The same pairs again change nothing; what was deleted comes back.
+    // Adding the same pairs again changes nothing. Deleted pairs can be added again.
     assert_eq!(summary(&folder, &["delete", "store", "a.tsv"])["deleted"], 700);
     assert_eq!(folder.run(&["dump", "store"]).ok(), "");
     assert_eq!(summary(&folder, &["add", "--again", "store", "a.tsv"])["added"], 700);
@@ -186,7 +186,7 @@ fn delete_by_id() {
     folder.run(&["delete", "named"]).fails(2, "required");
     folder.run(&["delete", "named", "--id", "1", "a.jsonl"]).fails(2, "cannot be used with");
 
-    // All fingerprints of an id, in segments and in logs.
+    // Deleting an id deletes all its fingerprints, in segments and in logs.
     folder.write("b.tsv", "0000000000000001\t7\n00000000000000ff\t7\n00000000000000ff\t8\n");
     folder.run(&["build", "store", "b.tsv"]).ok();
     folder.run_with_input(&["add", "store", "-"], "000000000000000f\t7\n").ok();
@@ -196,7 +196,7 @@ fn delete_by_id() {
     folder.run(&["delete", "plain", "--id", "7"]).fails(2, "keeps no ids");
 }
 
-/// The work of a delete does not grow with the product of what shares a fingerprint and what is deleted of it.
+/// Deleting many documents with the same fingerprint must not take quadratic time.
 #[test]
 fn delete_many_of_one_fingerprint() {
     let folder = Folder::new();
@@ -230,7 +230,7 @@ fn compact() {
     };
     let size_before = whole();
     let compacted = summary(&folder, &["compact", "store"]);
-    // Logs count, too.
+    // Logs are included in the size.
     assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(whole())));
     let inspected = &folder.run(&["inspect", "store", "--json"]).json()[0];
     let logs = inspected["logs"].as_array().unwrap().iter().map(|log| log["bytes"].as_u64().unwrap());
@@ -247,7 +247,7 @@ fn compact() {
     folder.run(&["verify", "store"]).ok();
 }
 
-/// A plan that exists for distance 3 only gives way when the distance is raised.
+/// A plan that supports distance 3 only is replaced when the distance is raised.
 #[test]
 fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
     let folder = Folder::new();
@@ -263,8 +263,8 @@ fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
     folder.run(&["verify", "store"]).ok();
 }
 
-/// Bits that flip in the log of a command that has ended are never passed over; of one that was killed, where it cannot be
-/// told, neither.
+/// `verify` always detects flipped bits in the log of a completed command. For a killed command it also reports a log that is either torn
+/// or damaged.
 #[test]
 fn verify_notices_flipped_bits_of_a_log() {
     let folder = Folder::new();
@@ -280,7 +280,7 @@ fn verify_notices_flipped_bits_of_a_log() {
         folder.run(&["verify", "store"]).fails(1, "store: 1 problem found");
     }
 
-    // Killed when all had been written.
+    // Simulates a kill after everything was written.
     let killed = &sound[..sound.len() - 32];
     std::fs::write(&log, killed).unwrap();
     folder.run(&["verify", "store"]).ok();
@@ -295,7 +295,7 @@ fn verify_notices_flipped_bits_of_a_log() {
     run.fails(1, "1 problem");
     let shown = folder.run(&["inspect", "store"]).ok();
     assert!(shown.contains("or damaged: that cannot be told"), "{shown}");
-    // Whoever reads the store is told that something is missing from the answers.
+    // Readers of the store are warned that answers may be incomplete.
     folder.write("new.tsv", pairs(&[1], 1));
     for args in [
         &["dump", "store"][..],
@@ -332,7 +332,7 @@ fn inspect_and_verify_a_store_with_a_log() {
     let logs = store["logs"].as_array().unwrap();
     assert_eq!(fields(&logs[0]).join(" "), "bytes ended number operations records torn_bytes");
     let operations: u64 = logs.iter().map(|log| log["operations"].as_u64().unwrap()).sum();
-    // One more is the mark of how far the input has been read.
+    // One more operation records the position in the input.
     assert!((210..=420).contains(&operations), "{operations}");
     for log in logs {
         let name = format!("{:06}.log", log["number"].as_u64().unwrap());
@@ -347,21 +347,21 @@ fn inspect_and_verify_a_store_with_a_log() {
     let summary = summary(&folder, &["verify", "store"]);
     assert_eq!((&summary["ids"], &summary["logs"]), (&json!(1000), &json!(logs.len())));
 
-    // A torn end is told, and is no problem.
+    // A torn end is reported as a note, not as a problem.
     let number = logs[0]["number"].as_u64().unwrap();
     let log = folder.path("store").join(format!("{number:06}.log"));
     let sound = std::fs::read(&log).unwrap();
     std::fs::write(&log, [&sound[..], b"half a record"].concat()).unwrap();
     let verified = folder.run(&["verify", "store"]).ok();
     assert!(verified.contains("note: 13 bytes from offset"), "{verified}");
-    // Nothing is missing from answers by it.
+    // Answers are complete in spite of the torn end.
     let dumped = folder.run(&["dump", "store"]);
     assert_eq!((dumped.code, &*dumped.stderr), (Some(0), ""));
     let note = &folder.run(&["verify", "store", "--json"]).json()[0];
     assert_eq!((&note["offset"], fields(note)), (&json!(sound.len()), vec!["file", "note", "offset"]));
     assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes cut off"));
 
-    // What had been synced and is damaged is one; and all files that are damaged are listed.
+    // Damage to synced data is a problem, and `verify` lists all damaged files.
     let mut damaged = sound;
     damaged[20] ^= 1;
     std::fs::write(&log, damaged).unwrap();
@@ -382,7 +382,7 @@ fn one_writer_and_many_readers() {
     let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = writer.stdin.take().unwrap();
     let fingerprint = "0123456789abcdef";
-    // More than a reader of input takes at once.
+    // More than one read buffer.
     let mut random = Random(9);
     let mut lines = format!("{fingerprint}\t0\n");
     (1..20_000).for_each(|id| lines += &format!("{:016x}\t{id}\n", random.next()));
@@ -409,7 +409,7 @@ fn one_writer_and_many_readers() {
     folder.run(&["add", "store", "a.hex"]).ok();
 }
 
-/// A store that gets the place of one that is being written stays as it is, and the writer says why it stops.
+/// If another store takes the place of the store being written, it stays intact and the writer stops with an error.
 #[test]
 fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
     let folder = Folder::new();
@@ -441,7 +441,7 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
         }
         std::fs::rename(folder.path("store"), folder.path("moved")).unwrap();
         std::fs::rename(folder.path("other"), folder.path("store")).unwrap();
-        // It may have stopped.
+        // The writer may have stopped.
         let _ = input.write_all(rest.concat().as_bytes());
         drop(input);
         let wrote = crate::support::Run::new(writer.wait_with_output().unwrap());

@@ -1,28 +1,27 @@
-//! What a command takes of memory follows from what it keeps, not from what an input claims to hold: each runs with so much
-//! address space, and no more.
+//! Memory use depends on the data kept, not on sizes claimed by the input. Each command runs in a limited address space.
 
 use std::io::Write;
 use std::process::Command;
 
 use crate::{Folder, Run};
 
-/// Address space, in KiB: the program, its threads, and a few times the longest document here. What each of these inputs would
-/// take if all of it were parsed is much more.
+/// Address space in KiB: room for the program, its threads, and a few times the longest document here. Parsing any of these inputs in full
+/// would take much more.
 const SPACE: u64 = 200_000;
-/// Values of one field.
+/// Number of values in one field.
 const VALUES: usize = 6_000_000;
 
-/// Runs a line of bash, in which `$simstore` is the program, with little memory.
+/// Runs a line of bash with little memory; `$simstore` is the program.
 fn with_little(folder: &Folder, line: &str) -> Run {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("ulimit -v {SPACE}; exec {line}")]).current_dir(folder.path("."));
-    // Each thread would reserve 64 MiB.
+    // glibc would reserve 64 MiB for each thread.
     command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("MALLOC_ARENA_MAX", "1");
     command.env("RAYON_NUM_THREADS", "1");
     Run::new(command.output().unwrap())
 }
 
-/// A compressed file: what comes first, a text many times, what comes last.
+/// Writes a compressed file: `first`, then `repeated` many times, then `last`.
 fn packed(folder: &Folder, name: &str, first: &str, repeated: &str, times: usize, last: &str) {
     let file = std::fs::File::create(folder.path(name)).unwrap();
     let mut zstd = zstd::Encoder::new(file, 1).unwrap();
@@ -47,7 +46,7 @@ fn values_of_json_that_nobody_asked_for() {
     packed(&folder, "a.jsonl.zst", "{\"id\": 1, \"text\": \"some words\", \"n\": [0", ",0", VALUES, "]}\n");
     let line = |more: &str| format!("$simstore --threads 1 fingerprint a.jsonl.zst {more}");
     assert!(with_little(&folder, &line("")).ok().ends_with("\t1\n"));
-    // It is asked for, and is no text; another field is, and this one is named.
+    // The requested field is not text. If a missing field is requested, the error lists `n` too.
     with_little(&folder, &line("--text-field n"))
         .fails(1, "a.jsonl.zst:1: the text field `n` is not a string");
     with_little(&folder, &line("--text-field x"))
@@ -95,7 +94,7 @@ fn a_line_that_is_too_long_for_the_memory() {
     assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
 }
 
-/// What one run had no memory for, another may have: nothing is kept that says it is malformed.
+/// A document skipped for lack of memory is not recorded as malformed, since another run may have enough memory.
 #[test]
 fn a_part_without_what_was_too_long_is_not_kept() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Files that commands write: what their names say, and what happens to them when a command does not come to its end.
+//! Output files: formats chosen by file name, and files left by interrupted commands.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use crate::{Folder, sample};
 const LINES: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 2, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 const KEPT: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 
-/// The content of a compressed file.
+/// Returns the content of a compressed file.
 fn decompressed(folder: &Folder, name: &str) -> String {
     let bytes = std::fs::read(folder.path(name)).unwrap();
     let mut text = String::new();
@@ -38,7 +38,7 @@ fn a_name_says_how_a_file_is_compressed() {
         assert_eq!(decompressed(&folder, &list), "1\n3\n");
         assert_eq!(decompressed(&folder, &annotated).matches("\"cluster\":1").count(), 2);
         assert_eq!(decompressed(&folder, &pairs), "{\"a\":1,\"b\":2,\"similarity\":1.0}\n");
-        // It is read as what its name says.
+        // The file name gives the input format.
         assert_eq!(folder.run(&["dedup", &kept, "-q", "--keep-list", "-"]).ok(), "1\n3\n");
     }
     folder.run(&["build", "s", "a.jsonl"]).ok();
@@ -46,7 +46,7 @@ fn a_name_says_how_a_file_is_compressed() {
     assert_eq!(decompressed(&folder, "dump.hex.gz"), folder.run(&["dump", "s"]).ok());
 }
 
-/// Each record of a web archive is a member by itself, as readers of archives expect.
+/// Each record of a compressed web archive is a separate gzip member, as archive readers expect.
 #[test]
 fn records_of_a_compressed_archive_are_members() {
     let folder = Folder::new();
@@ -89,7 +89,7 @@ fn a_name_does_not_lie_about_the_format() {
     refused(&["a.jsonl", "-o", "x.jsonl.lz4"], "no output is written as .lz4");
     refused(&["a.jsonl", "--pairs", "x.warc"], "a table can be .jsonl");
     assert_eq!(folder.names(), ["a.csv", "a.hex", "a.jsonl", "page.md"]);
-    // Names that say what is there, or nothing.
+    // Names that match the format, or name no format.
     for args in [
         ["a.jsonl", "-o", "x.json"],
         ["a.jsonl", "-o", "x.ndjson.gz"],
@@ -101,7 +101,7 @@ fn a_name_does_not_lie_about_the_format() {
     ] {
         folder.run(&[&["dedup", "-q"][..], &args].concat()).ok();
     }
-    // Nothing needs one format but the documents themselves.
+    // Only an output of documents needs inputs of one format.
     folder.run(&["dedup", "a.jsonl", "a.csv", "--clusters", "x.csv"]).ok();
 }
 
@@ -140,12 +140,12 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     std::fs::remove_file(folder.path("a.hex")).unwrap();
     folder.run(&["evaluate", "a.jsonl", "--svg", "./a.jsonl"]).fails(2, "is an input, which a picture");
     assert_eq!(folder.names(), ["a.jsonl", "sub"]);
-    // An input is read to its end before it is replaced.
+    // An input is read completely before it is replaced.
     folder.run(&["dedup", "a.jsonl", "-o", "./a.jsonl", "--force"]).ok();
     assert_eq!(folder.read("a.jsonl"), KEPT);
 }
 
-/// What a process leaves that was killed is used by the next one.
+/// The temporary files of a killed process are reused by the next one.
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
@@ -154,14 +154,14 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
     let folder = Folder::new();
     let mut command = folder.command(&["dedup", "-", "--keep-list", "kept", "--pairs", "pairs"]);
     let mut killed = command.stdin(Stdio::piped()).spawn().unwrap();
-    // As long as its input has no end, it waits.
+    // The process waits as long as its input stays open.
     let mut input = killed.stdin.take().unwrap();
     input.write_all(LINES.as_bytes()).unwrap();
     while folder.names().len() < 2 {
         std::thread::yield_now();
     }
     assert_eq!(folder.names(), [".kept.tmp", ".pairs.tmp"]);
-    // Another one does not mix its own with it.
+    // A second process does not write to the same temporary file.
     folder.write("a.jsonl", LINES);
     folder.run(&["dedup", "a.jsonl", "--keep-list", "kept"]).fails(1, "another simstore is writing it");
     killed.kill().unwrap();
@@ -221,7 +221,7 @@ fn names_do_nothing_to_the_terminal() {
     run.fails(1, "e\\u{1b}]0;x\\u{7}.jsonl:1");
 }
 
-/// Inputs without a document, for every output: none is replaced unless empty ones are asked for.
+/// If the inputs have no documents, no output is replaced unless empty outputs are allowed.
 #[test]
 fn a_run_without_a_document_replaces_nothing() {
     let folder = Folder::new();

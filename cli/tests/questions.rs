@@ -1,14 +1,14 @@
-//! Which question a command answers: what changes it from the one that is asked by default is told, or refused.
+//! Options that change the default question of a command are reported, or refused.
 
 use crate::Folder;
 
-/// What becomes of an option or input that is about fingerprints where texts are compared, or the other way round.
+/// Expected result of a fingerprint option or input where texts are compared, or the reverse.
 enum Then {
-    /// The summary says what was asked, and nothing else is to be said: the user has asked for it, or there is nothing else to ask.
+    /// The summary names the question. There is no warning: the user asked for it, or no other question is possible.
     Asked(&'static str),
-    /// The summary says what was asked, and a warning which option has changed it, or is not used.
+    /// The summary names the question. A warning names the option that changed it, or that is not used.
     Warned(&'static str, &'static str),
-    /// Exit code 2, and what to do instead.
+    /// Exit code 2, with a suggestion.
     Refused(&'static str),
 }
 
@@ -56,7 +56,7 @@ fn dedup_tells_what_changes_its_question() {
         ),
         (&["a.jsonl", "-d", "3", "--recall", "0.9"], Refused("cannot be used with")),
         (&["a.jsonl", "--profile", "words-2", "--recall", "0.9"], Refused("--recall is about texts")),
-        // Nothing but a distance can be asked of fingerprints.
+        // Fingerprints can be compared by distance only.
         (&["a.hex"], Asked(BITS)),
         (&["a.hex", "-d", "2"], Asked("within 2 bits")),
         (&["a.hex", "-s", "0.8"], Refused(OF_DOCUMENTS)),
@@ -67,19 +67,19 @@ fn dedup_tells_what_changes_its_question() {
         (&["a.hex", "--verify-profile", "words-2"], Refused(OF_DOCUMENTS)),
         (&["a.hex", "--against", "plain"], Asked(BITS)),
         (&["a.hex", "--against", "pages"], Refused("in its own way")),
-        // A store of fingerprints cannot tell how similar texts are.
+        // A store of fingerprints has no similarity of texts.
         (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--add"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--bits", "64"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("holds only fingerprints")),
         (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
-        // One of similar documents has a similarity of its own.
+        // A store of similar documents has its own similarity.
         (&["a.jsonl", "--against", "pages"], Asked("similarity >= 0.9")),
         (&["a.jsonl", "--against", "pages", "-s", "0.95"], Asked("similarity >= 0.95")),
         (&["a.jsonl", "--against", "pages", "-s", "0.8"], Refused("the store finds only")),
         (&["a.jsonl", "--against", "pages", "--recall", "0.99"], Refused("with a probability of 0.95")),
         (&["a.jsonl", "--against", "pages", "-d", "3"], Refused("in its own way")),
-        // A store keeps texts, or does not.
+        // A store keeps texts for all documents or for none.
         (&["a.jsonl", "--against", "pages", "--add", "--with-texts"], Refused("was made without texts")),
         (
             &["a.jsonl", "--against", "new", "--add", "--with-texts", "-d", "3"],
@@ -97,7 +97,7 @@ fn dedup_tells_what_changes_its_question() {
                 assert!(run.code == Some(0) && run.stderr.contains(asked), "{args:?}: {}", run.stderr);
                 let warned = run.stderr.contains("warning: --");
                 assert_eq!(warned, matches!(then, Warned(..)), "{args:?}: {}", run.stderr);
-                // The same is foretold, and both are told to machines.
+                // The dry run reports the same question. Both runs report it in JSON.
                 let expected = asked.split(' ').find_map(|word| word.parse::<f64>().ok()).unwrap();
                 let field = if asked.starts_with("within") { "distance" } else { "similar" };
                 for objects in [dry.json(), folder.run(&[&["dedup", "--json"], *args].concat()).json()] {
@@ -120,26 +120,26 @@ fn dedup_tells_what_changes_its_question() {
 fn other_commands_tell_what_changes_theirs() {
     let folder = folder();
     let hex = "0000000000000000";
-    // Of what a store holds, another question cannot be asked.
+    // A store of similar documents answers questions about texts only; a store of fingerprints answers up to its distance.
     folder.run(&["query", "pages", hex]).fails(2, "ask for a text, by --text or --file");
     folder.run(&["query", "pages", "a.hex"]).fails(2, "ask for a text");
     folder.run(&["query", "pages", "--text", "a", "-d", "3"]).fails(2, "leave out --distance");
     folder.run(&["query", "store", hex, "-d", "7"]).fails(1, "compact --distance 7");
     folder.run(&["add", "pages", "a.hex"]).fails(2, "takes texts");
     folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "settings for fingerprints");
-    // Texts become other fingerprints by another profile, so it is not guessed; a query says what it takes.
+    // Another profile gives other fingerprints, so `add` and `delete` need a profile. `query` reports the assumed one.
     for command in ["add", "delete"] {
         folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "say --profile NAME");
     }
     let query = folder.run(&["query", "pairs", "--text", "some words of a text"]);
     assert!(query.stderr.contains("is assumed"), "{}", query.stderr);
-    // What counts as new is told.
+    // The summary says which documents count as duplicates.
     let add = |args: &[&str]| folder.run(&[&["add", "--if-new", "--again"], args].concat()).stderr;
     let said = add(&["store", "a.jsonl"]);
     assert!(said.contains("duplicates not added (within 6 bits)"), "{said}");
     let said = add(&["pages", "a.jsonl"]);
     assert!(said.contains("duplicates not added (similarity 0.9 or more)"), "{said}");
-    // Pairs without labels.
+    // Pairs without labels are all positive.
     folder.write(
         "pairs.jsonl",
         "{\"text_a\": \"one two three\", \"text_b\": \"one two three\"}\n".to_owned()

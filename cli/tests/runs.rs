@@ -1,4 +1,4 @@
-//! Long runs of `simstore dedup`: cut off, carried on, shared, foreseen.
+//! Long runs of `simstore dedup`: interrupted, resumed, sharded and estimated.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::{Folder, Random, sample};
 
-/// Files of documents, some of which are in several.
+/// Writes files of documents; some documents are in several files.
 fn corpus(folder: &Folder) {
     std::fs::create_dir(folder.path("corpus")).unwrap();
     for name in ["en.jsonl", "zh.jsonl"] {
         let lines = std::fs::read_to_string(sample(name)).unwrap();
         let lines: Vec<&str> = lines.lines().collect();
         for (i, part) in lines.chunks(30).enumerate() {
-            // Alone in its part, as a large file is.
+            // The file is large enough to get a part of its own.
             folder.write(&format!("corpus/{i}-{name}"), part.join("\n") + &" ".repeat(1 << 20));
         }
     }
@@ -43,17 +43,17 @@ fn what_is_finished_is_not_done_again() {
     let again = run(&[]);
     assert!(again.stderr.contains("0 parts processed, 7 reused"), "{}", again.stderr);
     assert_eq!(again.ok(), plain);
-    // As if it had been cut off.
+    // Simulates an interrupted run.
     for part in parts(&folder, "work").iter().take(3) {
         std::fs::remove_file(folder.path("work").join(part)).unwrap();
     }
     let rest = run(&[]);
     assert!(rest.stderr.contains("3 parts processed, 4 reused"), "{}", rest.stderr);
     assert_eq!(rest.ok(), plain);
-    // Another profile has parts of its own.
+    // Another profile needs other parts.
     let other = run(&["--profile", "chars-5"]);
     assert!(other.stderr.contains("7 parts processed, 0 reused"), "{}", other.stderr);
-    // So has a file that has changed.
+    // A changed file needs a new part.
     folder.write("corpus/page.md", "another page");
     assert!(run(&[]).stderr.contains("1 part processed, 6 reused"));
     folder.run_with_input(&["dedup", "-", "--resume", "work"], "{}").fails(2, "only files");
@@ -84,7 +84,7 @@ fn a_damaged_part_is_told_and_made_again() {
     }
 }
 
-/// A pipe in the place of a part or a stage is not waited for: it is replaced.
+/// A run does not block on a pipe in the place of a part or stage: it replaces the pipe.
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
@@ -120,7 +120,7 @@ fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
     }
 }
 
-/// A part of these lines, whatever they say.
+/// Builds a part with any text and a valid checksum.
 fn forged(text: impl std::io::Read) -> Vec<u8> {
     let mut part = zstd::encode_all(text, 1).unwrap();
     let checksum = xxhash_rust::xxh3::xxh3_64(&part);
@@ -166,14 +166,14 @@ fn a_part_that_does_not_hold_what_it_should_is_refused() {
     let other = text.replace("\"bits\":64", "\"bits\":128");
     std::fs::write(&path, forged(other.as_bytes())).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "not the part that its name tells");
-    // A line as long as it likes takes no memory.
+    // An endless line does not exhaust memory.
     let start = format!("{}\n{}\n", lines[0], lines[1]);
     let long = std::io::Read::chain(start.as_bytes(), std::io::Read::take(std::io::repeat(b'0'), 1 << 28));
     std::fs::write(&path, forged(long)).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
 }
 
-/// A file that was changed in its middle, where nobody looks, has another time.
+/// A change in the middle of a file, where no bytes are sampled, is detected by the modification time.
 #[test]
 fn a_part_of_a_file_that_has_changed_is_made_again() {
     let folder = Folder::new();
@@ -184,7 +184,7 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
     let run = || folder.run(&["dedup", "a.jsonl", "-d", "0", "--resume", "work", "--clusters", "-"]);
     folder.write("a.jsonl", content("the very same words"));
     assert_eq!(run().ok(), "1\t1\t1\t0\n2\t1\t1\t0\n");
-    // Only the time is another: what it holds is compared.
+    // Only the time differs. The file is compared with its part by content.
     folder.write("a.jsonl", content("the very same words"));
     let same = run();
     assert!(same.stderr.contains("0 parts processed, 1 reused"), "{}", same.stderr);
@@ -195,8 +195,8 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
     assert_eq!(changed.ok(), "");
 }
 
-/// A file whose size, time and ends are as before is known by its part. A run that reads its documents again sees that they are others,
-/// also where it does not need them, and the next one reads the file.
+/// If size, time and ends of a file are unchanged, its part is reused. A run that reads the file's documents again detects the change, even
+/// if it does not need these documents. The next run reads the whole file.
 #[test]
 fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
     let folder = Folder::new();
@@ -327,7 +327,7 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus", "many.u64"]);
 }
 
-/// A number that small is probably one of MiB. It is refused by every option for memory, before anything is made.
+/// A limit this small is probably meant in MiB. Every memory option refuses it before any output is created.
 #[test]
 fn a_memory_limit_below_the_least_is_refused() {
     let folder = Folder::new();
@@ -352,11 +352,11 @@ fn a_memory_limit_below_the_least_is_refused() {
         assert_eq!(folder.names(), names, "{args:?}");
     }
     folder.run(&["dedup", "a.jsonl", "-o", "kept", "--memory", "64K"]).ok();
-    // A store that is added to sorts in the least memory that it takes.
+    // Adding to a store works with the smallest memory limit.
     folder.run(&["dedup", "a.hex", "--against", "store", "--add", "-o", "left", "--memory", "64K"]).ok();
 }
 
-/// The most memory that a run takes, in bytes.
+/// Returns the peak memory of a run, in bytes.
 #[cfg(target_os = "linux")]
 fn peak_memory(folder: &Folder, args: &[&str]) -> f64 {
     let mut child = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -419,7 +419,7 @@ fn interrupted_it_leaves_nothing_half_written() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    // Once it has read something, it has opened its output.
+    // Once the run has consumed some input, its output is open.
     let line = "{\"text\": \"some words\"}\n";
     input.write_all(line.repeat(10_000).as_bytes()).unwrap();
     while folder.names().len() < 3 {

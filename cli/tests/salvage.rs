@@ -1,4 +1,4 @@
-//! `simstore salvage`, on stores of which files are damaged or missing.
+//! `simstore salvage` on stores with damaged or missing files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::{Folder, Random, fields};
 
-/// Lines HEX<TAB>NAME.
+/// Returns lines of HEX<TAB>NAME.
 fn lines(fingerprints: &[u64], first: usize) -> String {
     let lines = fingerprints.iter().zip(first..);
     lines.map(|(fingerprint, name)| format!("{fingerprint:016x}\tpage {name}\n")).collect()
 }
 
-/// A store with several segments, tombstones in one of them, names, and a log with inserts and deletes.
+/// Builds a store with several segments, tombstones in one of them, names, and a log with inserts and deletes.
 fn live_store() -> Folder {
     let folder = Folder::new();
     let fingerprints = Random(21).clustered(12_000);
@@ -26,7 +26,7 @@ fn live_store() -> Folder {
     write("gone-too.tsv", 8000..8010);
     folder.run(&["build", "--plan", "paper-4", "--block-size", "1024", "store", "a.tsv"]).ok();
     folder.run(&["delete", "store", "gone.tsv"]).ok();
-    // With as little memory each batch becomes a segment.
+    // With so little memory, each batch becomes a segment.
     folder.run(&["add", "--memtable", "1K", "store", "b.tsv"]).ok();
     folder.run(&["add", "store", "c.tsv"]).ok();
     folder.run(&["delete", "store", "gone-too.tsv"]).ok();
@@ -35,7 +35,7 @@ fn live_store() -> Folder {
     folder
 }
 
-/// The store's files but for its lock, by name.
+/// Returns the store's files, except its lock, by name.
 fn files(folder: &Folder, store: &str) -> BTreeMap<String, Vec<u8>> {
     let entries = folder.path(store).read_dir().unwrap().map(Result::unwrap);
     let files =
@@ -43,7 +43,7 @@ fn files(folder: &Folder, store: &str) -> BTreeMap<String, Vec<u8>> {
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
-/// The lines of a store's dump, or only their fingerprints.
+/// Returns the lines of a store's dump.
 fn dump(folder: &Folder, store: &str) -> BTreeSet<String> {
     folder.run(&["dump", store]).ok().lines().map(String::from).collect()
 }
@@ -52,7 +52,7 @@ fn hex(lines: &BTreeSet<String>) -> BTreeSet<String> {
     lines.iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
-/// Salvages `store` into `new`; the exit code, and what is printed.
+/// Salvages `store` into `new`. Returns the exit code and the printed JSON.
 fn salvage(folder: &Folder, args: &[&str]) -> (i32, Vec<Value>) {
     let _ = std::fs::remove_dir_all(folder.path("new"));
     let before = files(folder, "store");
@@ -76,7 +76,7 @@ fn an_intact_store_comes_back_whole() {
         "fingerprints ids lost_fingerprints names new notes operations seconds store whole without_ids";
     assert_eq!(fields(&lines[0]).join(" "), names);
     assert_eq!(folder.run(&["dump", "new"]).ok(), folder.run(&["dump", "store"]).ok());
-    // Also how far the inputs have been read.
+    // Positions in the inputs are salvaged too.
     let added = folder.run(&["add", "new", "c.tsv", "--json"]).json();
     assert_eq!((&added[0]["added"], &added[0]["carried_on"]), (&json!(0), &json!(928)));
     let before = files(&folder, "store");
@@ -89,7 +89,7 @@ fn an_intact_store_comes_back_whole() {
     folder.run(&["salvage", "empty", "other"]).fails(1, "not a simstore store");
 }
 
-/// What comes back of which file is tested with the engine (tests/salvage.rs).
+/// Missing ids are reported. The engine's tests/salvage.rs checks the recovery for each kind of file.
 #[test]
 fn lost_ids_are_told() {
     let folder = live_store();
@@ -119,7 +119,7 @@ fn all_tables_damaged_in_other_places() {
     }
     let (_, lines) = salvage(&folder, &[]);
     let rescued = dump(&folder, "new");
-    // What is in a damaged block of every table is lost, and its neighbours' ids with it.
+    // A block damaged in every table is lost, together with the ids of its neighbours.
     let lost = lines.last().unwrap()["lost_fingerprints"].as_u64().unwrap();
     assert!(lost < 100 && rescued.is_subset(&intact) && rescued.len() > 18_000, "{lost} {}", rescued.len());
 }
@@ -152,7 +152,7 @@ fn ids_and_names_of_a_log_alone() {
     }
 }
 
-/// Every command that writes to a store refuses one that has lost its manifest, and names the rescue.
+/// Every command that writes refuses a store without a manifest and suggests `salvage`.
 #[test]
 fn a_store_without_its_manifest_is_not_written_to() {
     let folder = Folder::new();
@@ -187,7 +187,7 @@ fn a_store_without_its_manifest_is_not_written_to() {
     }
 }
 
-/// A store of similar documents with texts, and a dictionary that was made of the first thousand; some more documents are in a log.
+/// Builds a store of similar documents with texts and a dictionary built from the first thousand. Some more documents are in a log.
 fn similar_store() -> (Folder, Vec<String>) {
     let folder = Folder::new();
     let mut random = Random(77);
@@ -212,9 +212,9 @@ fn a_store_of_similar_documents_stays_one() {
     let profile =
         folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].as_str().unwrap().to_owned();
     let text_of = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
-    // Without its text, a document is found by an estimate that is exact: the signatures are equal.
+    // Without a text, the estimate is exact, because the signatures are equal.
     let is_found = |id: usize| text_of(id).ok().starts_with(&format!("1\t0\t{id}\n"));
-    // How many of some documents are found.
+    // Counts the sample documents that can be found.
     let count = || (0..2300).step_by(230).filter(|&id| is_found(id)).count();
 
     let (code, _) = salvage(&folder, &[]);
@@ -251,25 +251,25 @@ fn a_store_of_similar_documents_stays_one() {
                 assert!(!says(&found, "the settings of a store of similar documents"), "{place}: {found:?}");
             }
             lost_dictionaries += usize::from(says(&found, "the dictionary of the texts"));
-            // A chunk of notes has some of the documents; without the file of the notes, only documents in logs are left.
+            // A chunk of notes covers some of the documents. Without the notes file, only documents in logs are left.
             let is_left_out = name.ends_with(".notes") && says(&found, "left out");
             assert!(count() > 4 || is_left_out, "{place}: {found:?}");
             let whole = found.last().unwrap()["whole"].as_bool().unwrap();
             assert!(!whole || count() == 10, "{place}: {found:?}");
-            // It can be written to as before.
+            // The salvaged store accepts new documents.
             folder.run(&["add", "new", "b.jsonl"]).ok();
             assert!(is_found(2299), "{place}");
             std::fs::write(&path, bytes).unwrap();
         }
     }
     assert!(lost_settings > 0 && lost_dictionaries > 0, "{lost_settings} {lost_dictionaries}");
-    // A store of fingerprints does not become one of documents.
+    // A store of fingerprints cannot be salvaged as a store of documents.
     folder.write("a.hex", crate::hex_lines(&[1, 2, 3]));
     folder.run(&["build", "plain", "a.hex"]).ok();
     folder
         .run(&["salvage", "plain", "rescued", "--similar", "0.8"])
         .fails(1, "not everything could be rescued");
     assert_eq!(folder.run(&["dump", "rescued"]).ok(), folder.run(&["dump", "plain"]).ok());
-    // A sound store has no other settings than its own.
+    // An intact store keeps its own settings.
     assert_eq!(salvage(&folder, &with_settings).0, 0);
 }

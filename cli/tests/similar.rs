@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Folder;
 
-/// Pages of so many words, of which the first ones are others.
+/// Returns a page of `words` words; the first `others` words are unique to it.
 fn page(id: &Value, words: usize, others: usize) -> String {
     let word = |i: usize| if i < others { format!("other{id}x{i}") } else { format!("word{i}") };
     let words: Vec<String> = (0..words).map(|i| word(i).replace('"', "")).collect();
@@ -26,7 +26,7 @@ fn what_is_similar_is_not_added() {
     folder.write("names.jsonl", pages(["a", "b", "c", "d", "e"].map(Value::from)));
     let add = ["add", "--similar", "0.8", "--with-texts", "--if-new", "numbers", "numbers.jsonl"];
     assert_eq!(folder.run(&add).ok(), "2\t1\t1\t0\n3\t1\t0.921\t0\n4\t1\t0.831\t0\n");
-    // It stays what it is, and carries on where it was.
+    // The store keeps its kind and resumes at its position in the input.
     let again = folder.run(&["add", "--if-new", "numbers", "numbers.jsonl"]);
     assert!(again.stderr.contains("5 documents read before"), "{}", again.stderr);
     assert_eq!(again.ok(), "");
@@ -40,14 +40,14 @@ fn what_is_similar_is_not_added() {
     assert_eq!((&lines[1]["id"], &lines[2]["added"]), (&json!("c"), &json!(3)));
 }
 
-/// In a store of similar documents an id belongs to one text, be it a number or a name.
+/// In a store of similar documents, an id (number or name) belongs to one text.
 #[test]
 fn an_id_belongs_to_one_text() {
     let folder = Folder::new();
     for (kind, [a, b, c]) in
         [("numbers", [json!(1), json!(2), json!(3)]), ("names", [json!("a"), json!("b"), json!("c")])]
     {
-        // Of two texts under one id in an input, the second one is malformed; the same text again is not.
+        // If an input has two texts with the same id, the second is malformed. Repeating the same text is allowed.
         folder
             .write("first.jsonl", page(&a, 50, 0) + &page(&a, 50, 40) + &page(&a, 50, 0) + &page(&b, 60, 0));
         let refused = "is stored with another text: delete that first";
@@ -65,7 +65,7 @@ fn an_id_belongs_to_one_text() {
             );
             run.ok();
         }
-        // So is a later input, until the document is deleted.
+        // The same applies to a later input, until the document is deleted.
         folder.write("more.jsonl", page(&a, 50, 0) + &page(&c, 70, 0));
         folder.write("other.jsonl", page(&b, 90, 80));
         assert!(
@@ -290,7 +290,7 @@ fn a_store_is_built_at_once() {
     folder.run(&["verify", "pages"]).ok();
 }
 
-/// The folder in which a killed build has worked is removed by the next one, and not while that build runs.
+/// The next build removes the working folder of a killed build, but not of one that is running.
 #[test]
 fn a_build_that_is_killed_leaves_nothing_for_ever() {
     let folder = Folder::new();
@@ -323,7 +323,7 @@ fn a_build_that_is_killed_leaves_nothing_for_ever() {
     folder.run(&["verify", "pages"]).ok();
 }
 
-/// What a run that makes a store asks for, it may ask for again; what is refused later is refused at once.
+/// A run can be repeated with the options that created the store. An option that later runs refuse is refused at first too.
 #[test]
 fn the_first_run_is_like_the_next_ones() {
     let folder = Folder::new();
@@ -344,11 +344,11 @@ fn the_first_run_is_like_the_next_ones() {
     }
     let none = ["dedup", "a.jsonl", "--against", "none", "--add", "--keep", "none"];
     folder.run(&none).fails(2, "first remove what has near-duplicates");
-    // A store that is made beside one that is there.
+    // A new store is created next to an existing one.
     let both = ["dedup", "a.jsonl", "--against", "new", "--against", "store0", "--add"];
     let said = folder.run(&both).stderr;
     assert!(said.contains("2 documents are near-duplicates") && said.contains("0 documents added"), "{said}");
-    // One whose making was cut off before it was marked.
+    // A store whose creation was interrupted before it was marked.
     folder.write("empty.tsv", "");
     let half = ["build", "half", "-d", "8", "--codec", "elias-fano", "--plan", "probe-3", "empty.tsv"];
     let shingles = ["--profile", "words-3,segmented,strip-markup,simplified,weights=none"];
@@ -357,19 +357,19 @@ fn the_first_run_is_like_the_next_ones() {
         let healed = folder.run(&["dedup", "a.jsonl", "--against", "half", "--add", "--similar", "0.8"]);
         assert!(healed.stderr.contains("2 documents added"), "{}", healed.stderr);
     }
-    // Source code is compared, and stored, as source code.
+    // Source code is compared and stored with the profile for code.
     folder.write("one.py", "def f(a, b):\n    return a + b\n");
     folder.run(&["dedup", "one.py", "--against", "code", "--add"]).ok();
     assert!(folder.run(&["inspect", "code"]).ok().contains("code-7"));
 }
 
-/// New documents against old ones in one command: the store is made, takes what is kept, and finds it on the next day.
+/// One command deduplicates new documents against a store, creates the store and adds the kept documents; the next day finds them.
 #[test]
 fn what_is_new_is_added_in_one_command() {
     for with_texts in [false, true] {
         let folder = Folder::new();
         let day = |day: usize| -> String {
-            // Of each day some pages are those of the day before, a little changed, and one stands there twice.
+            // From the second day on, half of the pages are changed slightly from the day before, and one page occurs twice.
             let pages = (day * 5..day * 5 + 10).map(|at| {
                 let text: Vec<String> = (0..100).map(|i| format!("p{at}word{i}")).collect();
                 json!({"id": day * 100 + at, "text": text.join(" ") + &" more".repeat(day)}).to_string()
@@ -411,10 +411,10 @@ fn what_is_new_is_added_in_one_command() {
                 &["a", "b", "similarity", "error", "stored"]
             };
             assert_eq!(rows[0], columns);
-            // The page that stands there twice, and five that are stored.
+            // The header, the page that occurs twice, and five stored pages.
             assert_eq!((rows.len(), rows.iter().filter(|row| row.last() == Some(&"true")).count()), (7, 5));
         }
-        // The same once more changes nothing; with --again, all is there before.
+        // Repeating the run changes nothing. With --again, all documents are already stored.
         let again = add(3, "3.jsonl");
         assert!(again.stderr.contains("added") && again.code == Some(0), "{}", again.stderr);
         let args = ["dedup", "3.jsonl", "--against", "seen", "--add", "--again"];
@@ -425,7 +425,7 @@ fn what_is_new_is_added_in_one_command() {
         let found = folder.run(&["query", "seen", "--text", &text.join(" ")]).ok();
         assert_eq!(found.lines().count(), 1, "{found}");
         assert_eq!(folder.run(&["inspect", "seen", "--json"]).json()[0]["fingerprints"], json!(25 * 2));
-        // An id is of one text.
+        // An id belongs to one text.
         folder.write("other.jsonl", page(&json!(4), 50, 50));
         folder
             .run(&["dedup", "other.jsonl", "--against", "seen", "--add"])
@@ -463,7 +463,7 @@ fn a_store_keeps_the_profile_that_it_was_made_with() {
     };
     folder.write("first.jsonl", page(1, "gunzip"));
     folder.write("then.jsonl", page(2, "clojure"));
-    // As stores were made before Thai was cut into words.
+    // A store made before Thai text was segmented into words.
     let former = ["--profile", "words-3,strip-markup,simplified,weights=none"];
     let add = |store: &str, file: &str, options: &[&str]| {
         folder.run(&[&["add", "--similar", "0.7", "--if-new", store, file], options].concat()).ok()

@@ -1,4 +1,4 @@
-//! In how many documents of a corpus each feature comes.
+//! Counts the documents of a corpus that have each feature.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,47 +18,48 @@ use simstore::threads::ensure_pool;
 use simstore::{Error, Result};
 use simstore_text::{DocumentFrequencies, IdfRow, Profile};
 
-/// Bytes of text that all threads count together.
+/// Bytes of text counted in one batch by all threads.
 const BATCH_BYTES: usize = 8 << 20;
-/// Files of counts that are merged into one when there are so many: files that are open at the same time.
+/// Files of counts are merged into one when there are this many. This bounds the number of open files.
 const RUNS: usize = 64;
-/// Bytes that are read at once of one of them.
+/// Size of the read buffer of a file, in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// What counting may take.
+/// Resources for counting.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Memory limit in bytes, at least 64 KiB; by default the memory that the machine, or the group of processes, has. Counts beyond it
-    /// go to disk, sorted by their features. A quarter of it, up to 128 MiB, is left to the program and for reading.
+    /// Memory limit in bytes, at least 64 KiB. By default the memory of the machine, or of the group of processes.
+    /// Counts beyond the limit go to disk, sorted by feature. A quarter of the limit, up to 128 MiB, is reserved for
+    /// the program and for reading.
     pub memory: Option<u64>,
-    /// The folder for these files; that of the system by default.
+    /// Folder for the files on disk. The default is the system's folder for temporary files.
     pub temporary: Option<PathBuf>,
-    /// Where the files are listed as long as they are there.
+    /// Receives the paths of the files as long as they exist.
     pub unfinished: Unfinished,
 }
 
-/// In how many documents each feature comes.
+/// Number of documents for each feature.
 #[derive(Debug)]
 pub struct Frequencies {
-    /// What is in memory.
+    /// Counts in memory.
     last: DocumentFrequencies,
-    /// What is on disk, each sorted by its features.
+    /// Counts on disk. Each file is sorted by feature.
     runs: Vec<SpillFile>,
 }
 
-/// How many features were visited, and how many there are.
+/// Numbers of visited features and of all features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visited {
-    /// Those of enough documents.
+    /// Visited features, which occur in enough documents.
     pub kept: u64,
-    /// All different features.
+    /// Distinct features.
     pub features: u64,
 }
 
-/// Counts in how many documents each feature comes, as the profile makes features: a table of inverse document frequencies
+/// Counts the documents that have each feature of the profile. The result is a table of inverse document frequencies
 /// for [`Resources::idf`](simstore_text::Resources::idf).
 ///
-/// Of the counts, `read`, `bad` and `replaced` are known.
+/// Of the returned [`Counts`], `read`, `bad` and `replaced` are set.
 ///
 /// ```
 /// use simstore_corpus::idf::{Options, document_frequencies};
@@ -78,8 +79,8 @@ pub struct Visited {
 /// ```
 ///
 /// # Errors
-/// [`Error::BadArgument`] for inputs that hold fingerprints, [`Error::Refused`] if what is too much for the memory cannot be put on
-/// disk, and as [`Inputs::visit`].
+/// [`Error::BadArgument`] for inputs of fingerprints; [`Error::Refused`] if counts beyond the memory limit cannot be
+/// written to disk; others as for [`Inputs::visit`].
 pub fn document_frequencies(
     inputs: &Inputs,
     profile: &Profile,
@@ -124,7 +125,7 @@ pub fn document_frequencies(
                 step.add(1)
             })
         })?;
-        // To bring those of all threads together takes as much again.
+        // Merging the counts of all threads takes as much memory again.
         if parts.iter().map(DocumentFrequencies::memory).sum::<u64>() > budget.bytes / 2 {
             if runs.is_empty() {
                 tell(&parts, budget, &temporary, watch)?;
@@ -155,7 +156,7 @@ fn tell(
     Ok(())
 }
 
-/// Puts counts on disk, sorted by their features.
+/// Writes counts to disk, sorted by feature.
 fn put(counts: Vec<(Box<str>, u64)>, temporary: &Arc<Temporary>, runs: &mut Vec<SpillFile>) -> Result<()> {
     let mut file = SpillWriter::create(temporary.clone())?;
     for (feature, count) in counts {
@@ -171,12 +172,12 @@ fn put(counts: Vec<(Box<str>, u64)>, temporary: &Arc<Temporary>, runs: &mut Vec<
         file.push_text(feature)?;
         file.push_record(count)
     })?;
-    // The others are removed.
+    // This removes the merged files.
     *runs = vec![file.finish()?];
     Ok(())
 }
 
-/// Visits the features of all runs, and of what is in memory, in order, each once with the sum of its counts.
+/// Visits the features of all runs and of `memory` in order, each once with the sum of its counts.
 fn merge(
     runs: &[SpillFile],
     memory: Vec<(Box<str>, u64)>,
@@ -185,7 +186,7 @@ fn merge(
     let mut readers: Vec<SpillReader> =
         runs.iter().map(|run| run.read_with(BUFFER)).collect::<Result<_>>()?;
     let mut memory = memory.into_iter();
-    // Of each run, and in the end of what is in memory, the next feature.
+    // Returns the next feature of a run or, after the last run, of the counts in memory.
     let mut following = |at: usize| match readers.get_mut(at) {
         Some(reader) => next(reader),
         None => Ok(memory.next()),
@@ -222,10 +223,10 @@ impl Frequencies {
         self.last.documents()
     }
 
-    /// Visits the table, in code point order, without features of fewer than `min_documents` documents.
+    /// Visits the table in code point order, without features of fewer than `min_documents` documents.
     ///
     /// # Errors
-    /// Those of the visitor, and of reading what was put on disk.
+    /// Errors of the visitor, and of reading the counts on disk.
     pub fn visit(
         mut self,
         min_documents: u64,

@@ -1,56 +1,65 @@
-//! What is done with whole corpora: reading documents and fingerprints from files, and the jobs on them.
+//! Reads documents and fingerprints of whole corpora from files, and runs jobs on them.
 //!
-//! In the order to read: [`Inputs`] is what a job reads, [`Document`] and [`Item`] what it holds, [`DocumentOptions`] how it
-//! is read. [`DocumentWriter`] writes documents again as they stand; [`output`] and [`rows`] write results. A job is a
-//! function with plain options and a plain result, and a [`Watch`] that is told how far it has come and can stop it:
+//! Start with [`Inputs`], the inputs of a job; then [`Document`] and [`Item`], their records, and [`DocumentOptions`],
+//! which say how to read them. [`DocumentWriter`] writes documents unchanged; [`output`] and [`rows`] write results. A
+//! job is a function with plain options and a plain result. A [`Watch`] receives its progress and can stop it:
 //!
-//! - [`dedup`](mod@dedup): the near-duplicates of a corpus, and the corpus without them;
-//! - [`evaluate`](mod@evaluate): which distance finds the near-duplicates of labelled pairs, and what else it finds;
-//! - [`add`](mod@add): documents into a store that may hold some already, [`build`](mod@build): into a new one;
-//! - [`idf`]: in how many documents each feature comes;
-//! - [`delete`]: documents out of a store, by what they are called;
-//! - [`describe`]: what is in a store, as plain data;
-//! - [`shards`]: the list of a set in several stores;
-//! - [`ratio`]: how small fingerprints become, by each codec and by other methods.
+//! - [`dedup`](mod@dedup) finds the near-duplicates of a corpus, and writes the corpus without them.
+//! - [`evaluate`](mod@evaluate) measures how well each distance finds the near-duplicates of labelled pairs, and how
+//!   many false pairs it finds.
+//! - [`add`](mod@add) adds documents to a store, [`build`](mod@build) builds a new store.
+//! - [`idf`] counts the documents that have each feature.
+//! - [`delete`] deletes documents from a store by their ids or names.
+//! - [`describe`] describes the contents of a store as plain data.
+//! - [`shards`] handles the list of a set in several stores.
+//! - [`ratio`] measures the size of fingerprints, compressed by each codec and by other methods.
 //!
 //! # Inputs
 //!
-//! Inputs are lists of paths: files, folders, and patterns such as `corpus/**/*.csv`, which match as in a shell and
+//! Inputs are lists of paths: files, folders, and patterns such as `corpus/**/*.csv`. Patterns match as in a shell and
 //! must match something. `-` is standard input.
 //!
 //! | extension | holds |
 //! |---|---|
 //! | `.jsonl`, `.ndjson`, `.json` | documents: one JSON object a line, or one array of objects |
-//! | `.csv`, `.tsv` | documents: a table, whose first row names the columns; what is quoted may hold newlines |
+//! | `.csv`, `.tsv` | documents: a table, whose first row names the columns; a quoted field may hold newlines |
 //! | `.parquet` | documents: a table (feature `parquet`) |
 //! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
-//! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document, its text as it stands; the id is the path |
-//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read as the files of a folder are |
-//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each, the id [escaped](escape); a `.tsv` file is one of these if its first line is one |
+//! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document: its text is the whole file, its id the path |
+//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read like the files of a folder |
+//! | `.hex`, `.tsv` | fingerprints: lines of `HEX` or `HEX<TAB>ID`, with the id [escaped](escape); a `.tsv` file holds fingerprints if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
-//! Of a folder, the documents of all files below it with one of these extensions are read, by name; but not JSON without a text
-//! field, which is that of some program. Links are followed; files and folders whose names begin with a dot are left out.
+//! A folder is read as all document files below it with one of these extensions, sorted by name. JSON files without a text field
+//! are skipped, since they belong to other programs. Links are followed. Files and folders whose names begin with a dot
+//! are skipped.
 //!
-//! A file is read once, whatever names and links lead to it: under the first one, or the first that is no link. The module
-//! [`escape`] says how a path becomes an id, and an id a column of a line.
+//! A file is read once, even if several names or links lead to it: under its first name that is not a link, or else
+//! under the first link. The module [`escape`] says how a path becomes an id, and an id a column of a line.
 //!
-//! All but Parquet and raw fingerprints may be compressed, with gzip, zstd, bzip2 or xz, in several members too:
-//! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
-//! with other extensions, are judged by their first bytes: 16 or 32 hexadecimal digits on the first line are
-//! fingerprints, `{` is JSON lines, a row with the name of a text field is a table, and Parquet and WARC say what they
-//! are; else standard input and a pipe are read as JSON lines and a file as a text. Content comes before names where it
-//! is no text: an archive or Parquet is read as that whatever it is called, and what else is binary is refused by saying
-//! what it looks like. [`DocumentOptions::format`] comes before all this. What has been looked at of a pipe is kept for the
-//! reader to come: it is opened once.
+//! All files but Parquet and raw fingerprints may be compressed with gzip, zstd, bzip2 or xz, with any number of
+//! members. Compression is detected by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by the first bytes.
 //!
-//! A member of an archive is called by the path of the archive and its own, `pages.zip/a/b.txt`, and is never written to
-//! disk. Members come in the order of the archive, hidden ones and those with unknown extensions left out.
+//! The format of standard input, and of files and pipes with other extensions, is detected by the first bytes:
 //!
-//! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
-//! at the start are ignored. Malformed characters are replaced and counted. A malformed document, the
-//! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one
-//! [`Error::BadInput`](simstore::Error::BadInput), and the reading goes on after it; any other error is the last item.
+//! - 16 or 32 hexadecimal digits on the first line: fingerprints.
+//! - `{`: JSON lines.
+//! - A row with the name of a text field: a table.
+//! - The magic bytes of Parquet or WARC: that format.
+//! - Anything else: JSON lines from standard input or a pipe, a text from a file.
+//!
+//! Binary content takes precedence over names: an archive or Parquet is read as such under any name, and other binary
+//! files are refused with an error that names the likely format. [`DocumentOptions::format`] takes precedence over all
+//! this. A pipe is opened once: bytes read to detect its format are kept for its reader.
+//!
+//! A member of an archive is named by the path of the archive and its own, `pages.zip/a/b.txt`. It is never written to
+//! disk. Members come in the order of the archive. Hidden members and members with unknown extensions are skipped.
+//!
+//! All inputs are streamed; only a text file is held in memory as a whole. Blank lines and a byte order mark at the
+//! start are ignored. Malformed characters are replaced and counted. A malformed document is one
+//! [`Error::BadInput`](simstore::Error::BadInput), and reading continues after it. The same holds for the rest of a
+//! damaged row group of Parquet, and for a file that cannot be read, or not to its end. Any other error is the last
+//! item.
 //!
 //! ```
 //! use simstore_corpus::{DocumentOptions, fingerprint_documents};

@@ -1,4 +1,4 @@
-//! Deduplication as a library: what is found, and what is left of it when it is stopped.
+//! Tests deduplication as a library: its results, and the files left by an interrupted run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn found(answer: Result<Answer>) -> Found {
     }
 }
 
-/// The members of each cluster, the one that is kept first.
+/// Returns the members of each cluster, the kept one first.
 fn clusters(found: &Found) -> Vec<Vec<String>> {
     let ids = |cluster: Result<dedup::Cluster<'_>>| {
         let mut members = cluster.unwrap().members;
@@ -42,7 +42,7 @@ fn clusters(found: &Found) -> Vec<Vec<String>> {
     found.clusters().map(ids).collect()
 }
 
-/// The files of a folder and of those below it, hidden ones too.
+/// Returns the files of a folder and its subfolders, including hidden ones.
 fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -65,7 +65,7 @@ fn stored(store: &Path) -> Vec<(u64, String)> {
     all
 }
 
-/// Lines of documents, some of them nearly the same.
+/// Lines of documents, some nearly the same.
 fn documents() -> String {
     let text = |i: usize| {
         let topic = ["rivers of the north", "ships and their sails", "bread and how it is made"][i % 3];
@@ -100,7 +100,7 @@ fn the_example_deduplicates_a_file() {
     assert!(members.len() > 77 - kept, "{members:?}");
 }
 
-/// What is malformed of what is handed over ends the run, or is counted.
+/// A malformed document from an iterator ends the run, or is counted.
 #[test]
 fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
     let given = || {
@@ -154,7 +154,7 @@ fn files_documents_and_fingerprints_give_the_same() {
             })
             .unwrap();
         assert!(pairs >= of_files.totals().duplicates);
-        // What is left has no duplicates.
+        // The kept documents have no duplicates.
         let left = match bits {
             64 => given::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
             _ => given::values(fingerprints),
@@ -264,7 +264,7 @@ fn nothing_is_left_of_what_is_dropped() {
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
 }
 
-/// Says not to go on when it is asked for so many times.
+/// Stops a run at its call number `at`.
 struct Stopping {
     at: u64,
     asked: AtomicU64,
@@ -295,7 +295,7 @@ fn run(input: &Path, folder: &Path, options: &Options, watch: &dyn Watch) -> Res
     }
 }
 
-/// Stops a run wherever it asks, and then lets it run.
+/// Stops a run at each place where it asks the watch, and then lets it finish.
 fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
     let folder = Folder::new();
     let input = folder.file("in/a.jsonl", documents());
@@ -400,7 +400,8 @@ fn the_same_run_adds_once() {
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
 }
 
-/// Two runs that both find no store: the second to end has not compared with what the first has added, and adds nothing.
+/// Two runs both find no store. The second to end has not compared its documents with the additions of the first, so it
+/// adds nothing.
 #[test]
 fn a_store_that_another_run_has_made_is_not_added_to() {
     for compare in [Compare::distance(3), Options::default().compare] {

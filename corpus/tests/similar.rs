@@ -1,4 +1,4 @@
-//! Deduplication by similarity, beside the plain loop over all pairs of texts.
+//! Compares deduplication by similarity with a plain loop over all pairs of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ fn sets(texts: &[String]) -> Vec<Vec<u64>> {
     texts.iter().map(|text| shingles.feature_set(text)).collect()
 }
 
-/// All pairs that are as similar as that, by the plain loop.
+/// Returns all pairs with at least this similarity, by a plain loop.
 fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
     let mut pairs = Vec::new();
     for (a, x) in sets.iter().enumerate() {
@@ -50,7 +50,7 @@ fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
     pairs
 }
 
-/// The members of clusters, with what stands for them and how similar they are.
+/// Returns the members of clusters, each with the kept document and its similarity to that.
 fn members(found: &Found) -> Vec<(usize, usize, f64)> {
     let mut all = Vec::new();
     for cluster in found.clusters() {
@@ -61,7 +61,7 @@ fn members(found: &Found) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Texts of so many words from a small vocabulary, many of them others with some words replaced.
+/// Makes texts of words from a small vocabulary. Many are copies of others with some words changed.
 fn corpus(
     random: &mut Random,
     count: usize,
@@ -99,7 +99,8 @@ fn chinese(at: u64) -> String {
     char::from_u32(0x4e00 + at as u32).unwrap().into()
 }
 
-/// What holds whatever the texts are: returns the share of similar pairs that was found, and how many there are.
+/// Checks properties of the result for any texts. Returns the share of similar pairs found, and the number of similar
+/// pairs.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
     let options = Options { compare: Compare::similar(least), pairs: true, ..Options::default() };
@@ -116,7 +117,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
         );
         assert_eq!(similarity, jaccard(&sets[a], &sets[b]));
     }
-    // Of equal ones none is missed.
+    // No pair of equal texts is missed.
     let got: BTreeSet<(usize, usize)> = got.iter().map(|&(a, b, _)| (a, b)).collect();
     for &(a, b) in all.difference(&got) {
         assert!(sets[a] != sets[b], "{a} and {b} are equal and missed");
@@ -132,7 +133,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
             for &(document, kept, similarity) in &members {
                 let real = jaccard(&sets[document], &sets[kept]);
                 assert_eq!(similarity, real);
-                // What is taken out resembles what is kept for it.
+                // A removed text is similar to the text kept for it.
                 assert!(cluster_by == ClusterBy::Components || real >= least, "{document} {kept}: {real}");
             }
             let removed = members.iter().filter(|(document, kept, _)| document != kept).count();
@@ -187,14 +188,14 @@ fn adversaries() {
     check(&repeat("to be or not to be that is the question", 100), 1.0);
     let long: String = (0..200).map(english).collect();
     check(&repeat(&long, 50), 0.8);
-    // Each differs from each in its last words: hundreds that are all alike.
+    // Hundreds of similar texts that differ in the last word only.
     let crowd: Vec<String> = (0..300).map(|i| format!("{long}{}", english(1000 + i))).collect();
     let (share, pairs) = check(&crowd, 0.8);
     assert_eq!((share, pairs), (1.0, 300 * 299 / 2));
-    // The same of few words.
+    // The same with few words.
     let short: String = (0..20).map(english).collect();
     check(&(0..300).map(|i| format!("{short}{}", english(1000 + i))).collect::<Vec<_>>(), 0.8);
-    // A chain: each is like the next, the ends have nothing in common.
+    // A chain: neighbours are similar, the ends have nothing in common.
     let chain: Vec<String> = (0..200).map(|i| (i * 3..i * 3 + 60).map(english).collect()).collect();
     let (_, pairs) = check(&chain, 0.8);
     assert!(pairs >= 199);
@@ -203,7 +204,7 @@ fn adversaries() {
 #[test]
 fn a_crowd_around_several_that_are_kept() {
     let mut random = Random(5);
-    // Around 0.8: many of those that are preferred are not kept themselves.
+    // Similarities are around 0.8: many preferred texts are not kept themselves.
     let base: Vec<u64> = (0..100).collect();
     let text = |random: &mut Random| {
         let mut words = base.clone();
@@ -218,18 +219,18 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
-/// The last text is not quite like many, of which one is kept, and like one that comes after these.
+/// A text is not similar to any text of a crowd, whose first one is kept, but to a text after the crowd.
 #[test]
 fn what_a_crowd_has_left_out_is_compared() {
     const CROWD: usize = 300;
     const OTHERS: usize = 2000;
     let folder = Folder::new();
     let words = |range: std::ops::Range<u64>| range.map(english).collect::<String>();
-    // Its first words are others; one more word tells the crowd apart.
+    // The crowd has other first words than the text, and each member a word of its own.
     let crowd = (0..CROWD as u64).map(|i| words(20_000..20_114) + &words(114..1000) + &english(30_000 + i));
-    // Without its last words.
+    // The text without its last words.
     let one = words(0..810);
-    // Many that are like nothing, for which the memory is too little once.
+    // Many texts without similar ones. The smallest memory limit is too little for them.
     let others = (0..OTHERS as u64).map(|i| english(50_000 + i));
     let texts: Vec<String> = crowd.chain([one, words(0..1000)]).chain(others).collect();
     let sets = sets(&texts);
@@ -259,7 +260,7 @@ fn real_texts_and_short_chinese_ones() {
         let texts: Vec<String> = inputs.documents().map(|document| document.unwrap().text).collect();
         let (share, pairs) = check(&texts, 0.7);
         assert!(share > 0.95 && pairs > 5, "{name}: {share} of {pairs}");
-        // Lines of them, by themselves.
+        // Single lines as texts.
         let lines: Vec<String> = texts
             .iter()
             .flat_map(|text| text.lines())

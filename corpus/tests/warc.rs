@@ -26,7 +26,7 @@ fn response(uri: &str, status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
 
 const HTML: &str = "Content-Type: text/html";
 
-/// An archive with all that may stand in one, and the documents in it.
+/// Returns an archive with every type of record, and the documents in it.
 fn archive() -> (Vec<u8>, Vec<(&'static str, &'static str)>) {
     let gbk = encoding_rs::GBK.encode("相似的文档").0.into_owned();
     let bytes = [
@@ -183,7 +183,7 @@ fn malformed_records() {
             }
         }
     }
-    // A length that is no length takes all that follows.
+    // A record with an impossible length takes all bytes that follow.
     let bad = b"WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\n";
     let read = read(folder.file("a.warc", [&good[..], bad, &good].concat()), &options);
     let message = read[1].as_ref().unwrap_err().to_string();
@@ -191,7 +191,7 @@ fn malformed_records() {
     assert!(message.ends_with("left out, up to the end of the file"), "{message}");
 }
 
-/// What Common Crawl does: each record is a member of its own.
+/// As in Common Crawl, each record is a member of its own.
 #[test]
 fn a_damaged_member_is_one_record() {
     let folder = Folder::new();
@@ -204,16 +204,17 @@ fn a_damaged_member_is_one_record() {
     for damaged in [0, 7, 19] {
         for _ in 0..20 {
             let mut members = members.clone();
-            // Not the first bytes, without which there is no member.
+            // Spare the first bytes: without them there is no member.
             let at = 10 + random.index(members[damaged].len() - 10);
             members[damaged][at] ^= 1 << random.below(8);
             let read = read(folder.file("a.warc.gz", members.concat()), &options);
             let bad: Vec<_> = read.iter().filter_map(|document| document.as_ref().err()).collect();
-            // What can be made out of it may be malformed, before its checksum tells.
+            // A damaged member may first give a malformed record, and then an error of its checksum.
             assert!((1..=2).contains(&bad.len()), "{damaged} {at}: {bad:?}");
             let message = bad[bad.len() - 1].to_string();
             assert!(message.contains(" bytes from there are left out, up to the "), "{message}");
-            // All but the damaged one, which may come before its checksum, and one that its bytes reach into.
+            // Only the damaged document and the next one may be missing. The damaged one is not, if only its checksum
+            // fails.
             let ids: Vec<String> = read.iter().flatten().map(|document| document.id.to_string()).collect();
             let missing = uris.iter().enumerate().filter(|(_, uri)| !ids.contains(uri));
             let missing: Vec<usize> = missing.map(|(at, _)| at).collect();
@@ -247,7 +248,7 @@ fn folded_and_malformed_headers_hide_nothing() {
     );
     let bytes = [head.as_bytes(), b"\xe9/\r\n\r\n", block, b"\r\n\r\n"].concat();
     let document = read(folder.file("a.warc", bytes), &DocumentOptions::default()).remove(0).unwrap();
-    // Latin-1 in an address is read as that.
+    // Non-ASCII bytes of an address are read as Latin-1.
     assert_eq!((document.id.to_string(), &*document.text), ("http://\u{e9}/".to_owned(), "\u{6211}"));
 }
 

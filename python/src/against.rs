@@ -1,4 +1,4 @@
-//! What a corpus is compared with: stores, or documents and fingerprints, of which a store is made for the time of the call.
+//! The argument `against`: stores, or documents and fingerprints, which are put in a temporary store during the call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::documents::{FieldNames, Handed};
 use crate::gate::Call;
 use crate::source::{Given, path_of};
 
-/// The similarity and the recall of a store, where nothing says which.
+/// Default similarity and recall of the temporary store.
 const SIMILAR: f64 = 0.8;
 const RECALL: f64 = 0.95;
-/// The distance of a store of fingerprints, where nothing says which.
+/// Default distance of a temporary store of fingerprints.
 const DISTANCE: u32 = 3;
 
-/// What a corpus is compared with.
+/// The value of the argument `against`.
 pub(crate) enum Against {
     Stores(Vec<PathBuf>),
     Given(Given),
 }
 
 impl Against {
-    /// Paths are stores, unless there is something else: then they are files of documents.
+    /// Reads the argument. Paths name stores, unless all of them are other existing files or patterns: then they name files of documents.
     pub(crate) fn read(
         object: Option<&Bound<'_, PyAny>>,
         names: &FieldNames,
@@ -57,7 +57,7 @@ impl Against {
                 Vec::new()
             }
         };
-        // The first store of several may be one that is made.
+        // A path that does not exist may be a store that this call makes.
         let is_stored = |path: &PathBuf| is_store(path) || !path.exists() && !is_pattern(path);
         if !paths.is_empty() && (add || paths.iter().any(is_stored)) {
             return Ok(Against::Stores(paths));
@@ -72,7 +72,7 @@ impl Against {
         Given::read(object, &names, bits).map(Against::Given)
     }
 
-    /// The stores; one that is made is there as long as the folder that comes with it.
+    /// Sets the stores in `options`. A temporary store lives as long as the returned folder.
     pub(crate) fn stores(
         self,
         options: &mut Options,
@@ -136,7 +136,7 @@ fn store_documents(
         let width = Width::of(distance.bits.unwrap_or(u64::BITS))?;
         return each_width!(width, type F => store_fingerprints::<F>(path, inputs, options, call));
     }
-    // The store knows the profile from now on.
+    // The store keeps the profile from here on.
     let (similar, named) = match &mut options.compare {
         Compare::Default => (Similar::default(), None),
         Compare::Similar(similar) => {
@@ -153,12 +153,12 @@ fn store_documents(
         .with_texts();
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
     let store = open_similar(path, of_store, settings)?;
-    // Two documents may have one id here.
+    // Ids of different documents may be equal here.
     let by_name = AddOptions { names: true, shared_names: true, ..AddOptions::default() };
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 
-/// What is said of fingerprints.
+/// Returns the options for fingerprints.
 fn distance_of(options: &Options) -> Distance {
     match &options.compare {
         Compare::Distance(distance) => distance.clone(),

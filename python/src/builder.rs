@@ -1,4 +1,4 @@
-//! A store that is built in one go.
+//! A store that is built in a single operation.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,48 +19,48 @@ use crate::snapshot::Snapshot;
 use crate::text_profile::TextProfile;
 use crate::under_way::OneAtATime;
 
-/// Rows of an array that are inserted between two questions whether to go on.
+/// Rows of an array that are inserted between checks for interruption.
 const ROWS: usize = 1 << 14;
 
-/// Builds a store from fingerprints in any order, in bounded memory: the smallest and fastest there is of so many.
+/// Builds a store from fingerprints in any order, in bounded memory. A store built in this way is as small and fast as possible.
 ///
-/// The store appears when it is complete and durable, at the end of the ``with`` block or by `finish`; after an exception there is
-/// none, and a store that was to be replaced is as it was.
+/// The store appears when it is complete and durable, at the end of the ``with`` block or by `finish`. After an exception there is no new
+/// store, and an existing store is unchanged.
 ///
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder, which is not there, or empty.
+///     The store's folder. It must be missing or empty.
 /// distance : int
-///     The largest distance that queries will ask for, in bits.
+///     The largest distance of later queries, in bits.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints: that of ``profile``, or 64.
+///     Width of the fingerprints. The default is the width of ``profile``, or 64.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
-///     How fingerprints are compressed: "first-difference" by default. "elias-fano" is fastest
-///     to query; "gap" is smallest for random fingerprints, "all-differences" where many are near one another.
+///     How fingerprints are compressed: "first-difference" by default. "elias-fano" is fastest to query. "gap" is smallest for random
+///     fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
-///     Which tables are kept, as ``simstore plan`` lists them; "auto" by default.
+///     The plan of the tables, as listed by ``simstore plan``; "auto" by default.
 /// profile : Profile or str, optional
-///     How texts became fingerprints: kept with the store.
+///     How texts become fingerprints. The store records the profile's name.
 /// memory : int or str, optional
-///     Memory for sorting, in bytes, or as "8G": 16 MiB or more; a quarter of the machine's by default. What is more goes to temporary
-///     files in the store's folder.
+///     Memory for sorting, in bytes, or as "8G": 16 MiB or more; by default a quarter of the machine's. If more is needed, temporary files
+///     are written in the store's folder.
 /// ids : bool
-///     Whether ids are kept.
+///     Whether the store keeps ids.
 /// replace : bool
-///     Whether a store that is there is replaced, once the new one is complete; FileExistsError otherwise.
+///     Whether an existing store is replaced once the new one is complete. If False, an existing store raises FileExistsError.
 ///
 /// Raises
 /// ------
 /// FileExistsError
-///     If there is a store, or anything else.
+///     If the folder has a store or other files.
 /// LockedError
-///     If the store is being written.
+///     If another writer has the store open.
 ///
 /// Notes
 /// -----
-/// One call at a time uses a builder; those of other threads wait. In the middle of `insert_many`, in a signal handler say, the same
-/// thread cannot use it: RuntimeError.
+/// Calls of several threads run one after the other. During `insert_many`, a call in the same thread, for example from a signal handler,
+/// raises RuntimeError.
 ///
 /// Examples
 /// --------
@@ -72,21 +72,21 @@ const ROWS: usize = 1 << 14;
 /// 10
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Builder {
-    /// `None` when it has ended.
+    /// `None` once the builder has ended.
     builder: OneAtATime<Option<Building>>,
     profile: TextProfile,
-    /// The call that is under way: what is told of progress.
+    /// The current call, which receives progress.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
     width: Width,
 }
 
-/// A store that is built, and how its documents are called.
+/// A builder and the state of its ids.
 struct Building {
     builder: AnyBuilder,
-    /// Whether documents are called by names; `None` while there is none.
+    /// Whether ids are names; `None` before the first document.
     by_name: Option<bool>,
-    /// The position of the next one that is called by a name: its number, as `simstore build` has it.
+    /// Number for the next document with a name: its position, as in `simstore build`.
     position: u64,
 }
 
@@ -114,7 +114,7 @@ impl Building {
 }
 
 impl Builder {
-    /// Inserts something. After a bug nobody knows what the builder holds: it has ended.
+    /// Inserts documents. After an internal error the builder's state is unknown, so the builder ends.
     fn insert_with<T>(
         &self,
         py: Python<'_>,
@@ -130,7 +130,7 @@ impl Builder {
         })
     }
 
-    /// The builder, which ends with this call.
+    /// Takes the inner builder and so ends this one.
     fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
         self.builder.with(py, name, |held| Ok(held.take().map(|held| held.builder)))
     }
@@ -139,19 +139,19 @@ impl Builder {
         PyValueError::new_err(format!("the builder has ended: {}; begin another", self.path.display()))
     }
 
-    /// Says whose progress is told from now on.
+    /// Sets the call that receives progress.
     fn begin(&self, call: &Arc<Call>) {
         *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(call));
     }
 }
 
-/// Whether an exception says that simstore has a bug.
+/// Whether an exception reports a bug in simstore.
 fn is_bug(py: Python<'_>, error: &PyErr) -> bool {
     let class = py.import("simstore.errors").and_then(|errors| errors.getattr("InternalError"));
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
 
-/// Tells the call that is under way how far a build has come.
+/// Reports the progress of a build to the current call.
 fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
     let call = Arc::clone(call);
     ProgressCallback::new(move |progress| {
@@ -205,24 +205,25 @@ impl Builder {
         Ok(Builder { builder: OneAtATime::new(Some(building)), profile, call, path, width })
     }
 
-    /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    /// Adds a fingerprint (given, or made from a text) with an id. Adding the same pair again changes nothing. A fingerprint may have
+    /// several ids.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
-    ///     Or ``text``.
+    ///     The fingerprint, if ``text`` is not given.
     /// id : int or str
-    ///     A number; or a name, whose number is then its position among all documents, from 0, as for `simstore build`. All ids of a
-    ///     store that is built are of one kind.
+    ///     A number; or a name, whose number is then its position among all documents, from 0, as for `simstore build`. A built store has
+    ///     either numbers or names as ids.
     /// name : str, optional
-    ///     The name of a document whose id is a number, up to 64 KiB. Ids of named documents come in ascending order.
+    ///     The name of a document with a numeric id, up to 64 KiB. Insert named documents by ascending id.
     /// text : str
-    ///     A text, whose fingerprint the profile makes.
+    ///     A text that the profile turns into a fingerprint.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If the text has no letter and no digit, and so no fingerprint; if the builder has no profile.
+    ///     If the text has no fingerprint, because it has no letter and no digit, or if the builder has no profile.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert<'py>(
         &self,
@@ -239,20 +240,21 @@ impl Builder {
         })
     }
 
-    /// Adds arrays of fingerprints and ids. A call that is interrupted or fails has inserted the first ones.
+    /// Adds arrays of fingerprints and ids. If the call fails or is interrupted, the rows before that point are inserted.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. Or ``texts``.
+    ///     Numpy array of uint64, or of uint8 with shape (n, 16); Arrow array of uint64 or fixed_size_binary[16]; a list of ints. Omit it
+    ///     if ``texts`` is given.
     /// ids : array_like, shape (n,)
     ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
-    ///     Ids of named documents come in ascending order.
+    ///     Insert named documents by ascending id.
     /// texts : iterable of str or None
-    ///     Texts, as `Profile.fingerprints` takes them. Those without a fingerprint are left out, with a warning; they have a position.
+    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning, but count as positions.
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many(
         &self,
@@ -280,13 +282,12 @@ impl Builder {
         })
     }
 
-    /// Sorts, writes all files, and makes the store visible and durable. Interrupted, it leaves nothing.
+    /// Sorts, writes all files, and makes the store visible and durable. An interrupted call leaves no files.
     ///
     /// Parameters
     /// ----------
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second. It counts fingerprints written, over
-    ///     all tables.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second. It counts fingerprints written in all tables.
     ///
     /// Returns
     /// -------

@@ -1,4 +1,4 @@
-//! Deduplication.
+//! The function `dedup`.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -34,21 +34,20 @@ use crate::summary::Summary;
 /// Parameters
 /// ----------
 /// source : path, list of paths, texts, frame, dataset, table, or array
-///     The documents. Files: paths, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them.
-///     Texts: a list, set, generator, series or array of str; ``{"text": [...]}``. Tables: a frame of pandas or Polars (a lazy one,
-///     too), anything of Arrow (tables, streams, lists of record batches, DuckDB), datasets of pyarrow and Hugging Face, dicts of
-///     datasets; batch by batch where they come so. Dicts: an iterable of them. Or fingerprints: numpy uint64, Arrow uint64 or
-///     fixed_size_binary[16], a list of ints.
+///     The documents. Files: paths, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as for the command line. Texts: a list,
+///     set, generator, series or array of str; ``{"text": [...]}``. Tables: a frame of pandas or Polars (also lazy), Arrow data (tables,
+///     streams, lists of record batches, DuckDB), datasets of pyarrow and Hugging Face, dicts of datasets; read in batches if the source
+///     has batches. Dicts: an iterable of them. Fingerprints: numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints.
 ///
 ///     A single string is a path. A list of strings is a list of paths if all of them exist; otherwise they are texts.
 /// similar : float, optional
-///     Find texts that are at least this similar, up to 1: the share of all shingles of two texts that both have. 0.8 by default. At
-///     least 0.43 with the default ``recall``; less needs a smaller ``recall``.
+///     Find texts that are at least this similar, up to 1: the Jaccard similarity of their shingles. 0.8 by default. At least 0.43 with the
+///     default ``recall``; lower values need a smaller ``recall``.
 /// recall : float, optional
-///     Find pairs of exactly that similarity with at least this probability, 0.95 by default; more similar ones more often.
+///     Find pairs of exactly that similarity with at least this probability, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
-///     Compare fingerprints instead: find those that differ in at most so many bits. For fingerprints 3 by default, or that of the
-///     store; for documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning says so.
+///     Compare fingerprints instead: find those that differ in at most this many bits. For fingerprints 3 by default, or the store's
+///     distance. For documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning reports it.
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
@@ -56,54 +55,54 @@ use crate::summary::Summary;
 /// verify_text : float, optional
 ///     With ``distance``, count only pairs whose texts are at least this similar.
 /// verify_profile : Profile or str, optional
-///     The profile by which texts are compared, instead of shingles: ``"code"`` for source code, which files of it have by
-///     default, and ``"main-text"`` for web pages without their navigation.
+///     The profile for comparing texts, instead of shingles: ``"code"`` for source code (the default for source files), ``"main-text"`` for
+///     web pages without their navigation.
 /// cluster_by : {"stars", "components"}, optional
-///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by
-///     default for texts, components for fingerprints.
+///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by default for
+///     texts, components for fingerprints.
 /// keep : str
 ///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" (dates or numbers), "largest:FIELD" or
-///     "smallest:FIELD" (numbers alone), or "none". A document without a value comes last; of equal ones the first is kept.
+///     "smallest:FIELD" (numbers alone), or "none". A document without a value comes last. Among equals, the first is kept.
 /// against : stores, or anything that ``source`` may be, optional
-///     Also remove near-duplicates of these documents, such as those of a test set: they have True in the column ``stored`` of
-///     ``removed``. Paths are stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Similarity to
-///     documents of a store without texts is an estimate; where it is near ``similar``, a document may be removed or kept wrongly.
+///     Also remove near-duplicates of these documents, such as a test set. They have True in the column ``stored`` of ``removed``. Paths
+///     name stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Without texts in the store, similarity
+///     to stored documents is an estimate: a document near the limit ``similar`` may be removed or kept wrongly.
 /// add, again : bool
-///     Whether to add the kept documents to the (first) store, which is made if it is missing; and also if the same run has done
-///     so before. Store and files change together.
+///     ``add``: whether to add the kept documents to the (first) store, which is made if it is missing. ``again``: add even if the same run
+///     did so before. Store and files change together.
 /// with_texts : bool
-///     Whether a store of similar documents that ``add`` makes keeps the texts, so that these decide from then on, exactly.
+///     Whether a store of similar documents made by ``add`` keeps the texts. With texts, later comparisons are exact.
 /// resume : path, optional
-///     A folder for the work on finished files: an interrupted run carries on.
+///     A folder for the work on finished files, so that an interrupted run can be resumed.
 /// shard : str, optional
 ///     Only make this share of the parts in that folder, as "1/4"; a run without ``shard`` joins all of them.
 /// memory : int or str, optional
-///     Memory limit, in bytes, or as "8G": 64 KiB or more. Documents that need more are compared on disk, in the folder ``temporary``.
+///     Memory limit, in bytes, or as "8G": 64 KiB or more. If more is needed, documents are compared on disk, in the folder ``temporary``.
 /// temporary : path, optional
-///     That folder, instead of the system's.
+///     A folder for temporary files, instead of the system's.
 /// text : str or list of str
 ///     The field or column of the text, ``text`` by default; several are joined by newlines.
 /// id : str, optional
-///     The field or column of the id: "id", if it is there, else the number of the row, or FILE:LINE.
+///     The field or column of the id. By default "id" if it exists, otherwise the row number, or FILE:LINE.
 /// format, delimiter, encoding, max_document : optional
 ///     How files are read, as the command line does: "jsonl", ";", "gb18030", "1G".
 /// skip_bad : bool
-///     Whether malformed documents are skipped and counted, with a warning each, instead of ending the call.
+///     Whether malformed documents are skipped and counted, with a warning for each, instead of ending the call.
 /// output, annotated : path, optional
-///     Files to write, if the source is files: the input without duplicates, byte for byte, and the whole input with the cluster
-///     number of each document in the field ``cluster_field``.
+///     Files to write, if the source is files: the input without duplicates, byte for byte, and the whole input with the cluster number of
+///     each document in the field ``cluster_field``.
 /// clusters, keep_list, remove_list : path, optional
-///     Tables to write, in the format of the file's name. With ``reasons`` the last one lists each duplicate with the kept document
-///     that is most similar to it (with keep="none", the most similar of all).
+///     Tables to write, in the format of the file's name. With ``reasons``, ``remove_list`` has the most similar kept document for each
+///     duplicate (with keep="none", the most similar document).
 /// pairs : bool or path
-///     Whether all pairs are kept for the result; or the table of them to be written.
+///     Whether the result keeps all pairs; or a path to write the table of pairs.
 /// force : bool
-///     Whether ``output`` and ``annotated`` may take the place of an input.
+///     Whether ``output`` and ``annotated`` may replace an input.
 /// allow_empty : bool
-///     Whether a call succeeds, and writes empty outputs, if files hold no document. By default such a call raises an exception and
-///     leaves outputs and stores as they are. A source that is no path may always be empty.
+///     Whether a call succeeds, and writes empty outputs, if files hold no document. By default such a call raises an exception and leaves
+///     outputs and stores unchanged. Sources other than paths may always be empty.
 /// progress : callable or bool, optional
-///     Called with a `Progress` now and then; True shows bars of tqdm.
+///     A callable receives a `Progress` from time to time; True shows bars of tqdm.
 ///
 /// Returns
 /// -------
@@ -112,13 +111,13 @@ use crate::summary::Summary;
 /// Raises
 /// ------
 /// FileNotFoundError
-///     For a path that is not there.
+///     If a path does not exist.
 /// ValueError
-///     For options that make no sense, missing columns, and (as `simstore.errors.BadInputError`) malformed documents.
+///     If options contradict each other, columns are missing, or (as `simstore.errors.BadInputError`) documents are malformed.
 ///
 /// Notes
 /// -----
-/// Files appear when the work is done, all of them or none, and the store changes with them; after Ctrl-C nothing is left.
+/// Files appear together at the end, along with the changes of the store. Ctrl-C leaves no files.
 ///
 /// Examples
 /// --------
@@ -260,7 +259,7 @@ pub(crate) fn dedup(
     Ok(Deduplication::new(results, Py::new(py, summary)?))
 }
 
-/// What is read, and which documents of it are malformed, if they are given one by one.
+/// Returns the inputs. For documents given one by one, also returns the list of malformed rows, filled while reading.
 fn inputs_of(
     given: Given,
     reading: DocumentOptions,
@@ -320,16 +319,16 @@ fn run(
     let results = Results::of(&found, &RowNumbers::new(&malformed), malformed.len(), pairs, call)?;
     (totals.compared, totals.unlike) = found.compared();
     let summary = job::Summary::new(totals, found.question(), options, started.elapsed().as_secs_f64());
-    // As it is written: a similarity has the digits that it has there.
+    // The summary has the values of its JSON form, so that similarities have the same digits.
     let values = serde_json::to_string(&summary).and_then(|json| serde_json::from_str(&json));
     let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
-    // Where warnings are errors, nothing is done.
+    // Warnings may be errors: raise them before anything is written.
     call.warn()?;
     found.finish(&**call)?;
     Ok((Ok(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
 }
 
-/// Makes the parts of a shard: what is near what is known when all of them are joined.
+/// Makes the parts of a shard. Near-duplicates are found when all parts are joined.
 fn make_shard(
     inputs: &Inputs,
     shard: Shard,
@@ -344,7 +343,7 @@ fn make_shard(
         );
     }
     let (counts, tally) = job::make_shard(inputs, shard, options, &files.unfinished, &**call)?;
-    // Of what is left to others, or was there, nothing was read.
+    // If all files were left to other shards or reused, nothing was read and there is nothing to report.
     if tally.found + tally.left == 0 || counts.read + counts.bad > 0 {
         call.say_counts(&counts, simstore_corpus::InputKind::Documents);
     }
@@ -381,7 +380,7 @@ fn in_argument(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
     PyValueError::new_err(format!("{argument} is '{}': {error}", excerpt(value)))
 }
 
-/// One, or a list of them.
+/// Reads a single value or a list of values.
 pub(crate) fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {
@@ -402,7 +401,7 @@ fn delimiter_of(delimiter: &str) -> PyResult<u8> {
     }
 }
 
-/// Profiles by name, or as they are, with their files.
+/// Sets the profiles, given by name or as objects, and collects their files.
 fn set_profiles(
     options: &mut CompareOptions,
     profile: Option<&Bound<'_, PyAny>>,
@@ -435,7 +434,7 @@ fn set_profiles(
     if let Some(profile) = profile.filter(|profile| !profile.is_none()) {
         let (name, bits) = name_of(profile)?;
         options.profile = Some(name);
-        // Those of 64 leave it to a store.
+        // A width of 64 bits is the default, so a store may override it.
         options.bits = options.bits.or(bits.filter(|&bits| bits == 128));
     }
     if let Some(profile) = verify_profile.filter(|profile| !profile.is_none()) {

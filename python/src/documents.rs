@@ -1,4 +1,4 @@
-//! Documents that are handed over, on their way to the library.
+//! Documents passed from Python to the library.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,42 +13,42 @@ use crate::gate::Call;
 use crate::no_text::{MaybeText, NoText};
 use crate::texts::{is_missing, text_of};
 
-/// Why a missing id is none.
+/// Message for an unusable id.
 pub(crate) const NO_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";
 
-/// The fields of documents that are handed over.
+/// Names of the fields of documents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
-    /// Those that make the text, joined by newlines.
+    /// Fields that form the text, joined by newlines.
     pub(crate) texts: Vec<String>,
-    /// The one that holds the id; `None`: `id`, if it is there.
+    /// Field of the id; `None` for `id`, if it exists.
     pub(crate) id: Option<String>,
-    /// The one that decides which is kept.
+    /// Field that decides which document is kept.
     pub(crate) extra: Option<String>,
 }
 
-/// A document, or why it is none.
+/// A document, or the reason why it is malformed.
 pub(crate) type Pulled = Result<Row, String>;
 
-/// What a row says.
+/// The values of a row.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
-    /// `None`: its number.
+    /// `None` for the row number.
     pub(crate) id: Option<DocumentId>,
     pub(crate) text: String,
     pub(crate) extra: Option<String>,
 }
 
-/// Some rows that are there.
+/// Rows that are available.
 pub(crate) type Rows = Box<dyn Iterator<Item = Pulled> + Send>;
 
-/// Gives some rows after the other; `None` at the end.
+/// Returns the next rows, or `None` at the end.
 pub(crate) type Documents = Box<dyn FnMut(&Call) -> simstore::Result<Option<Rows>> + Send>;
 
-/// The texts of several fields, with their names, as one; an empty one if there are none.
+/// Joins the texts of several named fields. Without texts, the result is empty.
 ///
 /// # Errors
-/// Why one is malformed.
+/// The reason why a field is malformed.
 pub(crate) fn joined<'a>(
     texts: impl IntoIterator<Item = (&'a str, MaybeText<&'a str>)>,
 ) -> Result<String, String> {
@@ -63,12 +63,12 @@ pub(crate) fn joined<'a>(
     Ok(joined.unwrap_or_default())
 }
 
-/// Why a field is no text.
+/// Describes why a field is not a text.
 pub(crate) fn malformed(name: &str, reason: &NoText) -> String {
     format!("the field `{}` {reason}", excerpt(name))
 }
 
-/// An id that is a text.
+/// Makes an id from a text.
 pub(crate) fn name(name: &str) -> Result<DocumentId, String> {
     if name.len() > MAX_NAME_BYTES {
         return Err(format!("its id has {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
@@ -76,7 +76,7 @@ pub(crate) fn name(name: &str) -> Result<DocumentId, String> {
     Ok(DocumentId::Name(name.to_owned()))
 }
 
-/// An id as Python has it.
+/// Reads an id from a Python object.
 pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, String>> {
     if object.is_instance_of::<PyString>() {
         return Ok(match text_of(object)? {
@@ -84,7 +84,7 @@ pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, St
             Err(reason) => Err(format!("its id {reason}")),
         });
     }
-    // An integer of numpy is one by `__index__`.
+    // Integers of numpy have `__index__`.
     let number = match object.cast::<PyInt>() {
         Ok(_) if object.is_instance_of::<PyBool>() => None,
         Ok(number) => Some(number.as_any().clone()),
@@ -95,7 +95,7 @@ pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, St
     Ok(number.map(DocumentId::Number).ok_or_else(|| NO_ID.to_owned()))
 }
 
-/// A value that decides which document is kept: dates as ISO 8601, numbers by their value, whatever their type is.
+/// Reads a value that decides which document is kept. Dates become ISO 8601, and numbers of all types are compared by value.
 pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if is_missing(object)? {
         return Ok(None);
@@ -109,7 +109,7 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if object.hasattr("isoformat")? {
         return object.call_method0("isoformat")?.extract().map(Some);
     }
-    // A scalar of numpy: its `str` is a date of ISO 8601, any other is a value of Python by `item`.
+    // For numpy scalars: a date's `str` is ISO 8601; other values are converted to Python by `item`.
     if let Ok(kind) = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>()) {
         if kind == 'M' {
             let date: String = object.str()?.extract()?;
@@ -122,13 +122,13 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             return extra_of(&value);
         }
     }
-    // A duration; an enumeration of integers is shown by another text than its number.
+    // Durations, and integer enumerations, whose text differs from their number.
     for number in ["total_seconds", "__index__"] {
         if let Ok(number) = object.call_method0(number) {
             return number.repr()?.extract().map(Some);
         }
     }
-    // A decimal number is exact as its text.
+    // The text of a decimal number is exact.
     if is_of(object, "decimal", "Decimal") {
         return object.str()?.extract().map(Some);
     }
@@ -138,15 +138,15 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// The rows that are malformed, ascending.
+/// Malformed rows in ascending order.
 pub(crate) type Malformed = Arc<Mutex<Vec<u64>>>;
 
-/// Documents as the library takes them, one after the other.
+/// Iterates over documents in the library's form.
 pub(crate) struct Handed {
     documents: Documents,
     rows: Rows,
     call: Arc<Call>,
-    /// Rows that have been read.
+    /// Number of rows read.
     row: u64,
     malformed: Malformed,
 }

@@ -1,4 +1,4 @@
-//! What is inserted: fingerprints or texts, with ids or names.
+//! Documents to insert: fingerprints or texts, with ids or names.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::rows::{id_of, read_ids};
 use crate::text_profile::TextProfile;
 use crate::texts::Texts;
 
-/// What a document is called: by a number, or by a name, to which a number is given.
+/// The id of a document: a number, or a name that gets a number.
 #[derive(Clone)]
 pub(crate) enum Id {
     Number(u64),
@@ -40,7 +40,7 @@ fn named_twice() -> PyErr {
     PyTypeError::new_err("an id that is a str is the document's name: leave the other name out")
 }
 
-/// A document that is inserted.
+/// A document to insert.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) fingerprint: u128,
@@ -49,12 +49,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether a number is to be given to its name.
+    /// Whether the document's name needs a number.
     pub(crate) fn by_name(&self) -> bool {
         matches!(self.id, Id::Name(_))
     }
 
-    /// Adds it to a transaction; whether it is not stored already under its name.
+    /// Adds the document to a transaction. Returns `false` if it is already stored under its name.
     pub(crate) fn insert(
         &self,
         transaction: &mut AnyTransaction<'_>,
@@ -100,8 +100,8 @@ fn insert(
     Ok(true)
 }
 
-/// Numbers for documents that are called by names, as `simstore add` gives them: each is one more than the highest id. A document with
-/// the fingerprint and the name of a stored one is that one. Nothing else may be inserted meanwhile.
+/// Assigns numbers to documents with names, as `simstore add` does: one more than the highest id. A document with the fingerprint and name
+/// of a stored document counts as that document. Nothing else may insert at the same time.
 pub(crate) struct Numbers {
     stored: AnySnapshot,
     next: Option<u64>,
@@ -124,7 +124,7 @@ impl Numbers {
         Ok(Numbers { stored, next, given: HashMap::new() })
     }
 
-    /// The number of a document; `None` if it is stored already.
+    /// Returns the number of a new document, or `None` if the document is already stored.
     fn give(&mut self, fingerprint: u128, name: &str) -> Result<Option<u64>> {
         let document = (fingerprint, name.to_owned());
         if self.given.contains_key(&document) || !ids_of(&self.stored, fingerprint, name)?.is_empty() {
@@ -142,7 +142,7 @@ impl Numbers {
     }
 }
 
-/// The ids of the documents with this fingerprint and name.
+/// Returns the ids of the documents with this fingerprint and name.
 pub(crate) fn ids_of(stored: &AnySnapshot, fingerprint: u128, name: &str) -> Result<Vec<u64>> {
     if !stored.contains(fingerprint)? {
         return Ok(Vec::new());
@@ -157,7 +157,7 @@ pub(crate) fn ids_of(stored: &AnySnapshot, fingerprint: u128, name: &str) -> Res
         .collect())
 }
 
-/// Documents that are inserted together.
+/// Documents to insert together.
 pub(crate) struct Entries {
     fingerprints: Given,
     ids: Ids,
@@ -167,7 +167,7 @@ pub(crate) struct Entries {
 enum Given {
     All(AnyFingerprints),
     Texts(Texts),
-    /// Those of texts; some have none.
+    /// Fingerprints made from texts, `None` for texts without one.
     Made(Vec<Option<u128>>),
 }
 
@@ -177,7 +177,7 @@ pub(crate) enum Ids {
 }
 
 impl Entries {
-    /// Reads arrays of one length, of which only names may be missing.
+    /// Reads arrays of the same length. Only names may be missing.
     pub(crate) fn read(
         fingerprints: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyAny>>,
@@ -218,12 +218,12 @@ impl Entries {
         }
     }
 
-    /// Whether numbers are to be given to names.
+    /// Whether names need numbers.
     pub(crate) fn by_name(&self) -> bool {
         matches!(self.ids, Ids::Names(_))
     }
 
-    /// Makes fingerprints of texts, and warns of those that have none.
+    /// Makes fingerprints from texts, and warns about texts without one.
     pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<()> {
         let Given::Texts(texts) = &self.fingerprints else { return Ok(()) };
         let profile = profile.get()?;
@@ -255,7 +255,7 @@ impl Entries {
         self.names.as_ref().and_then(|names| names.get(at))
     }
 
-    /// Adds one of them to a transaction; whether it has a fingerprint, and is not stored already under its name.
+    /// Adds one document to a transaction. Returns `false` if it has no fingerprint or is already stored under its name.
     pub(crate) fn insert(
         &self,
         at: usize,
@@ -268,9 +268,9 @@ impl Entries {
 }
 
 impl Ids {
-    /// Reads numbers, or names, of which none may be missing.
+    /// Reads numbers or names. None of them may be missing.
     pub(crate) fn read(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
-        // What is read once is read a second time.
+        // The ids are read twice, so an iterator is copied to a list.
         let ids = if ids.hasattr("__len__")? {
             ids.clone()
         } else {
@@ -278,7 +278,7 @@ impl Ids {
         };
         let error = match read_ids(&ids) {
             Ok(numbers) => return Ok(Ids::Numbers(numbers)),
-            // Ctrl-C and the like say nothing about the ids.
+            // Exceptions such as Ctrl-C are not about the ids.
             Err(error) if !error.is_instance_of::<PyException>(ids.py()) => return Err(error),
             Err(error) => error,
         };

@@ -1,4 +1,4 @@
-//! Which distance finds the near-duplicates: the function and what it gives.
+//! The function `evaluate` and its result.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::pairs::{Pairs, one_by_one};
 use crate::profile::Profile;
 use crate::table::Table;
 
-/// What distances find among labelled pairs, by `evaluate`.
+/// The result of `evaluate`: near-duplicates found among labelled pairs at each distance.
 ///
 /// Attributes
 /// ----------
 /// points : Table
 ///     For each profile and k from 0 to 16 bits: profile, k, recall, precision, f1 (from 0 to 1), positives, negatives, random, alike
-///     (pairs within k), false_share, false_pairs (expected in the corpus; null where none was seen), false_pairs_at_most (with 95%
+///     (pairs within k), false_share, false_pairs (expected in the corpus; null if none was seen), false_pairs_at_most (with 95%
 ///     confidence), recommended.
 /// profiles : Table
 ///     For each profile: profile, best (the k of the largest F1), f1, recommended (k, or null), positives, negatives, random,
 ///     looked_at, excluded, empty, too_few_random.
 /// similar : Table
-///     For each least similarity that was asked for: similar, recall, precision, f1, positives, negatives, excluded.
+///     For each requested value of ``similar``: similar, recall, precision, f1, positives, negatives, excluded.
 /// pairs : int
-///     Labelled pairs.
+///     Number of labelled pairs.
 /// positives : int
-///     How many of them are positive.
+///     Number of positive pairs.
 /// bad : int
-///     Malformed ones that were skipped.
+///     Number of malformed pairs that were skipped.
 /// bits : int
 ///     Width of the fingerprints.
 /// documents : int
 ///     The size of the corpus.
 /// alike_from : float
-///     From this similarity on, random pairs are alike.
+///     Random pairs with at least this similarity are alike.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Evaluation {
     inner: simstore_corpus::evaluate::Evaluation,
@@ -143,7 +143,7 @@ impl Evaluation {
         ])
     }
 
-    /// The distance of the largest F1 by each profile: a dict.
+    /// A dict of the distance with the largest F1 for each profile.
     #[getter]
     fn best<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let best = PyDict::new(py);
@@ -153,8 +153,7 @@ impl Evaluation {
         Ok(best)
     }
 
-    /// The distance that is recommended for the corpus by each profile: a dict. None where its F1 is below 0.8, or the random
-    /// pairs are too few to tell.
+    /// A dict of the recommended distance for each profile. None if F1 is below 0.8, or if the random pairs are too few to decide.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let recommended = PyDict::new(py);
@@ -194,10 +193,10 @@ impl Evaluation {
         self.inner.alike_from
     }
 
-    /// Recall, precision and F1 against k as a picture: a text of SVG.
+    /// Draws recall, precision and F1 against k. Returns the picture as SVG text.
     fn to_svg(&self) -> PyResult<String> {
         let mut svg = Vec::new();
-        // It is written to memory.
+        // Writing to memory does not fail.
         self.inner.draw_svg(&mut svg)?;
         String::from_utf8(svg).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
@@ -207,7 +206,7 @@ impl Evaluation {
     /// Parameters
     /// ----------
     /// ax : matplotlib.axes.Axes, optional
-    ///     Where to draw; a new figure by default.
+    ///     The axes to draw on; a new figure by default.
     ///
     /// Returns
     /// -------
@@ -217,7 +216,7 @@ impl Evaluation {
         slf.py().import("simstore._plot")?.call_method1("plot", (slf, ax))
     }
 
-    /// All numbers as JSON: a text of an object.
+    /// Returns all numbers as a JSON object in a str.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
@@ -264,42 +263,42 @@ impl Evaluation {
     }
 }
 
-/// What a pickled evaluation is made from.
+/// Restores a pickled evaluation.
 #[pyfunction]
 pub(crate) fn _evaluation(json: &str) -> PyResult<Evaluation> {
     let inner = serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(Evaluation { inner })
 }
 
-/// Which distance finds the near-duplicates, and what else it finds: measured on labelled pairs of texts.
+/// Measures on labelled pairs of texts which distance finds the near-duplicates, and how many false pairs it finds.
 ///
-/// Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are within k in
-/// a corpus of ``documents``, each in one labelled pair: every labelled pair meets as many random ones as there are other documents.
-/// F1 is the harmonic mean of both.
+/// Recall is the share of positive pairs within k. Precision is the share of positive pairs among all pairs within k in a corpus of
+/// ``documents``. Each document is in one labelled pair, and forms a random pair with every other document. F1 is the harmonic mean of
+/// recall and precision.
 ///
 /// Parameters
 /// ----------
 /// pairs : path, list of paths, frame, Arrow table or stream, or iterable of dicts or tuples
-///     Files of JSON lines; rows with the fields text_a, text_b and, maybe, label; or tuples (text_a, text_b, label). Without labels
+///     Files of JSON lines; rows with the fields text_a, text_b and optionally label; or tuples (text_a, text_b, label). Without labels,
 ///     all pairs are positive.
 /// profiles : Profile, str, or list of them, optional
-///     How texts become fingerprints: each is evaluated by itself.
+///     How texts become fingerprints. Each profile is evaluated separately.
 /// bits : {64, 128}
 ///     Width of the fingerprints.
 /// documents : int
-///     The size of the corpus for which a distance is wanted.
+///     The size of the corpus that needs a distance.
 /// alike_from : float
-///     From this similarity on, 0 to 1, the texts of a random pair are alike, and the pair is not false.
+///     Random pairs of texts with at least this similarity, from 0 to 1, are alike and do not count as false.
 /// similar : float or list of float, optional
-///     Least similarities of texts to compare with the distances.
+///     Similarities of texts to compare with the distances.
 /// text_a, text_b, label : str, optional
-///     The fields: by default text_a or text_old, text_b or text_new, label.
+///     The names of the fields: by default text_a or text_old, text_b or text_new, label.
 /// positive_from : float, optional
-///     The label is a number, and a pair positive from this one on.
+///     Labels are numbers; pairs with at least this label are positive.
 /// skip_bad : bool
-///     Whether malformed pairs are told as warnings, counted and skipped, instead of ending the call.
+///     Whether malformed pairs are skipped and counted, with a warning for each, instead of ending the call.
 /// progress : callable or bool, optional
-///     Called with a `Progress` now and then; True shows bars of tqdm.
+///     A callable receives a `Progress` from time to time; True shows bars of tqdm.
 ///
 /// Returns
 /// -------

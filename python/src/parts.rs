@@ -1,4 +1,4 @@
-//! A join in parts, for several machines: what each of them does.
+//! A join in parts for several machines: the work of each task.
 
 use std::sync::Arc;
 
@@ -18,19 +18,20 @@ use crate::numbers;
 use crate::packed::{Rows, array_of_edges, unpacked};
 use crate::table::Table;
 
-/// A join as pieces of work of their own, for tasks on several machines.
+/// A join split into independent tasks, for several machines.
 ///
-/// At distance k there are k + 1 tables or more, each with some bits of its own. The fingerprints that agree in these are a part of
-/// the table. Near ones are together in a part of some table, and count in the first such table. A *place* is one part of one table,
-/// by number: ``table * parts + part``. `pack` is done wherever fingerprints are, `scatter` once for each bucket, `pairs` or `forest`
-/// once for each place; what they make is sent on by whatever there is to send it. All may be done again: nothing is kept.
+/// At distance k there are at least k + 1 tables. Each table selects some bits, and fingerprints with the same values of these bits form a
+/// part of the table. Two near fingerprints are in the same part of at least one table, and their pair counts in the first such table. A
+/// *place* is one part of one table, with the number ``table * parts + part``. Call `pack` on the fingerprints of each task, `scatter` once
+/// for each bucket, and `pairs` or `forest` once for each place. The caller sends the results between tasks. All calls can be repeated:
+/// they keep no state.
 ///
 /// Parameters
 /// ----------
 /// distance : int
-///     In bits, up to 16 of 64, 32 of 128.
+///     In bits, up to 16 for 64-bit and 32 for 128-bit fingerprints.
 /// parts : int
-///     Parts of each table: a power of two up to 4096, or the next one.
+///     Parts of each table: a power of two up to 4096. Other numbers are rounded up.
 /// bits : {64, 128}
 ///     Width of the fingerprints.
 ///
@@ -75,15 +76,15 @@ impl Parts {
         gate::quick(py, || Ok(Parts { inner: of()? }))
     }
 
-    /// As few parts as let one of them be joined within so much memory. Few parts are less work.
+    /// Chooses the smallest number of parts such that one part can be joined within ``memory``. Fewer parts mean less work.
     ///
     /// Parameters
     /// ----------
     /// count : int
-    ///     How many different fingerprints there are, at most.
+    ///     The largest possible number of different fingerprints.
     /// distance : int
     /// memory : int or str
-    ///     For one part, in bytes, or as "8G".
+    ///     Memory for one part, in bytes, or as "8G".
     /// bits : {64, 128}
     #[staticmethod]
     #[pyo3(signature = (count, distance=3, *, memory, bits=64))]
@@ -111,38 +112,38 @@ impl Parts {
         self.inner.bits()
     }
 
-    /// The most bits in which two near fingerprints differ.
+    /// The distance of the join, in bits.
     #[getter]
     fn distance(&self) -> u32 {
         each_width!(&self.inner, parts => parts.distance())
     }
 
-    /// How many parts each table has.
+    /// Number of parts in each table.
     #[getter]
     fn parts(&self) -> usize {
         each_width!(&self.inner, parts => parts.parts())
     }
 
-    /// How many tables there are: to so many places a fingerprint is sent.
+    /// Number of tables. Each fingerprint is sent to one place in each table.
     #[getter]
     fn tables(&self) -> usize {
         each_width!(&self.inner, parts => parts.tables())
     }
 
-    /// Packs some of the fingerprints, each once, by buckets: equal ones of all tasks are in one bucket.
+    /// Packs fingerprints by buckets, each fingerprint once. Equal fingerprints of all tasks go to the same bucket.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     As for `self_join`. Nulls are left out: they are near nothing.
+    ///     As for `self_join`. Nulls are skipped, since they are near nothing.
     /// buckets : int
-    ///     How many there are.
+    ///     Number of buckets.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed and ascending), and repeated (binary): those
-    ///     that were there several times, null for none.
+    ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed and ascending), and repeated (binary): the
+    ///     fingerprints that occur several times, or null.
     #[pyo3(signature = (fingerprints, buckets=1))]
     fn pack(
         &self,
@@ -159,7 +160,7 @@ impl Parts {
         sent.finish()
     }
 
-    /// Packs all of the fingerprints by buckets, and says where each was: for what goes with them.
+    /// Packs all fingerprints by buckets, with their positions, so that a caller can add other columns.
     ///
     /// Parameters
     /// ----------
@@ -169,8 +170,8 @@ impl Parts {
     /// Returns
     /// -------
     /// Table
-    ///     With columns place (uint32), fingerprints (binary, packed), and positions (list of uint32): those of the fingerprints in the
-    ///     array, in their order.
+    ///     With columns place (uint32), fingerprints (binary, packed), and positions (list of uint32): positions of the fingerprints in the
+    ///     array, in the same order.
     #[pyo3(signature = (fingerprints, buckets=1))]
     fn spread(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<Table> {
         if buckets == 0 {
@@ -185,12 +186,12 @@ impl Parts {
         Table::of_columns(columns)
     }
 
-    /// Looks fingerprints up among those of a bucket.
+    /// Looks up fingerprints among the fingerprints of a bucket.
     ///
     /// Parameters
     /// ----------
     /// fingerprints, values : Arrow arrays of binary
-    ///     Packed: those of the bucket, each there any number of times, and those that are looked for.
+    ///     Packed fingerprints: all fingerprints of the bucket, with repeats, and the ones to look up.
     ///
     /// Returns
     /// -------
@@ -208,17 +209,17 @@ impl Parts {
         })
     }
 
-    /// Collapses what came to a bucket, and packs it once for each table, by places.
+    /// Collapses the fingerprints of a bucket, and packs them once for each table, by places.
     ///
     /// Parameters
     /// ----------
     /// fingerprints, repeated : Arrow arrays of binary
-    ///     The columns that `pack` has made, all values of a bucket.
+    ///     Columns made by `pack`: all values of a bucket.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     With columns place (uint32), fingerprints (binary, packed), and repeated (binary) where the place is of the first table.
+    ///     With columns place (uint32), fingerprints (binary, packed), and, for places of the first table, repeated (binary).
     fn scatter(
         &self,
         py: Python<'_>,
@@ -232,14 +233,14 @@ impl Parts {
         sent.finish()
     }
 
-    /// The pairs of a place, as they are found: of all places together each pair once, and for each fingerprint that was there
-    /// several times the pair of it and itself.
+    /// Yields the pairs of a place as they are found. All places together yield each pair once. A fingerprint that occurs several times is
+    /// also paired with itself.
     ///
     /// Parameters
     /// ----------
     /// place : int
     /// fingerprints, repeated : Arrow arrays of binary
-    ///     The columns that `scatter` has made, all values of this place.
+    ///     Columns made by `scatter`: all values of this place.
     ///
     /// Returns
     /// -------
@@ -259,7 +260,7 @@ impl Parts {
         })
     }
 
-    /// What the pairs of a place connect: one edge fewer than members of each cluster, however many pairs there are.
+    /// Returns edges that connect the clusters in a place: one edge fewer than members for each cluster, for any number of pairs.
     ///
     /// Parameters
     /// ----------
@@ -269,7 +270,7 @@ impl Parts {
     /// Returns
     /// -------
     /// Array
-    ///     Packed edges (binary), for `Forest.merge`. What was there several times has an edge with itself.
+    ///     Packed edges (binary), for `Forest.merge`. A fingerprint that occurs several times has an edge to itself.
     fn forest(
         &self,
         py: Python<'_>,
@@ -295,7 +296,7 @@ impl Parts {
     }
 }
 
-/// Parts that were pickled.
+/// Restores a pickled `Parts`.
 #[pyfunction]
 #[pyo3(name = "_parts")]
 pub(crate) fn parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
@@ -325,7 +326,7 @@ fn spread_columns<F: Fingerprint>(all: &[Spread<F>]) -> Vec<(&'static str, Array
 fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<Array> {
     let bucket = Bucket::new(stored)?;
     let mut positions = ListBuilder::new(UInt32Builder::new());
-    // A list of Arrow has no room for more.
+    // Offsets of an Arrow list have 32 bits.
     let mut left = i32::MAX as usize;
     for &value in values {
         let found = bucket.positions(value);

@@ -1,4 +1,4 @@
-//! Texts to fingerprints and sketches, and their similarity.
+//! Fingerprints, sketches and similarity of texts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::gate::{self, Call};
 use crate::numbers;
 use crate::texts::Texts;
 
-/// Texts that are done between two questions whether to go on.
+/// Texts processed between checks for interruption.
 const TEXTS: usize = 64;
 
-/// How a text becomes a fingerprint, by name: a tokenizer, then options, separated by commas.
+/// How a text becomes a fingerprint. The name is a tokenizer, then options, separated by commas.
 ///
 /// Parameters
 /// ----------
 /// name : str
-///     As ``simstore fingerprint --help`` lists them. The default is good for English and Chinese.
+///     A name listed by ``simstore fingerprint --help``. The default is good for English and Chinese.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints: 64, or that of the preset.
+///     Width of the fingerprints: 64, or the preset's width.
 /// dictionary, stop_words, idf : path, optional
-///     Files: words that jieba should know, words that are no keywords, one a line, and a table of inverse document frequencies.
-///     The name holds their checksums, a pickled profile their contents.
+///     Files: words to add to jieba's dictionary, words to exclude from keywords (one a line), and a table of inverse document frequencies.
+///     The name holds their checksums; a pickled profile holds their contents.
 ///
 /// Examples
 /// --------
@@ -47,7 +47,7 @@ const TEXTS: usize = 64;
 pub(crate) struct Profile {
     pub(crate) inner: simstore_text::Profile,
     pub(crate) width: Width,
-    /// The files that its name refers to.
+    /// The files that the name refers to.
     pub(crate) resources: Resources,
 }
 
@@ -82,12 +82,12 @@ impl Profile {
         Profile::of(py, name, bits, resources)
     }
 
-    /// A profile that does as another tool does, bit for bit.
+    /// Returns a profile that reproduces another tool, bit for bit.
     ///
     /// Parameters
     /// ----------
     /// name : str
-    ///     One of `presets()`: "pypi-simhash" for the package ``simhash``, ...
+    ///     A name from `presets()`, such as "pypi-simhash" for the package ``simhash``.
     #[staticmethod]
     fn preset(py: Python<'_>, name: &str) -> PyResult<Self> {
         if Preset::ALL.iter().all(|preset| preset.name() != name) {
@@ -99,13 +99,13 @@ impl Profile {
         Profile::of(py, Some(name), None, Resources::default())
     }
 
-    /// What presets there are: a dict of names and what they do.
+    /// Returns all presets: a dict of names and descriptions.
     #[staticmethod]
     fn presets() -> std::collections::BTreeMap<&'static str, &'static str> {
         Preset::ALL.iter().map(|preset| (preset.name(), preset.about())).collect()
     }
 
-    /// The name in its canonical form: what is the default is left out.
+    /// The name in canonical form, without default options.
     #[getter]
     pub(crate) fn name(&self) -> String {
         self.inner.to_string()
@@ -117,18 +117,18 @@ impl Profile {
         self.width.bits()
     }
 
-    /// The fingerprint of a text.
+    /// Returns the fingerprint of a text.
     ///
     /// Returns
     /// -------
     /// int, bytes of length 16 for 128 bits, or None
-    ///     None if nothing in the text makes a feature: it is empty, or has no letter and no digit.
+    ///     None if the text has no features, for example no letter and no digit.
     fn fingerprint<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let fingerprint = gate::quick(py, || Ok(fingerprint_of(&self.inner, self.width, text)))?;
         fingerprint.map(|fingerprint| to_python(py, fingerprint, self.width.bits())).transpose()
     }
 
-    /// The fingerprints of many texts, on all cores.
+    /// Returns the fingerprints of many texts, on all cores.
     ///
     /// Parameters
     /// ----------
@@ -167,7 +167,7 @@ impl Profile {
     }
 }
 
-/// A pickled profile: its name, its width, and the files that the name refers to, with their contents.
+/// A pickled profile: its name, its width, and the contents of its files.
 type Pickled = (String, u32, Option<File>, Option<File>, Option<File>);
 type File = (String, String);
 
@@ -184,7 +184,7 @@ impl Profile {
     }
 }
 
-/// What a pickled profile is made from.
+/// Restores a pickled profile.
 #[pyfunction]
 pub(crate) fn _profile(
     py: Python<'_>,
@@ -199,7 +199,7 @@ pub(crate) fn _profile(
     Profile::of(py, Some(name), Some(bits), resources)
 }
 
-/// The fingerprint of a text, whatever the width.
+/// Returns the fingerprint of a text in either width.
 pub(crate) fn fingerprint_of(profile: &simstore_text::Profile, width: Width, text: &str) -> Option<u128> {
     each_width!(width, type F => profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint.to_u128()))
 }
@@ -215,7 +215,7 @@ fn fingerprints_of<F: Fingerprint>(
     Ok(array_of(made.into_iter()))
 }
 
-/// Does something with each text, on all cores; `None` for those that are not there.
+/// Applies a function to each text, on all cores. Missing texts give `None`.
 pub(crate) fn in_parallel<T: Send>(
     texts: &Texts,
     call: &Call,
@@ -234,20 +234,20 @@ pub(crate) fn in_parallel<T: Send>(
     Ok(made)
 }
 
-/// The similarity of two texts: the share of all shingles of the two that are in both (the Jaccard similarity of their sets).
+/// Returns the Jaccard similarity of two texts: the share of all their shingles that both texts have.
 ///
-/// Shingles are every three successive words; a Han character or kana is a word, and signs are nothing.
+/// Shingles are every three successive words. A Han character or kana is a word; signs are ignored.
 ///
 /// Parameters
 /// ----------
 /// text_a, text_b : str
 /// profile : Profile, optional
-///     What features are compared by, instead of shingles.
+///     The profile whose features are compared, instead of shingles.
 ///
 /// Returns
 /// -------
 /// float
-///     From 0 to 1. A text without features, such as "!!!", is similar to the same text alone; two texts of white space are equal.
+///     From 0 to 1. A text without features, such as "!!!", is similar only to the same text. Two texts of white space are equal.
 ///
 /// Examples
 /// --------
@@ -267,22 +267,22 @@ pub(crate) fn similarity(
     gate::quick(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
-/// Sketches of texts, of 64 bits each: every bit is one of a minimum over their set of shingles. Two texts of similarity s differ in a
-/// share of (1 - s) / 2 of the bits, on average.
+/// Returns sketches of texts, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two texts of
+/// similarity s differ in a share of (1 - s) / 2 of the bits.
 ///
 /// Parameters
 /// ----------
 /// texts : iterable of str or None
 ///     As for `Profile.fingerprints`.
 /// count : int
-///     Sketches of each, 1 to 8.
+///     Number of sketches for each text, 1 to 8.
 /// profile : Profile, optional
-///     What features are taken, instead of shingles.
+///     The profile whose features are used, instead of shingles.
 ///
 /// Returns
 /// -------
 /// Array
-///     Of n lists of ``count`` uint64; null for None and for texts of white space. ``to_numpy()`` has shape (n, count).
+///     n lists of ``count`` uint64; null for None and for texts of white space. ``to_numpy()`` has shape (n, count).
 #[pyfunction]
 #[pyo3(signature = (texts, count=8, *, profile=None))]
 pub(crate) fn sketches(

@@ -24,38 +24,38 @@ use crate::similar_columns::Similar;
 use crate::similar_match::SimilarMatch;
 use crate::table::Table;
 
-/// A store of documents by the similarity of their texts: it takes texts, and answers which stored ones are similar to a text.
+/// A store of documents by the similarity of their texts. It accepts texts, and finds stored documents that are similar to a text.
 ///
-/// ``simstore add --similar`` makes such a store, too. One process at a time may have a store open, for any number of threads. Use it as a context
-/// manager, or call `close()`.
+/// ``simstore add --similar`` makes such a store, too. Only one process at a time may have a store open, for any number of threads. Use it
+/// as a context manager, or call `close()`.
 ///
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder; made if it is not there.
+///     The store's folder, which is made if it is missing.
 /// similar : float, optional
-///     The least similarity that texts are found with, up to 1: 0.8 for a new store. At least 0.43 with the default ``recall``; less
-///     needs a smaller ``recall``. An existing store refuses other settings than its own.
+///     The smallest similarity that queries find, up to 1: 0.8 for a new store. At least 0.43 with the default ``recall``; lower values
+///     need a smaller ``recall``. An existing store refuses other settings than its own.
 /// recall : float, optional
-///     The least probability that a text of exactly that similarity is found: 0.95 for a new store. More similar texts are found more
-///     often, equal ones always.
+///     The smallest probability of finding a text with exactly that similarity: 0.95 for a new store. More similar texts are found more
+///     often, equal texts always.
 /// with_texts : bool, optional
-///     Whether the texts are kept, compressed: then they decide, and similarities are exact. Else similarities are estimates, each with
-///     its standard error. False for a new store.
+///     Whether the store keeps compressed texts. With texts, similarities are exact. Without, they are estimates, each with its standard
+///     error. False for a new store.
 /// profile : Profile or str, optional
 ///     How texts become features: shingles for a new store.
 /// durability : {"os", "group", "sync"}
-///     When a call that writes returns: once the operating system has the data, so that it survives the end of this process ("os"); or
-///     once the data is on the disk ("group" and "sync").
+///     When a write returns. "os": once the operating system has the data, so that it survives the end of this process. "group" and "sync":
+///     once the data is on the disk.
 /// create : bool
-///     Whether a missing store is made; FileNotFoundError otherwise.
+///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
 ///
 /// Raises
 /// ------
 /// LockedError
-///     If something else has it open for writing.
+///     If another writer has the store open.
 /// ValueError
-///     If the store has another setting than the one asked for, or is of fingerprints.
+///     If a given setting differs from the store's setting, or if the store holds fingerprints.
 ///
 /// Examples
 /// --------
@@ -129,29 +129,28 @@ impl SimilarStore {
         Ok(SimilarStore { opened, settings, profile })
     }
 
-    /// Adds texts, also those that are similar to stored ones. All texts and ids are read before the first is added: if that fails, nothing is added. A
-    /// call that fails later, at a text, or is interrupted, has added the texts before.
+    /// Adds texts, including texts that are similar to stored ones. All texts and ids are read before the first text is added. If reading
+    /// fails, nothing is added. If the call fails later or is interrupted, the texts before that point are added.
     ///
     /// Parameters
     /// ----------
     /// texts : str, or iterable of str or None
-    ///     A list, series or array, as `Profile.fingerprints` takes them; or a single text. None and white space are left out, with a
-    ///     warning.
+    ///     A list, series or array, as for `Profile.fingerprints`; or a single text. None and white space are skipped with a warning.
     /// ids : int or str, or iterable of these, optional
-    ///     Numbers; or names, as for `Store.insert`: each text gets the number after the highest id. So it does if nothing is given. The
-    ///     same text under the same number or name again changes nothing; another text under it is refused.
+    ///     Numbers; or names, as for `Store.insert`. With names, or without ids, each text gets the number after the highest id. Adding the
+    ///     same text with the same number or name again changes nothing; another text with it is refused.
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     ///
     /// Returns
     /// -------
     /// Array
-    ///     The ids, uint64 of shape (n,); null for a text that is left out.
+    ///     The ids, uint64 of shape (n,); null for skipped texts.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If a number is stored with another text: delete that first. The message says which text it is, and the texts before it are
+    ///     If a number is already stored with another text; delete that one first. The message names the text, and the texts before it are
     ///     added.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add(
@@ -169,8 +168,8 @@ impl SimilarStore {
         Ok(Array::new(Arc::new(UInt64Array::from(ids))))
     }
 
-    /// Adds texts, in order, each unless a stored one is similar: earlier ones of the same call count. For each text that is one step, also
-    /// while other threads write.
+    /// Adds texts, in order. A text is skipped if a stored text is similar, including texts added earlier in this call. The check and the
+    /// insertion of a text are atomic with respect to other threads.
     ///
     /// Parameters
     /// ----------
@@ -180,9 +179,8 @@ impl SimilarStore {
     /// Returns
     /// -------
     /// Table
-    ///     A row for each text: added (bool), and id (uint64), under which it was added; or else duplicate_of (uint64) and name (string),
-    ///     the stored text that is most similar, similarity (float64) and error (float64), its standard error. Columns that do
-    ///     not apply are null.
+    ///     A row for each text: added (bool), and id (uint64), the new document's id; or duplicate_of (uint64) and name (string), the most
+    ///     similar stored text, similarity (float64) and error (float64), its standard error. Columns that do not apply are null.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add_if_new(
         &self,
@@ -208,13 +206,13 @@ impl SimilarStore {
         Table::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
     }
 
-    /// The stored documents that are similar to a text, the most similar first; none for white space.
+    /// Returns the stored documents that are similar to a text, the most similar first; none for white space.
     ///
     /// Parameters
     /// ----------
     /// text : str
     /// limit : int, optional
-    ///     How many there are at most: the most similar ones.
+    ///     Maximum number of matches: the most similar ones are returned.
     ///
     /// Returns
     /// -------
@@ -233,14 +231,14 @@ impl SimilarStore {
         PyList::new(py, found.collect::<Vec<_>>())
     }
 
-    /// The stored documents that are similar to each of many texts, on all cores.
+    /// Returns the stored documents that are similar to each of many texts, on all cores.
     ///
     /// Parameters
     /// ----------
     /// texts : iterable of str or None
     ///     As for `add`.
     /// limit : int, optional
-    ///     How many there are at most of each text.
+    ///     Maximum number of matches for each text.
     /// progress : bool or callable, optional
     ///     As for `add`.
     ///
@@ -282,14 +280,14 @@ impl SimilarStore {
     /// Parameters
     /// ----------
     /// ids : int or str, or iterable of these
-    ///     Numbers, or names; a name removes all documents that have it. All names of the store are read once in a call.
+    ///     Numbers, or names. A name removes all documents with that name. Each call reads all names of the store once.
     /// progress : bool or callable, optional
     ///     As for `add`.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
-    ///     Which were there; of an id that comes twice, the first.
+    ///     Which documents were stored. For an id that occurs twice, only the first counts.
     #[pyo3(signature = (ids, *, progress=None))]
     fn delete<'py>(
         &self,
@@ -303,7 +301,7 @@ impl SimilarStore {
         Ok(PyArray1::from_vec(py, deleted))
     }
 
-    /// The texts of documents by their ids or names, as they were added.
+    /// Returns the texts of documents by their ids or names, exactly as added.
     ///
     /// Parameters
     /// ----------
@@ -313,7 +311,7 @@ impl SimilarStore {
     /// Returns
     /// -------
     /// Array
-    ///     Strings of shape (n,); null for a document that is not stored.
+    ///     Strings of shape (n,); null for documents that are not stored.
     ///
     /// Raises
     /// ------
@@ -332,7 +330,7 @@ impl SimilarStore {
         Ok(Array::new(Arc::new(LargeStringArray::from(texts))))
     }
 
-    /// Makes a segment of the log, and waits for it: the next opening is quick then.
+    /// Writes the log to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let live = self.opened.get(py)?;
         let live: &Live = &live;
@@ -344,7 +342,7 @@ impl SimilarStore {
         self.opened.close(py, "SimilarStore.close")
     }
 
-    /// Whether it has been closed.
+    /// Whether the store has been closed.
     #[getter]
     fn closed(&self) -> bool {
         self.opened.is_closed()
@@ -361,7 +359,7 @@ impl SimilarStore {
         self.close(py)
     }
 
-    /// Number of documents: an upper bound while some that were deleted are still in the store's files.
+    /// Number of documents. It is an upper bound while deleted documents are still in the store's files.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.opened.get(py)?.documents.count() as usize)
     }
@@ -372,19 +370,19 @@ impl SimilarStore {
         path_of(py, self.opened.path())
     }
 
-    /// The least similarity that texts are found with.
+    /// The smallest similarity that queries find.
     #[getter]
     fn similar(&self) -> f64 {
         self.settings.similar()
     }
 
-    /// The least probability that a text of exactly that similarity is found.
+    /// The smallest probability of finding a text with exactly that similarity.
     #[getter]
     fn recall(&self) -> f64 {
         self.settings.recall()
     }
 
-    /// Whether the texts are kept.
+    /// Whether the store keeps texts.
     #[getter]
     fn has_texts(&self) -> bool {
         self.settings.has_texts()

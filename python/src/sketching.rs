@@ -1,4 +1,4 @@
-//! The search by similarity in pieces, as the tasks of a cluster do it: over columns of record batches.
+//! The similarity search split into cluster tasks, on columns of record batches.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ fn features_of(profile: Option<&Bound<'_, Profile>>) -> Features {
     profile.map_or_else(Features::shingles, |profile| profile.get().inner.clone())
 }
 
-/// What is known of texts by their features: `digest` tells the set from all others, `features` is their number, and `sketches` are
-/// those of the set. All null without features.
+/// Sketches texts by their features: `digest` identifies the set, `features` is its size, and `sketches` are its sketches. All are null for
+/// a text without features.
 #[pyfunction]
 #[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _sketched(
@@ -62,7 +62,7 @@ fn sketched_columns(made: &[Option<Sketched>]) -> Vec<(&'static str, ArrayRef)> 
     ]
 }
 
-/// The sets of features of texts: `digest` of [`_sketched`], and `members`, the hashes of the features, ascending.
+/// Returns the feature sets of texts: `digest` as in [`_sketched`], and `members`, the hashes of the features in ascending order.
 #[pyfunction]
 #[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _feature_sets(
@@ -86,7 +86,8 @@ pub(crate) fn _feature_sets(
     Table::of_columns(columns)
 }
 
-/// Which sketches of so many different sets are joined: how many, within which distance, and within which of all sketches together.
+/// Chooses how to join the sketches of a given number of different sets: the number of sketches, the distance for each, and the distance
+/// over all sketches together.
 #[pyfunction]
 pub(crate) fn _choose_sketches(
     py: Python<'_>,
@@ -98,7 +99,7 @@ pub(crate) fn _choose_sketches(
     Ok((search.joined, search.distance, search.total))
 }
 
-/// A side of pairs of sets: their digests, numbers of features, and sketches.
+/// One side of the pairs: digests, numbers of features, and sketches.
 struct Side {
     digests: Vec<u128>,
     features: Vec<u32>,
@@ -136,8 +137,8 @@ impl Side {
 
 type Columns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// The pairs of sets that are to be compared, of those that the join of a sketch has brought together: `digest_a` less than
-/// `digest_b`. Two that have the same sketch are expected both ways round.
+/// Selects the pairs to compare among the pairs found by joining a sketch, with `digest_a` less than `digest_b`. A pair with equal sketches
+/// must be given in both orders.
 #[pyfunction]
 pub(crate) fn _candidates(
     py: Python<'_>,
@@ -166,7 +167,7 @@ pub(crate) fn _candidates(
     Table::of_columns(columns)
 }
 
-/// How similar two sets are, row by row; null where that is less than is asked for.
+/// Returns the similarity of two sets in each row, or null if it is below the requested one.
 #[pyfunction]
 pub(crate) fn _compared(
     py: Python<'_>,
@@ -189,7 +190,7 @@ pub(crate) fn _compared(
     Ok(Array::new(Arc::new(similarities.finish())))
 }
 
-/// Bytes whose order is that in which a rule prefers values; of none, those of one that is empty.
+/// Encodes values as bytes that sort in the rule's order of preference. A missing value sorts like an empty one.
 #[pyfunction]
 pub(crate) fn _value_keys(values: &Bound<'_, PyAny>, rule: &str) -> PyResult<Array> {
     let key = match rule {

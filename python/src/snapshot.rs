@@ -31,15 +31,15 @@ use crate::similar::check_look_up;
 use crate::table::{Table, stream};
 use crate::text_profile::{Queries, TextProfile};
 
-/// Fingerprints that are looked up between two questions whether to go on.
+/// Fingerprints that are looked up between checks for interruption.
 const LOOKED_UP: usize = 256;
 
-/// A store as it was at one moment: answers queries, from any number of threads, while another process may write to the store.
+/// A store as it was at one moment. It answers queries from any number of threads, while another process may write to the store.
 ///
-/// It is pickled by its path, so that ``multiprocessing`` and Spark can send it: the other process opens the store, and sees what
-/// was written to it by then, be it in segments or in the log.
+/// A snapshot is pickled by its path, so that ``multiprocessing`` and Spark can send it. The other process opens the store, and sees
+/// everything written to it by then, in segments and in the log.
 ///
-/// It is an Arrow stream of all that is stored, with columns fingerprint, id and name, ascending by fingerprint, then id: read by
+/// A snapshot is an Arrow stream of all stored pairs, with columns fingerprint, id and name, ascending by fingerprint, then id. Read it by
 /// ``duckdb.sql("from snapshot")``, ``polars.DataFrame(snapshot)``, ``pyarrow.RecordBatchReader.from_stream(snapshot)``.
 ///
 /// Parameters
@@ -47,26 +47,26 @@ const LOOKED_UP: usize = 256;
 /// path : str or os.PathLike
 ///     The store's folder.
 /// mmap : bool
-///     Whether files are mapped: opening takes a moment then, and memory is the system's cache. With False, files are read whole into
-///     memory of the process when the store is opened or refreshed.
+///     Whether files are memory-mapped. If True, opening is quick, and the system's cache holds the data. If False, the process reads whole
+///     files into its memory when the store is opened or refreshed.
 /// profile : Profile, optional
-///     How texts became fingerprints, where the store does not say it, or where the name that it has refers to files, such as a
+///     How texts become fingerprints. Needed if the store records no profile, or if the profile's name refers to files, such as a
 ///     dictionary.
 ///
 /// Raises
 /// ------
 /// FileNotFoundError
-///     If there is nothing.
+///     If the path does not exist.
 /// NotAStoreError
-///     If there is something else.
+///     If the path is not a store.
 /// CorruptError
-///     If what is read at first is damaged; the rest is checked when it is read first, or by `verify`.
+///     If the parts read at opening are damaged. Other parts are checked when they are first read, or by `verify`.
 ///
 /// Notes
 /// -----
-/// simstore never changes a file that has been written. Where something else makes a mapped file shorter (a copy over it, a disk of the
-/// network), the system ends the process with the signal SIGBUS when the missing part is read, as it does for any map. With
-/// ``mmap=False`` this is an exception when the store is opened, and nothing afterwards.
+/// simstore never changes a file after writing it. If another program truncates a mapped file (by copying over it, or on a network disk),
+/// reading the missing part ends the process with the signal SIGBUS, as for any map. With ``mmap=False``, a truncated file raises an
+/// exception when the store is opened, and has no effect later.
 ///
 /// Examples
 /// --------
@@ -79,10 +79,10 @@ const LOOKED_UP: usize = 256;
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Snapshot {
     inner: AnySnapshot,
-    /// Whether files are mapped.
+    /// Whether files are memory-mapped.
     mmap: bool,
     profile: TextProfile,
-    /// Whether it is the caller who has told the profile.
+    /// The profile passed by the caller, if any.
     given: Option<Py<PyAny>>,
 }
 
@@ -136,16 +136,16 @@ impl Snapshot {
         })
     }
 
-    /// What is stored within some bits of a fingerprint, or of that of a text.
+    /// Returns the stored fingerprints within a distance of a fingerprint or of a text's fingerprint.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
-    ///     Or ``text``.
+    ///     The fingerprint, if ``text`` is not given.
     /// distance : int, optional
-    ///     In bits; the store's own if not given, which is also the largest one.
+    ///     In bits. The default is the store's distance, which is also the maximum.
     /// text : str
-    ///     A text, whose fingerprint the store's profile makes; nothing is near one that has none.
+    ///     A text that the store's profile turns into a fingerprint. A text without a fingerprint matches nothing.
     ///
     /// Returns
     /// -------
@@ -163,25 +163,25 @@ impl Snapshot {
         matches::query(py, &self.inner, fingerprint, distance)
     }
 
-    /// What is stored within some bits of each of many fingerprints, or of texts, on all cores.
+    /// Returns the stored fingerprints within a distance of each of many fingerprints or texts, on all cores.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. A null matches
-    ///     nothing. Or ``texts``.
+    ///     Numpy array of uint64, or of uint8 with shape (n, 16); Arrow array of uint64 or fixed_size_binary[16]; a list of ints. A null
+    ///     matches nothing. Omit it if ``texts`` is given.
     /// distance : int, optional
-    ///     In bits; the store's own if not given.
+    ///     In bits. The default is the store's distance.
     /// texts : iterable of str or None
-    ///     Texts, as `Profile.fingerprints` takes them; nothing is near one without a fingerprint.
+    ///     Texts, as for `Profile.fingerprints`. A text without a fingerprint matches nothing.
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     ///
     /// Returns
     /// -------
     /// Table
-    ///     A row for each match, with columns query (uint32, its position in the array), fingerprint, distance (uint8), id (uint64)
-    ///     and name (string; both null where there is none), sorted by query, then as by `query`.
+    ///     A row for each match, with columns query (uint32, position in the array), fingerprint, distance (uint8), id (uint64) and name
+    ///     (string). Id and name are null if missing. Rows are sorted by query, then as by `query`.
     #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
     pub(crate) fn query_many(
         &self,
@@ -205,7 +205,7 @@ impl Snapshot {
         Table::of_columns(columns)
     }
 
-    /// Whether a fingerprint is stored; with an id, whether the pair is.
+    /// Whether a fingerprint is stored, or, with an id, whether the pair is stored.
     #[pyo3(signature = (fingerprint, id=None))]
     fn contains(
         &self,
@@ -223,7 +223,7 @@ impl Snapshot {
         })
     }
 
-    /// Which of many fingerprints are stored, on all cores.
+    /// Returns which of many fingerprints are stored, on all cores.
     ///
     /// Parameters
     /// ----------
@@ -253,18 +253,18 @@ impl Snapshot {
         self.contains(py, fingerprint, None)
     }
 
-    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    /// Number of fingerprints. It is an upper bound while some are in several segments, or deleted and not yet compacted.
     fn __len__(&self) -> usize {
         self.inner.len() as usize
     }
 
-    /// The name of a document; None if it has none.
+    /// Returns the name of a document; None if it has none.
     pub(crate) fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let id = id_of(id)?;
         gate::quick(py, || self.inner.name(id))
     }
 
-    /// The names of documents.
+    /// Returns the names of documents.
     ///
     /// Parameters
     /// ----------
@@ -273,28 +273,28 @@ impl Snapshot {
     /// Returns
     /// -------
     /// Array
-    ///     Strings of shape (n,); null for those without a name.
+    ///     Strings of shape (n,); null for documents without a name.
     pub(crate) fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
         let ids: Vec<Option<u64>> = read_ids(ids)?.into_iter().map(Some).collect();
         gate::long(py, |_| names_of(&self.inner, &ids)).map(Array::new)
     }
 
-    /// What a writer keeps under a key, see `Batch.mark`; None if there is nothing.
+    /// Returns the value that a writer stored under a key (see `Batch.mark`); None if it stored no value.
     fn mark<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(gate::quick(py, || self.inner.mark(key))?.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// All that is stored, some rows at a time, ascending by fingerprint, then id.
+    /// Yields all stored pairs in batches, ascending by fingerprint, then id.
     ///
     /// Parameters
     /// ----------
     /// size : int
-    ///     Rows at a time, at the most.
+    ///     Maximum number of rows in a batch.
     ///
     /// Returns
     /// -------
     /// iterator of Table
-    ///     With columns fingerprint, id (uint64) and name (string; both null where there is none).
+    ///     With columns fingerprint, id (uint64) and name (string). Id and name are null if missing.
     #[pyo3(signature = (size=65536))]
     fn iter_batches(&self, #[pyo3(from_py_with = numbers::required_size)] size: usize) -> PyResult<Batches> {
         if size == 0 {
@@ -314,12 +314,12 @@ impl Snapshot {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        /// Rows at a time.
+        /// Rows in a batch.
         const SIZE: usize = 1 << 16;
         stream(py, Box::new(self.reader(SIZE)), requested_schema)
     }
 
-    /// Counts and sizes, and how the store was made: a dict of what ``simstore inspect --json`` tells of a store.
+    /// A dict of counts, sizes and settings of the store, as ``simstore inspect --json`` reports them.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let described = each_width!(&self.inner, one => describe_store(one));
@@ -328,7 +328,7 @@ impl Snapshot {
         Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)
     }
 
-    /// The largest distance that queries may ask for, in bits.
+    /// The largest distance of queries, in bits.
     #[getter]
     fn distance(&self) -> u32 {
         self.inner.distance()
@@ -346,7 +346,7 @@ impl Snapshot {
         self.inner.codec().name()
     }
 
-    /// The name of the profile that made the fingerprints of texts; None if it is not told.
+    /// The name of the profile that made fingerprints from texts; None if the store records none.
     #[getter]
     fn profile(&self) -> Option<&str> {
         Some(self.inner.profile()).filter(|profile| !profile.is_empty())
@@ -358,24 +358,24 @@ impl Snapshot {
         path_of(py, self.inner.path())
     }
 
-    /// The newest state of the store.
+    /// Returns a snapshot of the store's newest state.
     fn refresh(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let inner = gate::quick(py, || self.inner.refresh())?;
         let given = self.given.as_ref().map(|given| given.clone_ref(py));
         Ok(Snapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given })
     }
 
-    /// Reads everything, and checks that it is intact: every checksum, every order, all tables, ids and names against one another.
+    /// Reads all files, and checks that they are intact: checksums, sort order, and consistency of tables, ids and names.
     ///
     /// Parameters
     /// ----------
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     ///
     /// Returns
     /// -------
     /// list of Exception
-    ///     What is wrong, as `CorruptError`, which has ``path`` and ``offset``, or OSError; empty if the store is intact.
+    ///     The problems, as `CorruptError`, which has ``path`` and ``offset``, or as OSError. Empty if the store is intact.
     #[pyo3(signature = (*, progress=None))]
     fn verify<'py>(
         &self,
@@ -409,12 +409,12 @@ impl Snapshot {
     }
 }
 
-/// The path as other processes have it, whatever folder they are in.
+/// Returns an absolute path, valid in processes with other working folders.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The columns of the matches of a batch.
+/// Returns the columns for the matches of a batch.
 fn columns<F: Fingerprint>(
     snapshot: &AnySnapshot,
     matches: &[BatchMatch<F>],
@@ -433,7 +433,7 @@ fn columns<F: Fingerprint>(
     ])
 }
 
-/// Does something with each fingerprint, on all cores.
+/// Applies a function to each fingerprint, on all cores.
 fn in_parallel<F: Fingerprint, T: Send>(
     fingerprints: &[F],
     call: &Call,

@@ -1,4 +1,4 @@
-//! A store that is written to.
+//! A store that can be written.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -27,57 +27,57 @@ use crate::table::Table;
 use crate::text_profile::TextProfile;
 use crate::writable::Writable;
 
-/// An array is written in transactions of about so many bytes of the log.
+/// Approximate log bytes in each transaction when an array is written.
 const TRANSACTION: usize = 1 << 20;
-/// Pairs that are looked for, and deleted, in one transaction.
+/// Pairs that are looked up and deleted in one transaction.
 const DELETED: usize = 1 << 12;
-/// How long a writer waits for others that share its sync.
+/// Time that a writer waits for others to share its sync.
 const GROUP: Duration = Duration::from_millis(2);
 
-/// A store on disk that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
+/// A store on disk that accepts inserts and deletes, from any number of threads, and answers queries at the same time.
 ///
-/// One process at a time may have a store open like this; any number may read it as a `Snapshot`. Use it as a context manager,
-/// or call `close()`: until then no other process can write to it.
+/// Only one process at a time may have a store open in this way; any number may read it as a `Snapshot`. Use it as a context manager, or
+/// call `close()`. Until then no other process can write to it.
 ///
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder; made if it is not there.
+///     The store's folder, which is made if it is missing.
 /// distance : int, optional
-///     The largest distance that queries will ask for, in bits: 3 for a new store. Other settings that are given, too, must be
-///     those that a store has.
+///     The largest distance of later queries, in bits: 3 for a new store. For an existing store, this and all other given settings must
+///     match.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints: that of ``profile``, or 64, for a new store.
+///     Width of the fingerprints. For a new store, the default is the width of ``profile``, or 64.
 /// create : bool
-///     Whether a store is made where there is none; FileNotFoundError otherwise.
+///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
-///     How fingerprints are compressed: "first-difference" for a new store. "elias-fano" is fastest
-///     to query; "gap" is smallest for random fingerprints, "all-differences" where many are near one another.
+///     How fingerprints are compressed: "first-difference" for a new store. "elias-fano" is fastest to query. "gap" is smallest for random
+///     fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
-///     Which tables are kept, as ``simstore plan`` lists them; "auto" for a new store.
+///     The plan of the tables, as listed by ``simstore plan``; "auto" for a new store.
 /// durability : {"os", "group", "sync"}
-///     When a write is acknowledged: when the operating system has it, so that it survives the end of this process; when it is
-///     on the disk, after waiting at most 2 ms for other threads to share the sync; when it is on the disk.
+///     When a write is acknowledged. "os": once the operating system has it, so that it survives the end of this process. "group": once it
+///     is on the disk, after waiting at most 2 ms for other threads to share the sync. "sync": once it is on the disk.
 /// profile : Profile or str, optional
-///     How texts become fingerprints: kept with the store.
+///     How texts become fingerprints. The store records the profile's name.
 /// memory : int or str, optional
-///     Memory for sorting when segments are written, in bytes, or as "8G": 16 MiB or more; a quarter of the machine's by default.
+///     Memory for sorting when segments are written, in bytes, or as "8G": 16 MiB or more; by default a quarter of the machine's.
 /// ids : bool, optional
-///     Whether ids are kept; they are in a new store.
+///     Whether the store keeps ids; True for a new store.
 ///
 /// Raises
 /// ------
 /// LockedError
 ///     If another process, or another `Store` of this one, has it open.
 /// NotAStoreError
-///     If there is something else.
+///     If the folder holds something other than a store.
 /// ValueError
-///     If the store has another setting than the one asked for.
+///     If a given setting differs from the store's setting.
 ///
 /// Notes
 /// -----
-/// In a process that was forked after the store was opened, whatever writes or asks raises `Error` with code "forked": open it
-/// after the fork, or use a `Snapshot`. A store cannot be pickled, a `Snapshot` can.
+/// In a process that was forked after the store was opened, reads and writes raise `Error` with code "forked". Open the store after the
+/// fork, or use a `Snapshot`. A store cannot be pickled, a `Snapshot` can.
 ///
 /// Examples
 /// --------
@@ -87,7 +87,7 @@ const GROUP: Duration = Duration::from_millis(2);
 /// ...     store.insert_if_new(0b1110, 2)
 /// [Match(fingerprint=0xf, distance=1, id=1, name='https://example.org/')]
 ///
-/// A store with a profile takes texts, and names instead of numbers.
+/// A store with a profile accepts texts, and names instead of numbers.
 ///
 /// >>> with simstore.Store("texts", profile=simstore.Profile()) as store:
 /// ...     store.insert(text="To be, or not to be, that is the question", id="https://example.org/hamlet")
@@ -95,7 +95,7 @@ const GROUP: Duration = Duration::from_millis(2);
 /// ['https://example.org/hamlet']
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Store {
-    /// Its batches have it, too.
+    /// Shared with the store's batches.
     inner: Arc<Writable>,
 }
 
@@ -172,25 +172,26 @@ impl Store {
         Ok(Store { inner: Arc::new(Writable::new(store, is_similar, durability, text_profile)) })
     }
 
-    /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    /// Adds a fingerprint (given, or made from a text) with an id. Adding the same pair again changes nothing. A fingerprint may have
+    /// several ids.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
-    ///     Or ``text``.
+    ///     The fingerprint, if ``text`` is not given.
     /// id : int or str
-    ///     A number; or a name, as documents of `simstore add` have it: the number is then one more than the highest id ever stored, and
-    ///     the same fingerprint and name again changes nothing. The same name with another fingerprint is another document. A store that
-    ///     has begun with numbers alone takes no names.
+    ///     A number; or a name, as for `simstore add`. A new name gets the number one above the highest id ever stored. Adding the same
+    ///     fingerprint and name again changes nothing; the same name with another fingerprint is another document. A store with numeric ids
+    ///     only accepts no names.
     /// name : str, optional
-    ///     The name of a document whose id is a number, up to 64 KiB; the newest one of an id counts.
+    ///     The name of a document with a numeric id, up to 64 KiB. The newest name of an id counts.
     /// text : str
-    ///     A text, whose fingerprint the store's profile makes.
+    ///     A text that the store's profile turns into a fingerprint.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If the text has no letter and no digit, and so no fingerprint; if the store has no profile.
+    ///     If the text has no fingerprint, because it has no letter and no digit, or if the store has no profile.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert(
         &self,
@@ -208,21 +209,22 @@ impl Store {
         })
     }
 
-    /// Adds arrays of fingerprints and ids, in transactions of some 50,000 rows: readers see the first ones before the last. A call
-    /// that is interrupted or fails has inserted the first ones whole; calling it again changes nothing about these. For all or
-    /// none, see `batch`.
+    /// Adds arrays of fingerprints and ids, in transactions of about 50,000 rows. Readers see completed transactions before the call ends.
+    /// If the call fails or is interrupted, completed transactions stay; repeating the call changes nothing in these rows. To add all rows
+    /// or none, use `batch`.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. Or ``texts``.
+    ///     Numpy array of uint64, or of uint8 with shape (n, 16); Arrow array of uint64 or fixed_size_binary[16]; a list of ints. Omit it
+    ///     if ``texts`` is given.
     /// ids : array_like, shape (n,)
     ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
     /// texts : iterable of str or None
-    ///     Texts, as `Profile.fingerprints` takes them. Those without a fingerprint are left out, with a warning.
+    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning.
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many(
         &self,
@@ -252,8 +254,8 @@ impl Store {
         })
     }
 
-    /// Adds a fingerprint with an id, unless something within the store's distance is there: as one step, whatever other threads
-    /// do.
+    /// Adds a fingerprint with an id, unless a stored fingerprint is within the store's distance. The call is atomic with respect to other
+    /// threads.
     ///
     /// Parameters
     /// ----------
@@ -263,7 +265,7 @@ impl Store {
     /// Returns
     /// -------
     /// list of Match
-    ///     What is there, nearest first; empty if the fingerprint was inserted.
+    ///     The near stored fingerprints, nearest first. Empty if the fingerprint was inserted.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert_if_new<'py>(
         &self,
@@ -277,7 +279,7 @@ impl Store {
         let found = gate::quick(py, || {
             let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
             if !entry.insert(&mut transaction, &mut numbers)? {
-                // The same document is there.
+                // The same document is already stored.
                 let snapshot = open.store.snapshot();
                 return matches::named(&snapshot, snapshot.query(entry.fingerprint, snapshot.distance())?);
             }
@@ -289,8 +291,8 @@ impl Store {
         PyList::new(py, found)
     }
 
-    /// Adds arrays, in order, each element unless something within the store's distance is there: earlier ones of the same array
-    /// count. A call that is interrupted has done so with the first ones; calling it again would tell these as not new.
+    /// Adds arrays, in order. An element is skipped if a fingerprint within the store's distance is stored, or comes earlier in the array.
+    /// If the call is interrupted, the elements before that point are done; repeating the call would report them as not new.
     ///
     /// Parameters
     /// ----------
@@ -300,7 +302,7 @@ impl Store {
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
-    ///     Which were inserted.
+    ///     Which elements were inserted.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many_if_new<'py>(
         &self,
@@ -334,13 +336,12 @@ impl Store {
         Ok(PyArray1::from_vec(py, inserted))
     }
 
-    /// Removes a pair of fingerprint and id, if it is there, and forgets the name of the id; in a store without ids, removes the
-    /// fingerprint.
+    /// Removes a pair of fingerprint and id, if it is stored, and the name of the id. In a store without ids, removes the fingerprint.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     Whether it was there.
+    ///     Whether the pair was stored.
     fn delete(
         &self,
         py: Python<'_>,
@@ -351,13 +352,13 @@ impl Store {
         gate::quick(py, || open.store.delete(fingerprint, id))
     }
 
-    /// Removes pairs of arrays of fingerprints and ids, and forgets the names of these ids, some thousand in a transaction. A call
-    /// that is interrupted has removed the first ones.
+    /// Removes the pairs in arrays of fingerprints and ids, and the names of these ids, in transactions of a few thousand pairs. If the
+    /// call is interrupted, the pairs before that point are removed.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
-    ///     Which were there; of a pair that comes twice, the first.
+    ///     Which pairs were stored. For a pair that occurs twice, only the first counts.
     #[pyo3(signature = (fingerprints, ids, *, progress=None))]
     fn delete_many<'py>(
         &self,
@@ -382,23 +383,23 @@ impl Store {
         Ok(PyArray1::from_vec(py, deleted))
     }
 
-    /// Writes that become visible and durable all at once, or not at all: ``with store.batch() as batch:`` commits at the end,
-    /// and writes nothing after an exception.
+    /// Returns a batch of writes that become visible and durable together, or not at all. ``with store.batch() as batch:`` commits at the
+    /// end, and writes nothing after an exception.
     fn batch(slf: &Bound<'_, Self>) -> PyResult<Batch> {
         slf.get().writable(slf.py())?;
         Ok(Batch::new(Arc::clone(&slf.get().inner)))
     }
 
-    /// What is stored within some bits of a fingerprint, or of that of a text, now.
+    /// Returns the fingerprints now stored within a distance of a fingerprint or of a text's fingerprint.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
-    ///     Or ``text``.
+    ///     The fingerprint, if ``text`` is not given.
     /// distance : int, optional
-    ///     In bits; the store's own if not given, which is also the largest one.
+    ///     In bits. The default is the store's distance, which is also the maximum.
     /// text : str
-    ///     A text, whose fingerprint the store's profile makes; nothing is near one that has none.
+    ///     A text that the store's profile turns into a fingerprint. A text without a fingerprint matches nothing.
     ///
     /// Returns
     /// -------
@@ -417,7 +418,7 @@ impl Store {
         matches::query(py, &snapshot, fingerprint, distance)
     }
 
-    /// What is stored within some bits of each of many fingerprints, or of texts, now: as `Snapshot.query_many`.
+    /// Returns the fingerprints now stored within a distance of each of many fingerprints or texts, as `Snapshot.query_many`.
     #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
     fn query_many(
         &self,
@@ -430,42 +431,42 @@ impl Store {
         self.asked_snapshot(py)?.query_many(py, fingerprints, distance, texts, progress)
     }
 
-    /// The name of a document; None if it has none.
+    /// Returns the name of a document; None if it has none.
     fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         self.asked_snapshot(py)?.name(py, id)
     }
 
-    /// The names of documents, as `Snapshot.names`.
+    /// Returns the names of documents, as `Snapshot.names`.
     fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
         self.asked_snapshot(py)?.names(py, ids)
     }
 
-    /// The store as it is now, which stays so while the store moves on, also after it is closed.
+    /// Returns a snapshot of the store's current state. It does not change, and remains usable after the store is closed.
     fn snapshot(&self) -> PyResult<Snapshot> {
         Ok(Snapshot::with(self.snapshot_of()?, self.profile().clone()))
     }
 
-    /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.
+    /// Writes the log's contents to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.open()?;
         gate::quick(py, || open.store.flush())
     }
 
-    /// Makes all that has been written durable.
+    /// Makes all previous writes durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.open()?;
         gate::quick(py, || open.store.sync())
     }
 
-    /// Merges all segments into one, and waits for it: queries are faster then, and what was deleted takes no space. Interrupted, it
-    /// leaves the store as it was.
+    /// Merges all segments into one, and waits for it. Queries are faster then, and deleted entries take no space. An interrupted call
+    /// leaves the store unchanged.
     ///
     /// Parameters
     /// ----------
     /// distance : int, optional
-    ///     The largest distance that the store answers from then on, in bits: no smaller than now.
+    ///     The largest distance of later queries, in bits. It must not be smaller than the current one.
     /// progress : bool or callable, optional
-    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     #[pyo3(signature = (distance=None, *, progress=None))]
     fn compact(
         &self,
@@ -480,19 +481,18 @@ impl Store {
         })
     }
 
-    /// Closes the store, once calls of other threads that are under way have ended: what is written is durable then, and another
-    /// process can open it. A closed one is closed again without effect.
+    /// Closes the store, after running calls of other threads have ended. All writes are durable then, and another process can open the
+    /// store. Closing a closed store has no effect.
     ///
     /// Raises
     /// ------
-    /// RuntimeError
-    ///     In the middle of another call of the same thread on this store, such as in its progress callable or in a signal handler: close
-    ///     the store when that call has returned.
+    /// If called during another call of the same thread on this store, such as from its progress callable or from a signal handler. Close
+    /// the store after that call has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.close(py)
     }
 
-    /// Whether it has been closed.
+    /// Whether the store has been closed.
     #[getter]
     fn closed(&self) -> bool {
         self.is_closed()
@@ -509,7 +509,7 @@ impl Store {
         self.close(py)
     }
 
-    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    /// Number of fingerprints. It is an upper bound while some are in several segments, or deleted and not yet compacted.
     fn __len__(&self) -> PyResult<usize> {
         Ok(self.snapshot_of()?.len() as usize)
     }
@@ -532,7 +532,7 @@ impl Store {
         self.bits()
     }
 
-    /// The largest distance that queries may ask for, in bits.
+    /// The largest distance of queries, in bits.
     #[getter]
     fn distance(&self) -> PyResult<u32> {
         Ok(self.snapshot_of()?.distance())

@@ -1,4 +1,4 @@
-//! Tables as they go to Python.
+//! Tables returned to Python.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,8 +18,8 @@ use crate::values::{objects, pandas_type, to_numpy, type_name, value};
 
 /// A table with named columns: a list of Arrow record batches.
 ///
-/// It is iterated row by row, as dicts. Libraries that know the Arrow PyCapsule interface take it as it is: ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
-/// ``duckdb.sql("from t")``, ``pandas.DataFrame.from_arrow(t)``.
+/// Iteration yields each row as a dict. Libraries that support the Arrow PyCapsule interface accept a table directly: ``pyarrow.table(t)``,
+/// ``polars.DataFrame(t)``, ``duckdb.sql("from t")``, ``pandas.DataFrame.from_arrow(t)``.
 #[pyclass(frozen, from_py_object, module = "simstore")]
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -28,7 +28,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of columns of one length.
+    /// Makes a table from columns of the same length.
     pub(crate) fn of_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
         let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
@@ -76,7 +76,7 @@ impl Table {
         Rows { table: slf.clone().unbind(), at: Mutex::new((0, 0)) }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.rows()
@@ -88,7 +88,7 @@ impl Table {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// A column by its name.
+    /// Returns a column by its name.
     fn __getitem__(&self, name: &str) -> PyResult<Array> {
         match self.schema.index_of(name) {
             Ok(at) => self.column(at),
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// The rows as a list of dicts.
+    /// Returns the rows as a list of dicts.
     pub(crate) fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = PyList::empty(py);
         for batch in &self.batches {
@@ -110,19 +110,19 @@ impl Table {
         Ok(rows)
     }
 
-    /// The rows as JSON: a text of an array of objects. Bytes are hexadecimal digits.
+    /// Returns the rows as a JSON array of objects in a str. Bytes become hexadecimal digits.
     fn to_json<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("simstore._json")?.call_method1("dumps", (slf.get().to_pylist(slf.py())?,))
     }
 
-    /// As a pandas frame; needs pandas.
+    /// Converts to a pandas frame; needs pandas.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
         let columns = PyDict::new(py);
         for (at, field) in this.schema.fields().iter().enumerate() {
             let column = this.column(at)?;
-            // pandas has no null but in columns of objects and of floats.
+            // pandas has nulls only in columns of objects and of floats.
             let values = match (column.values.null_count(), field.data_type()) {
                 (_, DataType::FixedSizeBinary(_)) => objects(py, &column.values)?,
                 (0, _) => to_numpy(py, &column.values, None)?,
@@ -136,7 +136,7 @@ impl Table {
                     py.import("pandas")?.call_method("array", (values,), Some(&kwargs))?
                 }
             };
-            // Lists.
+            // Convert lists.
             let values = if values.getattr("ndim")?.extract::<usize>()? > 1 {
                 values.call_method0("tolist")?
             } else {
@@ -147,12 +147,12 @@ impl Table {
         py.import("pandas")?.call_method1("DataFrame", (columns,))
     }
 
-    /// As a Polars frame; needs Polars.
+    /// Converts to a Polars frame; needs Polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// As a pyarrow table; needs pyarrow.
+    /// Converts to a pyarrow table; needs pyarrow.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
@@ -197,7 +197,7 @@ impl Table {
     }
 }
 
-/// A row as a dict.
+/// Returns a row as a dict.
 fn row<'py>(py: Python<'py>, batch: &RecordBatch, at: usize) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -206,11 +206,11 @@ fn row<'py>(py: Python<'py>, batch: &RecordBatch, at: usize) -> PyResult<Bound<'
     Ok(dict)
 }
 
-/// Gives the rows of a table one by one.
+/// Iterates over the rows of a table.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Rows {
     table: Py<Table>,
-    /// The next one: its batch, and its row in that.
+    /// Position of the next row: its batch, and its row in the batch.
     at: Mutex<(usize, usize)>,
 }
 
@@ -233,7 +233,7 @@ impl Rows {
     }
 }
 
-/// Record batches as a stream for whoever takes it.
+/// Exports record batches as an Arrow stream.
 pub(crate) fn stream<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
@@ -245,14 +245,14 @@ pub(crate) fn stream<'py>(
     Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema)?)
 }
 
-/// What a pickled table is made from.
+/// Restores a pickled table.
 #[pyfunction]
 pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<Table> {
     let (schema, batches) = unpickled(py, pickled)?;
     Ok(Table::new(schema, batches))
 }
 
-/// What a pickled array is made from: a table of one column.
+/// Restores a pickled array from a table of one column.
 #[pyfunction]
 pub(crate) fn _array(py: Python<'_>, pickled: &[u8]) -> PyResult<Array> {
     _table(py, pickled)?.column(0)

@@ -1,4 +1,4 @@
-//! Tables of Arrow, and streams of them, on their way to the library.
+//! Arrow tables and streams of tables, as input for the library.
 
 use simstore::error::excerpt;
 use simstore_text::did_you_mean;
@@ -19,15 +19,15 @@ use crate::border::StringChunk;
 use crate::documents::{Documents, FieldNames, NO_ID, Row, Rows, joined, malformed, name};
 use crate::gate::Call;
 
-/// Where columns are in a stream of tables: the path through its structs.
+/// Positions of columns in the tables of a stream. Each position is a path through structs.
 pub(crate) struct Columns {
-    /// With their names.
+    /// Names and positions of the text columns.
     texts: Vec<(String, Vec<usize>)>,
     id: Option<Vec<usize>>,
     extra: Option<(String, Vec<usize>)>,
 }
 
-/// A table, or a stream of tables.
+/// Reads a table, or a stream of tables.
 pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> {
     let field = array.field()?;
     let DataType::Struct(fields) = field.data_type() else {
@@ -37,7 +37,7 @@ pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> 
     Ok(stream(array.into_reader()?, Some(columns)))
 }
 
-/// The error of a column that is not there.
+/// Returns the error for a missing column.
 pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
     let there: Vec<&str> = there.collect();
     PyValueError::new_err(format!(
@@ -48,7 +48,7 @@ pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Ite
     ))
 }
 
-/// Arrays of a stream, one after the other.
+/// Reads the arrays of a stream.
 pub(crate) fn stream(reader: Box<dyn ArrayReader + Send>, columns: Option<Columns>) -> Documents {
     let mut reader = Some(reader);
     Box::new(move |call| {
@@ -57,7 +57,7 @@ pub(crate) fn stream(reader: Box<dyn ArrayReader + Send>, columns: Option<Column
     })
 }
 
-/// The next array of a stream. It may be Python that gives it, and it may belong to the thread that called.
+/// Returns the next array of a stream. A stream may call Python, or belong to the calling thread.
 pub(crate) fn next_array(
     reader: &mut Option<Box<dyn ArrayReader + Send>>,
     call: &Call,
@@ -71,7 +71,7 @@ pub(crate) fn next_array(
     next.transpose().map_err(|error| call.raise(raised(error)))
 }
 
-/// What an error of a stream stands for. Of an exception of Python there is only its text.
+/// Converts an error of a stream. For a Python exception, only the text is available.
 pub(crate) fn raised(error: ArrowError) -> PyErr {
     if error.to_string().contains("KeyboardInterrupt") {
         return PyKeyboardInterrupt::new_err(());
@@ -79,7 +79,7 @@ pub(crate) fn raised(error: ArrowError) -> PyErr {
     PyErr::from(PyArrowError::from(error))
 }
 
-/// The rows of a table, or of texts alone.
+/// Returns the rows of a table or of a text array.
 fn rows_of(array: &ArrayRef, columns: Option<&Columns>) -> Result<Rows, ArrowError> {
     let len = array.len();
     let Some(Columns { texts, id, extra }) = columns else {
@@ -123,7 +123,7 @@ pub(crate) enum Ids {
 impl Ids {
     pub(crate) fn of(array: &ArrayRef) -> Result<Ids, ArrowError> {
         if array.data_type().is_integer() {
-            // What is negative is null then, and is refused as an id.
+            // The cast turns negative numbers into null, which is refused as an id.
             return Ok(Ids::Numbers(arrow_cast::cast(array, &DataType::UInt64)?.as_primitive().clone()));
         }
         chunk(array).map(Ids::Names)
@@ -168,7 +168,7 @@ impl Columns {
     }
 }
 
-/// Where a column is: `a.b` is the field `b` of the struct `a`, unless there is a column `a.b`.
+/// Finds a column. `a.b` is the field `b` of the struct `a`, unless a column `a.b` exists.
 fn position(fields: &Fields, name: &str) -> Option<Vec<usize>> {
     if let Some((at, _)) = fields.find(name) {
         return Some(vec![at]);
@@ -190,7 +190,7 @@ fn type_at<'a>(fields: &'a Fields, path: &[usize]) -> &'a DataType {
     }
 }
 
-/// A column of a table; what is in a struct that is null is null.
+/// Returns a column of a table. Fields of a null struct are null.
 fn column(table: &StructArray, path: &[usize]) -> Result<ArrayRef, ArrowError> {
     let mut column: ArrayRef = Arc::new(table.clone());
     for &at in path {
@@ -199,7 +199,7 @@ fn column(table: &StructArray, path: &[usize]) -> Result<ArrayRef, ArrowError> {
             let is_null: BooleanBuffer = nulls.iter().map(|is_valid| !is_valid).collect();
             BooleanArray::new(is_null, None)
         });
-        // Nulls cannot be put into runs.
+        // Runs cannot contain nulls.
         let inner = match outer.column(at).data_type() {
             DataType::RunEndEncoded(_, values) if is_null.is_some() => {
                 arrow_cast::cast(outer.column(at), values.data_type())?

@@ -1,4 +1,4 @@
-"""What comes in from other libraries: bytes that are no text, arrays of any layout, masks."""
+"""Input from other libraries: bytes that are not UTF-8, arrays of any layout, masks."""
 
 import os
 
@@ -15,7 +15,7 @@ VALUES = [3, 2**64 - 1, 1 << 40, 0, 7, 2**63]
 
 
 def broken(values, kind):
-    """Bytes as strings, which Arrow's libraries do not check."""
+    """Returns bytes as a string array, which Arrow's libraries do not check."""
     pa = plain.optional("pyarrow")
     binary = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}[kind]
     return pa.array(values, binary).view({"string": pa.string(), "large_string": pa.large_string(), "string_view": pa.string_view()}[kind])
@@ -26,7 +26,7 @@ KINDS = ["string", "large_string", "string_view"]
 
 
 def sources(column, ids=None):
-    """The column in what can hold it."""
+    """Yields the column in each kind of source."""
     pa = plain.optional("pyarrow")
     table = pa.table({"text": column} if ids is None else {"text": column, "id": ids})
     yield table
@@ -128,7 +128,7 @@ def read_only(a):
 
 
 def each_function(folder, make, values, bits):
-    """What every function that takes an array of fingerprints, or of ids, answers; `make` lays out arrays."""
+    """Yields the result of each function that takes an array of fingerprints or ids. `make` lays out the arrays."""
     fingerprints, ids = plain.array(values, bits), np.arange(1, len(values) + 1, dtype=np.uint64)
     as_made = make(fingerprints)
     store = simstore.Store(folder / "store", bits=bits, distance=3)

@@ -1,4 +1,4 @@
-"""Deduplication: beside the plain loop, and beside the command line."""
+"""Deduplication compared with a plain loop and with the command line."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def pairs_of(result, how):
 @pytest.mark.parametrize("similar", [0.5, 0.8, 0.95, 1.0])
 @pytest.mark.parametrize("words", [3, 8, 24, 100])
 def test_similar_pairs_of_texts_of_any_length(words, similar):
-    """Found as surely as is promised, and nothing else; all of those that are equal."""
+    """The result has at least the promised share of similar pairs, all equal pairs, and no others."""
     all_found = all_expected = 0
     for seed in range(10):
         made = texts(seed, 60, words=words)
@@ -44,7 +44,7 @@ def test_similar_pairs_of_texts_of_any_length(words, similar):
         assert all(found[pair] == expected[pair] for pair in found)
         assert all(pair in found for pair, share in expected.items() if share == 1)
         all_found, all_expected = all_found + len(found), all_expected + len(expected)
-        # Nothing that is kept was found to be similar to another, and what is not is similar to what stands for it.
+        # No two kept documents form a found pair. Each removed document is similar to the document that it duplicates.
         kept = np.flatnonzero(result.is_kept)
         assert not any((a, b) in found for a in kept for b in kept)
         for removed in result.removed.to_pylist():
@@ -294,7 +294,7 @@ def test_what_makes_no_sense_is_refused(options, said):
 
 
 def test_what_changes_the_question_is_told(tmp_path):
-    # Texts are compared by their similarity; an option about fingerprints changes that, and says so.
+    # Texts are compared by similarity. An option about fingerprints changes that, with a warning.
     for options in [{"profile": "words-2"}, {"bits": 64}, {"verify_text": 0.5}]:
         with pytest.warns(simstore.SimstoreWarning, match=f"option `{next(iter(options))}` compares fingerprints"):
             result = simstore.dedup([ROW, ROW], **options)
@@ -376,6 +376,6 @@ def test_ctrl_c_ends_within_a_second(wait, ready, source):
         _, said = child.communicate(timeout=60)
     finally:
         child.kill()
-    # It sleeps for a minute, or has days to go: what is measured is not a matter of speed.
+    # The program sleeps for a minute or has days of work, so a slow machine does not matter.
     assert time.monotonic() - started < 30
     assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT

@@ -1,4 +1,4 @@
-//! The two Huffman codecs, `first-difference` and `gap`: one machine, and one line between them.
+//! The two Huffman codecs, `first-difference` and `gap`. They share all code but the step between two fingerprints.
 //!
 //! In a span ([`Spans`]) the code words run forward from its start, the tails (the bits after the coded one)
 //! backward from its end. The code words of a span are decoded first, several to a table look-up; then all its
@@ -17,23 +17,23 @@ use crate::format;
 use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
 use crate::kernels::{NearTails, Tails, has_eights};
 
-/// What tells the two apart, whatever the width of the fingerprints.
+/// The differences between the two codecs that are independent of the fingerprints' width.
 pub(crate) trait Kind: Send + Sync + 'static {
-    /// In files.
+    /// Number of the codec in files.
     const NUMBER: u8;
     const NAME: &'static str;
-    /// Bits of a random fingerprint above 64 - log2 n.
+    /// Bits of a coded random fingerprint in excess of 64 - log2 n.
     const BITS: f64;
 }
 
-/// How a fingerprint follows from its predecessor and the bits from the coded one on.
+/// Derives a fingerprint from its predecessor and the coded bits.
 ///
-/// The symbol that is Huffman-coded is the number of bits after the coded bit, the length of the tail. The
-/// bits of the tail are the low bits of the difference's source: of the next fingerprint, or of the gap.
+/// The Huffman-coded symbol is the length of the tail: the number of bits after the coded bit. The tail is the low
+/// bits of the next fingerprint, or of the gap.
 pub(crate) trait Step<F: Fingerprint>: Kind {
-    /// Whether the next fingerprint is a sum; else its low bits take the place of those of the one before.
+    /// Whether the next fingerprint is a sum; otherwise its low bits replace the predecessor's.
     const ADDS: bool;
-    /// What differs between two neighbours, `previous < next`; not zero. Its top bit is the coded one.
+    /// The difference of two neighbours, `previous < next`; not zero. Its top bit is the coded bit.
     fn difference(previous: F, next: F) -> F;
     /// The number whose low bits are the tail.
     fn tail(previous: F, next: F) -> F;
@@ -47,7 +47,7 @@ pub(crate) trait Step<F: Fingerprint>: Kind {
     }
 }
 
-/// The paper's codec: the position of the first bit that differs, then the bits after it.
+/// The paper's codec: the position of the first differing bit, then the bits after it.
 #[derive(Debug)]
 pub(crate) struct FirstDifference;
 
@@ -76,7 +76,7 @@ impl<F: Fingerprint> Step<F> for FirstDifference {
     }
 }
 
-/// The same with minus in the place of xor.
+/// Like [`FirstDifference`], with minus in place of xor.
 #[derive(Debug)]
 pub(crate) struct Gap;
 
@@ -137,7 +137,7 @@ impl<S: Kind> CodecKind for Difference<S> {
 }
 
 impl<S> Difference<S> {
-    /// Reads all fingerprints of a span whose code words have been decoded.
+    /// Reads all fingerprints of a span with decoded code words.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(
         &self,
@@ -170,7 +170,7 @@ impl<S> Difference<S> {
         Ok(())
     }
 
-    /// Bits of the words and the tails of a span.
+    /// Bits of the code words and the tails of a span.
     fn data_bits<F: Fingerprint>(&self, span: &[F]) -> usize
     where
         S: Step<F>,
@@ -179,7 +179,7 @@ impl<S> Difference<S> {
         symbols.map(|len| (self.code.length(len) + len) as usize).sum()
     }
 
-    /// Writes the words and the tails of a span from bit to bit of a block.
+    /// Writes the code words (forward) and the tails (backward) of a span, from given bit positions of a block.
     fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize))
     where
         S: Step<F>,
@@ -203,7 +203,7 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
-    /// The next fingerprint, whose tail has at most [`bits::SHORT`] bits.
+    /// Returns the next fingerprint, with a tail of at most [`bits::SHORT`] bits.
     #[inline(always)]
     fn next_short(&mut self, len: u8) -> F {
         self.position = self.position.wrapping_sub(usize::from(len));
@@ -212,7 +212,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
         self.value
     }
 
-    /// The next fingerprint, whatever the length of its tail.
+    /// Returns the next fingerprint, with a tail of any length.
     #[inline(always)]
     fn next(&mut self, len: u8) -> F {
         if u32::from(len) <= bits::SHORT {
@@ -224,22 +224,22 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
         self.value
     }
 
-    /// The next fingerprints, as many as there are `lengths` before the last seven, at most eight; `None` where tails
-    /// or block are out of the ordinary.
+    /// Decodes `lengths.len() - 7` fingerprints, at most eight. Returns `None` if a tail or the block is out of the
+    /// ordinary.
     #[inline(always)]
     fn eight(&mut self, lengths: &[u8], range: Range<F>, near: Near<F>) -> Option<NearTails> {
         const EACH: u64 = 0x0101_0101_0101_0101;
         const PAIRS: u64 = 0x00ff_00ff_00ff_00ff;
         let count = lengths.len() as u32 - 7;
         let lengths = u64::from_le_bytes(*lengths.first_chunk()?) & u64::MAX >> (64 - 8 * count);
-        // No symbol is above 127, so that no sum carries into the next byte.
+        // No symbol is above 127, so no sum carries into the next byte.
         if (lengths + u64::from(127 - Tails::LONGEST) * EACH) & (128 * EACH) != 0 {
             return None;
         }
         let pairs = (lengths & PAIRS) + (lengths >> 8 & PAIRS);
         let all = pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48;
         let start = self.position.checked_sub(all as usize)?;
-        // Those that end with the span: what comes after it has not been asked for.
+        // The 64 bytes up to the current position: later bytes may not have been prefetched.
         let first_byte = self.position.div_ceil(8).max(64) - 64;
         let tails = Tails {
             adds: S::ADDS,

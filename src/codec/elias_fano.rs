@@ -13,7 +13,7 @@ use crate::format;
 use crate::huffman::Code;
 use crate::kernels::{Eight, has_eights, select};
 
-/// The codec; it has no parameters but those that each block chooses for itself.
+/// The codec. It has no parameters except those that each block chooses for itself.
 #[derive(Debug)]
 pub(crate) struct EliasFano;
 
@@ -34,11 +34,11 @@ impl CodecKind for EliasFano {
     }
 }
 
-/// The width of the lower bits that takes the fewest bits for `count` fingerprints after the first, the
-/// last of which is `last` above it; and these bits.
+/// Best width of the lower bits for `count` fingerprints after the first, and the resulting size in bits. `last` is
+/// the last fingerprint minus the first.
 fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
     let bits = |width: u32| {
-        // Upper parts too long for any block: the width is far too small.
+        // Upper parts that are too long for any block: the width is far too small.
         let upper = if F::BITS - last.leading_zeros() > width + 32 {
             return usize::MAX;
         } else {
@@ -58,7 +58,7 @@ fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
 struct Parts<'a, F> {
     block: &'a [u8],
     header: BlockHeader<F>,
-    /// What follows the header, whole words of it: first the upper bits, then something else.
+    /// The whole words after the header: first the upper bits, then other data.
     words: &'a [[u8; 8]],
     /// Number of bits from the end of the header to the lower bits, which run backward from the block's end.
     upper_len: usize,
@@ -88,8 +88,8 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// First and last byte of the lower bits from fingerprint `i` on, taking it that there are as many as there are
-    /// zeros of the upper bits in the range.
+    /// First and last byte of the lower bits from fingerprint `i` on. Assumes one fingerprint for each zero of the
+    /// upper bits in the range.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
@@ -108,7 +108,7 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         self.header.first.wrapping_add(F::from_u64(upper as u64) << width | lower)
     }
 
-    /// Word number `i` from the upper bits on. Beyond them it means nothing.
+    /// Word `i` from the start of the upper bits. A word after their end has no meaning.
     #[inline(always)]
     fn word(&self, i: usize) -> u64 {
         match self.words.get(i) {
@@ -117,21 +117,21 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         }
     }
 
-    /// The upper part of a value, not below the first, as a number of zeros, which may be more than there are.
+    /// Upper part of a value that is not below the first, as a number of zeros. It may exceed the zeros in the block.
     #[inline(always)]
     fn zeros_before(&self, value: F) -> u64 {
         let upper = value.wrapping_sub(self.header.first) >> self.header.width;
         if F::BITS > 64 && upper.high_u64() > 0 { u64::MAX } else { upper.low_u64() }
     }
 
-    /// The position after `zeros` zeros of the upper bits; `None` if there are not as many.
+    /// The position after `zeros` zeros of the upper bits; `None` if the block has fewer.
     #[inline(always)]
     fn skip(&self, zeros: u64) -> Option<usize> {
         if zeros >= self.upper_len as u64 {
             return None;
         }
         let left = zeros as u32;
-        // The first words without a branch: their number cannot be foreseen, and most blocks have no more.
+        // The first words are counted without a branch: their number is unpredictable, and most blocks have no more.
         let (word, start, left) = match self.words.first_chunk::<FEW>() {
             Some(words) => {
                 let mut before = [0; FEW + 1];
@@ -151,13 +151,14 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         (at < self.upper_len).then_some(at)
     }
 
-    /// From word `i` on, the one with zero number `left`; its zeros as ones, its position, and the zeros left.
+    /// Finds the word with zero number `left`, from word `i` on. Returns its inverse, its position, and the zeros
+    /// left.
     #[inline(always)]
     fn skip_words(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
             let word = !self.word(i);
             let here = word.count_ones();
-            // Beyond the block there are only zeros, so this ends.
+            // After the end of the block all bits are zeros, so the loop ends.
             if here >= left {
                 return (word, i * 64, left);
             }
@@ -170,20 +171,22 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
 /// Words whose zeros are counted together.
 const FEW: usize = 4;
 
-/// A place among the upper bits. Each one is a fingerprint: its number is that of the ones up to it, its upper part
-/// that of the zeros before it.
+/// A position in the upper bits. Each one bit is a fingerprint: the ones up to it give its number, the zeros before
+/// it its upper part.
 #[derive(Clone, Copy)]
 struct Ones {
     at: usize,
-    /// Zeros before.
+    /// Zeros before this position.
     zeros: u64,
-    /// Ones before.
+    /// Ones before this position.
     ones: usize,
 }
 
 impl<F: Fingerprint> Parts<'_, F> {
-    /// Calls `visitor` with number and value of the near ones among the next `most` from a place on whose upper part
-    /// is at most `last`. Returns the place after them, if there may be more.
+    /// Visits the next `most` fingerprints from a position on, as long as their upper part is at most `last`.
+    ///
+    /// Calls `visitor` with the number and value of each near one. Returns the position after them, if there may be
+    /// more.
     #[inline(always)]
     fn visit_each(
         &self,
@@ -216,15 +219,16 @@ impl<F: Fingerprint> Parts<'_, F> {
                 visitor(ones, value);
             }
         }
-        // The zeros up to the next one belong to it.
+        // The zeros up to the next one bit count towards that bit's fingerprint.
         let at = start + word.trailing_zeros() as usize;
         (end < self.header.count).then_some(Ones { at, zeros: at.wrapping_sub(ones) as u64, ones })
     }
 
-    /// [`Parts::visit_each`] eight at a time, for lower bits of at most 56 bits and a block of at least 64 bytes.
+    /// Like [`Parts::visit_each`], eight at a time, for lower bits of at most 56 bits and a block of at least 64
+    /// bytes.
     #[inline(always)]
     fn visit_eights(&self, from: Ones, last: u64, near: Near<F>, visitor: &mut impl FnMut(usize, F)) {
-        /// Upper bits that one load has, wherever they start.
+        /// Upper bits that one load contains at any start.
         const WINDOW: usize = 57;
         let Ones { mut at, mut zeros, mut ones } = from;
         let width = self.header.width;
@@ -232,7 +236,8 @@ impl<F: Fingerprint> Parts<'_, F> {
             let position = BlockHeader::<F>::LEN * 8 + at;
             let upper = bits::load(self.block, position / 8) >> (position % 8) & ((1 << WINDOW) - 1);
             let count = upper.count_ones().min(8).min((self.header.count - 1 - ones) as u32);
-            // Where number eight would be; the last ones of a block that is short may have none before them.
+            // Position of the eighth fingerprint's lower bits. Near the end of a short block it may lie before the
+            // block.
             let Some(position) = (self.block.len() * 8).checked_sub((ones + 8) * width as usize) else {
                 self.visit_each(Ones { at, zeros, ones }, last, near, usize::MAX, visitor);
                 return;
@@ -302,7 +307,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
         let parts = Parts::<F>::read(block)?;
         let (count, first) = (fingerprints.len(), fingerprints[0]);
         let upper = fingerprints[count - 1].wrapping_sub(first) >> parts.header.width;
-        // One too large has wrapped: then the upper bits of the block do not fit what they were read as.
+        // If a fingerprint was too large, it has wrapped around: then the upper part does not fit the block.
         if upper > F::from_u64((parts.upper_len + 1 - count) as u64) {
             return Err(OTHER_CODE);
         }
@@ -357,7 +362,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
         let zeros = parts.zeros_before(low);
         let Some(at) = parts.skip(zeros) else { return Ok(None) };
         let word = parts.word(at / 64) >> (at % 64);
-        // The zeros that come next, where they end in this word.
+        // Zeros that come next, if they end in this word.
         let gap = if word == 0 { 0 } else { u64::from(word.trailing_zeros()) };
         let zeros_within = parts.zeros_before(high) - zeros;
         if gap > zeros_within {
@@ -391,7 +396,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
                 visitor(i, value);
             }
         };
-        // Most look-ups end after one or two; eight at a time is for those that do not.
+        // Most look-ups end after one or two fingerprints; eight at a time is for the others.
         let eights = F::BITS == 64 && has_eights() && block.len() >= 64 && parts.header.width <= 56;
         let most = if eights { 4 } else { usize::MAX };
         if let Some(more) = parts.visit_each(bits, last, near, most, &mut visitor) {

@@ -1,8 +1,8 @@
-//! Blocks that are cut into spans, whatever the spans hold: the directory of such a block, and what a codec needs
-//! to write and read one.
+//! Blocks that are cut into spans: the directory of such a block, and the steps to write and read one that do not
+//! depend on the spans' contents.
 //!
-//! The first fingerprint of each span is a *restart point*: it stands at fixed width in the block's directory
-//! together with the position of its span, so that a look-up starts decoding at most a span before its range.
+//! The first fingerprint of each span is a *restart point*. The block's directory has it at fixed width, together
+//! with the position of its span. So a look-up starts decoding at most a span before its range.
 
 use super::block::{BlockHeader, Fit, OTHER_CODE, Spot};
 use crate::bits;
@@ -11,10 +11,10 @@ use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::kernels::{self, Fields};
 
-/// Bytes of a line of the cache.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// How the blocks of one table are cut.
+/// How the blocks of one table are cut into spans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spans {
     /// Fingerprints from one restart point to the next.
@@ -34,8 +34,9 @@ impl Spans {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
     }
 
-    /// The longest start of `fingerprints` that fits in `bytes` bytes, at least one. `cost` tells the bits of the
-    /// last of some fingerprints, the others of which come before it in its span.
+    /// Returns the longest prefix of `fingerprints` that fits in `bytes` bytes, at least one fingerprint.
+    ///
+    /// `cost` returns the bits of the last of the given fingerprints; the others come before it in its span.
     #[inline(always)]
     pub(super) fn fit<F: Fingerprint>(
         &self,
@@ -55,7 +56,7 @@ impl Spans {
             } else {
                 data += cost(&fingerprints[start..=i]);
             }
-            // A span starts inside the block, or its position would need a bit more.
+            // A span starts inside the block; otherwise its position would need one more bit.
             let needed = (self.header_bits::<F>(spans, width) + data + usize::from(restarts)).div_ceil(8);
             if needed > bytes {
                 break;
@@ -65,8 +66,10 @@ impl Spans {
         best
     }
 
-    /// Writes a zeroed block, but for its checksum. `cost` tells the bits of a span, whose number it is given too, after its
-    /// first fingerprint; `write` writes them, from bit to bit of the block.
+    /// Writes a zeroed block except its checksum.
+    ///
+    /// `cost` returns the bits of a span after its first fingerprint, and is also given the span's number. `write`
+    /// writes these bits into the given bit range of the block.
     pub(super) fn encode<F: Fingerprint>(
         &self,
         fingerprints: &[F],
@@ -101,15 +104,15 @@ impl Spans {
                 bits::write(block, entry, width, span[0].wrapping_sub(first));
                 bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
             }
-            // What is left over in the block lies between the words and the tails of its last span.
+            // Unused bits of the block lie between the words and the tails of its last span.
             let end = start + cost(i, span);
             write(i, span, block, (start, if i + 1 == spans { block.len() * 8 } else { end }));
             start = end;
         }
     }
 
-    /// Whether a block is what these fingerprints, which it was decoded to, are written as; `cost` and `write` as
-    /// those of [`Spans::encode`].
+    /// Checks that a block is equal to the encoding of `fingerprints`, which were decoded from it. `cost` and `write`
+    /// are the ones of [`Spans::encode`].
     pub(super) fn check<F: Fingerprint>(
         &self,
         block: &[u8],
@@ -119,7 +122,7 @@ impl Spans {
     ) -> Result<(), Damage> {
         let header = BlockHeader::<F>::read(block)?;
         let spans = fingerprints.len().div_ceil(self.span);
-        // With symbols that are other than those of the block, they may not fit, or have no words.
+        // Symbols other than the block's may not fit, or have no words.
         let mut bits = self.header_bits::<F>(spans, header.width);
         for (i, span) in fingerprints.chunks(self.span).enumerate() {
             if bits >> self.position_bits > 0 && span[0] != fingerprints[0] {
@@ -136,7 +139,7 @@ impl Spans {
     }
 }
 
-/// The directory of a block: with which fingerprint and where each span starts.
+/// The directory of a block: the first fingerprint and the position of each span.
 pub(super) struct Directory<'a, F> {
     pub(super) block: &'a [u8],
     pub(super) header: BlockHeader<F>,
@@ -149,7 +152,7 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
     #[inline(always)]
     pub(super) fn read(cut: &Spans, block: &'a [u8]) -> Result<Self, Damage> {
         let header = BlockHeader::<F>::read(block)?;
-        // Most tables have one of these spans, by which to divide takes no division.
+        // Most tables have one of these spans; dividing by a constant takes no division.
         const SPANS: [usize; 2] = [format::DEFAULT_SPANS[0] as usize, format::DEFAULT_SPANS[1] as usize];
         let spans = match cut.span {
             span if span == SPANS[0] => header.count.div_ceil(SPANS[0]),
@@ -167,7 +170,7 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         Ok(Directory { block, header, spans, position_bits: cut.position_bits })
     }
 
-    /// The bit position of the entry of a span, from 1.
+    /// The bit position of a span's entry; spans with an entry start at 1.
     #[inline(always)]
     fn entry(&self, span: usize) -> usize {
         BlockHeader::<F>::LEN * 8 + (span - 1) * (self.header.width + self.position_bits) as usize
@@ -198,7 +201,7 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         Ok((start, end))
     }
 
-    /// Where the span of `low` should be, if the fingerprints up to the block's `last` are spread evenly.
+    /// The span expected to contain `low`, if the fingerprints up to the block's `last` are spread evenly.
     #[inline(always)]
     fn guess(&self, low: F, last: F) -> usize {
         let spread = last.wrapping_sub(self.header.first);
@@ -211,15 +214,15 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         (below * self.spans as u64 / all) as usize
     }
 
-    /// The first bytes of the two lines, mostly one, in which the search for a span starts, if it should be `guess`:
-    /// with the entries of one span before and two after it.
+    /// Offsets of the two cache lines (mostly the same one) where the search for a span starts. They contain the
+    /// entries from one span before `guess` to two after it.
     #[inline(always)]
     fn lines(&self, guess: usize) -> (usize, usize) {
         let (from, to) = (self.entry(guess.max(2) - 1), self.entry(guess.max(1) + 3) - 1);
         (from / 8 / LINE * LINE, to / 8 / LINE * LINE)
     }
 
-    /// Asks for what the search for the span of `low` reads, in a block that ends with `last`.
+    /// Prefetches the bytes that the search for the span of `low` reads, in a block that ends with `last`.
     #[inline(always)]
     pub(super) fn prefetch(&self, low: F, last: F) {
         let (from, to) = self.lines(self.guess(low, last));
@@ -227,7 +230,7 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         kernels::prefetch(self.block, to);
     }
 
-    /// The last span whose first fingerprint is at most `low`; the first span if there is none.
+    /// The last span whose first fingerprint is at most `low`; otherwise the first span.
     #[inline(always)]
     fn span_of(&self, low: F, last: F) -> usize {
         let guess = self.guess(low, last);
@@ -237,8 +240,8 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         }
     }
 
-    /// [`Directory::span_of`] among the spans around `guess`, without a branch that depends on where among them; `None`
-    /// if it is none of them.
+    /// Like [`Directory::span_of`], but only for the spans around `guess`, and without a branch that depends on the
+    /// result. Returns `None` if it is none of them.
     #[inline(always)]
     fn span_near(&self, guess: usize, low: F) -> Option<usize> {
         let width = self.header.width;
@@ -255,19 +258,19 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
             width,
         };
         let (there, below) = fields.at_most(low.wrapping_sub(self.header.first).low_u64());
-        // Those behind the last span are no entries.
+        // Fields after the last span are not entries.
         let there = (there.count_ones() as usize).min(self.spans.saturating_sub(from));
         let below = (u32::from(below) & ((1 << there) - 1)).count_ones() as usize;
         let all = below == there && from + there < self.spans;
         (!all && (below > 0 || from == 1)).then(|| from + below - 1)
     }
 
-    /// [`Directory::span_of`], step by step from a guess.
+    /// Like [`Directory::span_of`], step by step from a guess.
     #[inline(never)]
     fn span_from(&self, guess: usize, low: F) -> usize {
         let (mut from, mut to) = (0, self.spans);
         let mut middle = guess;
-        // The guess and its neighbours first, then by halves.
+        // First the guess and its neighbours, then halving.
         for step in 0_usize.. {
             if middle == from || self.restart(middle) <= low {
                 from = middle;
@@ -286,8 +289,8 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         from
     }
 
-    /// The span in which the fingerprints from `low` to `high` start, in a block that ends with `last`; `None` if all
-    /// of the block come after them.
+    /// The first span to read for the fingerprints from `low` to `high`, in a block that ends with `last`. `None` if
+    /// all fingerprints of the block come after them.
     #[inline(always)]
     pub(super) fn locate(&self, low: F, high: F, last: F) -> Result<Option<Spot>, Damage> {
         let span = self.span_of(low, last);

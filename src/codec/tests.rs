@@ -7,7 +7,7 @@ use super::*;
 use crate::bits;
 use crate::huffman::Code;
 
-/// Sorted, distinct fingerprints of all kinds: spread, crowded, both ends of the range.
+/// Sorted, distinct fingerprints of several kinds: spread out, dense, at both ends of the range.
 fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
     let value = prop_oneof![
         any::<u128>(),
@@ -36,7 +36,7 @@ fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u3
     AllDifferences::new(&counts.code(), span, block_size)
 }
 
-/// What a look-up does with a block that ends with `last`.
+/// Looks up a range in a block that ends with `last`.
 fn visit<F: Fingerprint>(
     codec: &impl BlockCodec<F>,
     block: &[u8],
@@ -53,7 +53,7 @@ fn visit<F: Fingerprint>(
     }
 }
 
-/// Encodes into blocks, decodes them, and visits ranges in them; each against the plain slice.
+/// Encodes into blocks, decodes them, and visits ranges in them. Compares each result with the plain slice.
 fn round_trip<F: Fingerprint>(
     codec: &impl BlockCodec<F>,
     fingerprints: &[F],
@@ -85,7 +85,7 @@ fn round_trip<F: Fingerprint>(
     }
 }
 
-/// What is said of how fingerprints are coded is true of them.
+/// Checks that the reported codings are true of the fingerprints.
 fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>]) {
     assert_eq!(codings.len(), fingerprints.len());
     for (i, coding) in codings.iter().enumerate() {
@@ -142,7 +142,7 @@ proptest! {
         all_codecs(&fingerprints, span, 1 << log, &ranges(&bounds));
     }
 
-    /// Bytes that no encoder wrote: an error or nonsense, but no panic and no endless loop.
+    /// Bytes that no encoder wrote give an error or nonsense, but no panic and no endless loop.
     #[test]
     fn hostile_blocks(
         seed in fingerprints::<u64>(),
@@ -168,7 +168,7 @@ proptest! {
         attack(&all_differences::<u64>(&seed, 16, 512), &block, low);
         attack::<u64>(&EliasFano, &block, low);
         attack::<u128>(&EliasFano, &block, u128::from(low) << 64);
-        // A code for wider fingerprints: tails longer than the fingerprints have bits.
+        // A code for wider fingerprints: its tails may be longer than a fingerprint.
         let mut counts = [1; 128];
         counts[3] = 9;
         attack::<u64>(&Difference::<Gap>::new(&Code::from_counts(&counts), 7, 512), &block, low);
@@ -192,7 +192,7 @@ fn both_ends_of_the_range() {
     all_codecs(&[7_u64], 16, 256, &[(0, 6), (7, 7), (8, 9)]);
 }
 
-/// Blocks that can be decoded, to fingerprints that ascend, and that no writer makes.
+/// Blocks that decode to ascending fingerprints, but that no writer makes.
 #[test]
 fn other_codes_of_the_same_fingerprints_are_no_code() {
     let values = [0x10_u64, 0x13, 0x20, 0x21, 0x25];
@@ -210,7 +210,7 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
     let mut padded = block.clone();
     padded[40] = 1;
     assert_eq!(of_gap(&padded), (values.to_vec(), Err(OTHER_CODE)));
-    // A sum of upper and lower bits above 2^64 - 1, of which the low 64 bits are larger than the one before.
+    // A sum of upper and lower bits above 2^64 - 1, with low 64 bits that are larger than the previous fingerprint.
     let mut block = vec![0; 16 + 1 + 16];
     BlockHeader { count: 3, width: 63, first: 0_u64 }.write(&mut block);
     let end = block.len() * 8;

@@ -1,4 +1,4 @@
-//! The join: a plan's tables one after the other, and inside groups that are too large, plans of their own.
+//! The join: it uses a plan's tables one after the other, and joins groups that are too large by plans of their own.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,18 @@ use crate::radix::{Digit, Partition, first_bits, ranges, room};
 
 /// A join of one set.
 pub(super) struct Join<'a, F, N, V> {
-    /// What fingerprints are reported as.
+    /// Converts fingerprints to the names that pairs are reported with.
     pub(super) naming: N,
     pub(super) designs: &'a Designs<F>,
-    /// Takes pairs as they are found, and says whether to go on.
+    /// Takes pairs as they are found, and says whether to continue.
     pub(super) visitor: V,
-    /// What is done with crowds; without it, all their pairs are visited.
+    /// The handling of crowds; without it, all their pairs are visited.
     pub(super) crowds: Option<Crowds<'a, F>>,
-    /// Whether it has said no.
+    /// Whether the visitor has asked to stop.
     pub(super) stopped: AtomicBool,
 }
 
-/// A number of errors that a pair has to have in some bits.
+/// A required number of errors in some bits of a pair.
 #[derive(Clone, Debug)]
 pub(super) struct Condition<F> {
     pub(super) mask: F,
@@ -35,22 +35,21 @@ pub(super) struct Condition<F> {
 /// Fingerprints to be joined with one another.
 pub(super) struct Set<'a, F> {
     pub(super) values: &'a [F],
-    /// The bits that may differ between near ones, besides those that the conditions say do differ.
+    /// The bits that may differ between near fingerprints, besides the bits that must differ by a condition.
     pub(super) bits: F,
     /// The most errors among these bits.
     pub(super) distance: u32,
-    /// What holds for the pairs of this set that are to be reported: it keeps each pair from being reported
-    /// twice.
+    /// Conditions for the pairs of this set. They keep each pair from being reported twice.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Bits apart from `bits`, in each of which a condition asks for at least one error, which `distance` does not count.
+    /// Masks outside `bits`; each must contain at least one differing bit, not counted in `distance`.
     pub(super) reserve: Vec<F>,
 }
 
-/// What a thread needs: space for a group, and the pairs that it has found.
+/// A thread's buffers: space for a group, and the pairs found.
 struct Work<F, N: Naming<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// What the fingerprints of a group are reported as, as far as that has been looked up.
+    /// The names of the group's fingerprints, as far as they have been looked up.
     names: Vec<Option<N::Name>>,
     pairs: Vec<N::Pair>,
 }
@@ -61,32 +60,32 @@ impl<F, N: Naming<F>> Default for Work<F, N> {
     }
 }
 
-/// Sets of up to this many are joined on the thread that finds them.
+/// Sets of up to this size are joined on the thread that finds them.
 const SMALL: usize = 1 << 15;
-/// Groups of up to this many are compared instead of being partitioned further.
+/// Groups of up to this size are compared instead of being partitioned further.
 const GROUP: usize = 8;
-/// Bits of the digit by which a set is partitioned first: chunks are read in runs of some hundred.
+/// Bits of the digit for the first partition of a set: chunks are read in runs of some hundred.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// The most bits of the digits after it, whose groups are in the cache.
+/// Most bits of the later digits, whose groups fit in the cache.
 const DIGIT_BITS: u32 = 11;
 /// Pairs that a thread collects before it hands them over.
 const BATCH: usize = 4096;
-/// In large sets, how many fingerprints or groups are compared with others before the visitor is asked again.
+/// Fingerprints or groups of a large set that are compared with others before the visitor is asked again.
 const ASKED_AFTER: usize = 1 << 10;
 
 impl<'a, F: Fingerprint> Set<'a, F> {
-    /// All pairs of some fingerprints.
+    /// All pairs of the given fingerprints.
     pub(super) fn all(values: &'a [F], distance: u32) -> Self {
         Set { values, bits: F::MAX, distance, conditions: Vec::new(), reserve: Vec::new() }
     }
 }
 
 impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<'_, F, N, V> {
-    /// Joins a set. The space is made larger if need be, and may be used again.
+    /// Joins a set. `space` grows if necessary, and can be used again.
     pub(super) fn join(&self, set: &Set<F>, space: &mut Vec<F>) {
         let Some(&first) = set.values.first() else { return };
         let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
-        // No pair has an error where all agree.
+        // No pair has an error in bits that are equal in all fingerprints.
         if set.reserve.iter().any(|&mask| mask & differing == F::ZERO) {
             return;
         }
@@ -114,7 +113,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             self.compare(set.values, &conditions, &mut work);
             return self.flush(&mut work);
         };
-        // One for all tables: memory that is new takes longer to get than to fill.
+        // One space for all tables: getting new memory takes longer than filling it.
         let space = room(space, set.values.len());
         for Prefix { mask, flips } in tables {
             if !self.goes_on() {
@@ -128,12 +127,12 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             } else {
                 self.join_flipped(&table, mask, flips, space);
             }
-            // From here on a pair is new only if this table has not brought it together.
+            // From now on a pair is new only if this table has not found it.
             conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;
         }
     }
 
-    /// How many of the reserve to join by as well, so that the work is least: more bits, and as many errors more.
+    /// Number of reserve masks to add to the join's bits for the least work. Each one adds its bits, and one error.
     fn least_reserve(&self, set: &Set<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -150,7 +149,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         least.1
     }
 
-    /// Joins those of equal prefix. `set.bits` are those outside of the prefix.
+    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix.
     fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
         let first = first_bits(mask, FIRST_DIGIT_BITS);
         let digit = Digit::new(first);
@@ -169,7 +168,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         for_each(set.values.len(), partition.buckets(), join_bucket);
     }
 
-    /// Joins those of `values` that are equal in the bits `left`, which are what is left of a prefix.
+    /// Joins the `values` that are equal in the bits `left`, the remaining bits of a prefix.
     fn split(&self, set: &Set<F>, left: F, values: &mut [F], space: &mut [F], work: &mut Work<F, N>) {
         if values.len() <= GROUP {
             return self.compare(values, &set.conditions, work);
@@ -180,7 +179,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         if values.len() > SMALL && !self.ask() {
             return;
         }
-        // Digits of about equal length, down to groups of two or so.
+        // Digits of about equal length, down to groups of about two.
         let bits = left.count_ones().min(values.len().ilog2() - 1);
         let first = first_bits(left, bits.div_ceil(bits.div_ceil(DIGIT_BITS)));
         let digit = Digit::new(first);
@@ -210,7 +209,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         }
     }
 
-    /// Joins those whose prefixes differ in at most `flips` bits. `set.bits` are those outside of the prefix.
+    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `set.bits` are the bits outside the prefix.
     fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
         let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.ask_at(chunk));
@@ -237,7 +236,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         for_each(set.values.len(), ends.len(), join_one);
     }
 
-    /// Joins the fingerprints of one group with those of another, whose prefix differs by `errors`.
+    /// Joins the fingerprints of two groups. Their prefixes differ by `errors`.
     fn join_two(&self, set: &Set<F>, mask: F, errors: F, one: &[F], other: &[F], work: &mut Work<F, N>) {
         let count = one.len() + other.len();
         if count > FEW {
@@ -264,7 +263,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         self.flush_if_full(work);
     }
 
-    /// Compares all pairs.
+    /// Compares all pairs of `values`.
     fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F, N>) {
         let Work { names, pairs, .. } = work;
         names.clear();
@@ -274,7 +273,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             let others = &values[i + 1..];
             visit_near(a, others, self.designs.distance(), |j| {
                 let b = others[j];
-                // Those too that an earlier table has brought together.
+                // Counts pairs of earlier tables too.
                 near += 1;
                 let Some(distance) = agree(a ^ b, conditions) else { return };
                 if names.is_empty() {
@@ -313,7 +312,8 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         }
     }
 
-    /// Hands over what was found in a part of a set of `count`; of a large one also that nothing was.
+    /// Hands over the pairs found in a part of a set of `count` fingerprints. For a large set, calls the visitor even
+    /// without pairs.
     fn hand_over(&self, work: &mut Work<F, N>, count: usize) {
         if count > SMALL && work.pairs.is_empty() {
             self.ask();
@@ -327,31 +327,31 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         }
     }
 
-    /// Whether the visitor has not said no so far.
+    /// Whether the visitor has not asked to stop yet.
     pub(super) fn goes_on(&self) -> bool {
         !self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it says so now.
+    /// Calls the visitor without pairs. Returns whether to continue.
     fn ask(&self) -> bool {
         self.give(&[]);
         self.goes_on()
     }
 
-    /// [`Join::ask`] for one in so many chunks of a partition: each takes a tenth of a millisecond.
+    /// Like [`Join::ask`], for one in 16 chunks of a partition: each chunk takes a tenth of a millisecond.
     fn ask_at(&self, chunk: usize) -> bool {
         if chunk.is_multiple_of(16) { self.ask() } else { self.goes_on() }
     }
 }
 
-/// The number of errors, if it fulfils the conditions.
+/// Number of errors, if they meet the conditions.
 fn agree<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
     let fulfilled =
         |condition: &Condition<F>| condition.errors.contains(&(errors & condition.mask).count_ones());
     conditions.iter().all(fulfilled).then(|| errors.count_ones())
 }
 
-/// Does the parts of the work on a set of `count`, on all cores if it is large.
+/// Runs the parts of the work on a set of `count` fingerprints, on all cores if the set is large.
 fn for_each<F: Fingerprint, N: Naming<F>>(
     count: usize,
     parts: usize,
@@ -365,7 +365,7 @@ fn for_each<F: Fingerprint, N: Naming<F>>(
     }
 }
 
-/// The ways to flip at least one and at most `flips` bits of a prefix: as a number, and in the fingerprint.
+/// All ways to flip at least one and at most `flips` bits of a prefix: as a number, and as bits of the fingerprint.
 fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
     let mut patterns = vec![(0, F::ZERO)];
     let mut left = mask;
@@ -383,7 +383,7 @@ fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)>
     patterns
 }
 
-/// The values in order of their prefix, and where those of each prefix end.
+/// Sorts the values by their prefix. Also returns where the values of each prefix end.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

@@ -1,30 +1,33 @@
-//! Self-join: all pairs within a distance inside one set, and the clusters that they make.
+//! Self-join: all pairs within a distance inside one set, and the clusters that these pairs form.
 //!
 //! # Method
 //!
-//! The tables of a plan are joined one after the other, each on all cores: fingerprints are partitioned by their
-//! prefix, and those of a group compared with one another and, where the plan's probes flip bits, with the groups
-//! whose prefix is so near. A pair is reported by the first table that brings it together, so nothing is found
-//! twice and no set is needed to remember what was. A partition goes digit by digit: chunks that fit in the cache
-//! first, each by itself; then each digit's pieces of all chunks, until few fingerprints are left. Nothing is
-//! permuted or sorted, and fingerprints go without their positions, which are looked up for the pairs found.
+//! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by their
+//! prefix into groups. The members of a group are compared with one another. If the plan's probes flip bits, they are
+//! also compared with the groups whose prefixes differ in these bits. A pair is reported by the first table that
+//! finds it, so nothing is found twice, and no set of found pairs is needed. A partition proceeds digit by digit:
+//! first chunks that fit in the cache, each by itself; then each digit's pieces of all chunks, until few fingerprints
+//! are left. Nothing is permuted or sorted. Fingerprints are moved without their positions; those are looked up for
+//! the pairs found.
 //!
-//! Which plan takes the least work follows from the number of fingerprints, of bits in which they differ at all,
-//! and the distance. A group that is larger than a few is a set like any other: it is joined by a plan for its
-//! own size and the bits that its members do not have in common. So fingerprints that share many bits, all of
-//! them or some, are not compared all with all, unless all are near.
+//! The best plan depends on the number of fingerprints, the number of bits that differ between any of them, and the
+//! distance. A larger group is joined like any other set: by a plan for its own size and for the bits that differ
+//! between its members. So fingerprints that share many bits, all of them or some, are not all compared with one
+//! another, unless all are near.
 //!
 //! # Parts
 //!
-//! What does not fit in memory, or is to be shared between machines, is joined in [`Parts`]: pieces of work of their own, whose
-//! pairs together are those of the whole, each once. [`JoinOnDisk`] does so on one machine, and [`Forest`] keeps what they connect.
+//! [`Parts`] joins sets that do not fit in memory, or that are shared between machines. Each part is a separate piece
+//! of work, and the pairs of all parts together are the pairs of the whole, each once. [`JoinOnDisk`] joins parts on
+//! one machine, and [`Forest`] keeps the resulting clusters.
 //!
 //! # Memory
 //!
-//! Besides the fingerprints, those of one table: 8 bytes for each fingerprint of 64 bits, 16 for each of 128, and
-//! for each thread twice the largest bucket, a 256th of that where bits are random. Above distance 3, when few
-//! tables with flips are better than many without, another copy in order of the prefix. A group that is joined by
-//! a plan of its own takes the same again for its members. Then the pairs: 24 bytes each where they are collected.
+//! Besides the fingerprints, a join holds a copy of them for one table: 8 bytes for each fingerprint of 64 bits, 16
+//! for each of 128. Each thread holds twice the largest bucket; if bits are random, a bucket is a 256th of the copy.
+//! Above distance 3, if a few tables with flips are better than many without, a second copy is in order of the
+//! prefix. A group that is joined by a plan of its own takes the same again for its members. Collected pairs take 24
+//! bytes each.
 
 mod compare;
 mod components;
@@ -64,9 +67,9 @@ use crate::plan::Plan;
 use crate::radix;
 use crate::threads;
 
-/// All pairs within `distance` bits of one another, sorted by `a`, then `b`.
+/// Returns all pairs within `distance` bits of one another, sorted by `a`, then `b`.
 ///
-/// Where there may be very many, [`visit_pairs`] does without the memory for them.
+/// For very many pairs, use [`visit_pairs`], which does not hold them in memory.
 ///
 /// ```
 /// use simstore::join::{Pair, self_join};
@@ -90,8 +93,10 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
     Ok(pairs)
 }
 
-/// How long a join of so many random fingerprints should take on one core, in seconds, by the cost model that its tables are
-/// chosen by. Of fingerprints that have much in common it takes longer. Up to [`Fingerprint::MAX_DISTANCE`].
+/// Expected time to join `count` random fingerprints on one core, in seconds.
+///
+/// This is an estimate by the cost model that the join chooses its tables with. Fingerprints that have much in common
+/// take longer. `distance` is at most [`Fingerprint::MAX_DISTANCE`].
 ///
 /// ```
 /// let seconds = |distance| simstore::join::expected_seconds::<u64>(1_000_000, distance);
@@ -102,8 +107,10 @@ pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
     Designs::<F>::new(distance).least_work(count, F::BITS, distance).0 * 1e-9
 }
 
-/// Sorts fingerprints on all cores of the current rayon pool: by digits, which for many is faster than by comparing
-/// them. Takes the memory of as many fingerprints again.
+/// Sorts fingerprints on all cores of the current rayon pool.
+///
+/// This is a radix sort, which is faster than comparing for large inputs. It takes as much memory again as the
+/// fingerprints do.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     if threads::ensure_pool().is_ok() {
         radix::sort_with_space(fingerprints, &mut Vec::new());
@@ -112,7 +119,7 @@ pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     }
 }
 
-/// Keeps one of each of some fingerprints, which ascend, and adds those to `repeated` that were there several times.
+/// Removes repeated fingerprints from an ascending list, and adds each repeated fingerprint once to `repeated`.
 ///
 /// ```
 /// let (mut fingerprints, mut repeated) = (vec![1_u64, 2, 2, 2, 5], Vec::new());
@@ -134,8 +141,10 @@ pub fn collapse<F: Fingerprint>(fingerprints: &mut Vec<F>, repeated: &mut Vec<F>
     fingerprints.truncate(last + 1);
 }
 
-/// One of so many buckets, from 0, for a fingerprint: the same for equal ones, and about as many in each, whatever the fingerprints
-/// are like. For work that is shared out; not for what lasts: it may be another one in another version.
+/// Assigns a fingerprint to one of `buckets` buckets, counted from 0.
+///
+/// Equal fingerprints get the same bucket, and all buckets get about the same number, for any kind of fingerprints.
+/// Use buckets to share out work, not in stored data: another version may assign other buckets.
 ///
 /// ```
 /// assert!((0..1000_u64).all(|fingerprint| simstore::join::bucket(fingerprint, 10) < 10));
@@ -151,15 +160,16 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
     ((u128::from(hash) * buckets as u128) >> 64) as usize
 }
 
-/// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
+/// Takes a lock even if a thread panicked while holding it. The panic itself continues in the thread that waits for
+/// the panicked one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Visits all pairs within `distance` bits of one another, each once, some at a time and in no order.
+/// Visits all pairs within `distance` bits of one another, each once, in batches and in no particular order.
 ///
-/// The visitor is called from several threads at a time: those of the current rayon pool. It is called at least every tenth
-/// of a second, also with no pairs at all, and says whether to go on.
+/// The visitor is called from several threads at the same time: the threads of the current rayon pool. It is called
+/// at least every tenth of a second, also with no pairs at all, and says whether to continue.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -178,9 +188,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 ///
 /// # Errors
-/// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the
-/// distance is above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
-/// visitor said not to go on. It may be called a few times more then, by other threads.
+/// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the distance is
+/// above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
+/// visitor asked to stop. After that, other threads may still call it a few times.
 pub fn visit_pairs<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
@@ -189,9 +199,12 @@ pub fn visit_pairs<F: Fingerprint>(
     visit(fingerprints, distance, None, visitor)
 }
 
-/// Visits pairs as [`visit_pairs`] does, but for those of crowds: of a group in which each is near many others, no more pairs are
-/// visited, and all its members are told instead. Two that are near are visited as a pair, or are members of one crowd that is told.
-/// A fingerprint may be in several crowds.
+/// Like [`visit_pairs`], but does not visit all pairs inside crowds. A crowd is a group whose members are each near
+/// many others.
+///
+/// When a crowd is found, its remaining pairs are skipped, and all its members are reported instead. Two near
+/// fingerprints are visited as a pair, or are members of the same reported crowd. A fingerprint may be in several
+/// crowds.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -230,7 +243,7 @@ fn visit<F: Fingerprint>(
         return Err(Error::BadArgument(message));
     }
     threads::ensure_pool()?;
-    // Refuses a distance that there are no plans for.
+    // Refuses a distance without plans.
     Plan::<F>::named("scan", distance)?;
     let stopped = AtomicBool::new(false);
     let naming = Ranks::new(fingerprints);
@@ -240,7 +253,7 @@ fn visit<F: Fingerprint>(
     if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
 }
 
-/// Fails unless fingerprints are ascending, each there once.
+/// Fails unless the fingerprints are strictly ascending.
 fn check_order<F: Fingerprint>(fingerprints: &[F]) -> Result<()> {
     match fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The plans that have names.
+//! The named plans.
 
 use super::shape::{Shape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
@@ -7,10 +7,10 @@ use crate::fingerprint::Fingerprint;
 
 /// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
 ///
-/// The number of blocks, then the sets, one binary digit a block, the first block leftmost; 1 is free. Found
-/// by local search (5 to 10 tables), as shifts mod 11 of the quadratic non-residues and 0 (11), as the planes
-/// of AG(3,2) (14) and of PG(3,2) (15). See D. M. Gordon, O. Patashnik, G. Kuperberg, "New constructions for
-/// covering designs", J. Combin. Des. 3 (1995).
+/// Each entry has the number of blocks, then the sets, one binary digit a block, the first block leftmost; 1 is free.
+/// The designs with 5 to 10 tables were found by local search; 11 tables are the shifts mod 11 of the quadratic
+/// non-residues and 0, 14 the planes of AG(3,2), and 15 the planes of PG(3,2). See D. M. Gordon, O. Patashnik, G.
+/// Kuperberg, "New constructions for covering designs", J. Combin. Des. 3 (1995).
 const COVERS: [(u32, &[u64]); 8] = [
     (7, &[0b1111001, 0b1101101, 0b1101011, 0b1011110, 0b0110111]),
     (6, &[0b111001, 0b110101, 0b110011, 0b101110, 0b011110, 0b001111]),
@@ -75,30 +75,31 @@ const COVERS: [(u32, &[u64]); 8] = [
         ],
     ),
 ];
-/// The distance that the covering designs are made for; they hold for any smaller one too.
+/// The distance of the covering designs; they also hold for any smaller one.
 const COVER_DISTANCE: u32 = 3;
-/// The distance that the mixed plans are made for. Of three errors either at most one is in the prefix that may be
-/// flipped, or at most one in all other bits.
+/// The distance of the mixed plans. Of three errors, at most one is in the prefix that may be flipped, or at most one
+/// in all other bits.
 const MIXED_DISTANCE: u32 = 3;
-/// Numbers of tables, and of prefix bits to flip, of the mixed plans that have a place in lists; others can be named.
+/// Numbers of tables and of prefix bits of the mixed plans in lists; others can be named.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
-/// The longest prefix of a `probe` plan: more bits than log2 of the fingerprints of a table gain nothing.
+/// The longest prefix of a `probe` plan: more bits than log2 of a table's fingerprints gain nothing.
 const MAX_PROBE_PREFIX: usize = 32;
 
-/// The names of the plans that are complete for a distance, smallest number of tables first.
+/// Returns the names of the plans that are complete for a distance, smallest number of tables first.
 ///
-/// - `scan`: one table, read whole by each query.
-/// - `probe-M`: M tables with disjoint prefixes, probes flip prefix bits (multi-index hashing).
-/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two
-///   levels of k+1 blocks each.
+/// - `scan`: one table; each query reads all of it.
+/// - `probe-M`: M tables with disjoint prefixes; probes flip prefix bits (multi-index hashing).
+/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two levels of
+///   k+1 blocks each.
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
-/// - `mixed-N-P`: one table with a prefix of P bits of which a probe may flip one, and N - 1 tables without flips,
-///   each with all other bits but one of N - 1 parts for its prefix; for distances up to 3. Fewer probes than
-///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints.
+/// - `mixed-N-P`: one table with a prefix of P bits and probes that may flip one of them, and N - 1 tables without
+///   flips. The other bits are cut into N - 1 parts, and each of these tables has all parts but one as its prefix.
+///   For distances up to 3. Makes fewer probes than `probe-2`, for a table or two more. P should be about log2 of the
+///   fingerprints.
 ///
-/// Blocks have contiguous bits, nearly equally many. Tables of older versions may have other bits, and then longer or shorter
-/// prefixes than the names say: each table holds its own permutation.
+/// Blocks have contiguous bits, nearly equally many. Tables of older versions may have other bits, and so longer or
+/// shorter prefixes than the names say: each table holds its own permutation.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
@@ -116,8 +117,7 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     plans.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The numbers of tables of the paper's plans, each with its number of blocks; 0 blocks is the plan of two
-/// levels.
+/// The numbers of tables of the paper's plans, each with its number of blocks; 0 blocks is the plan with two levels.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
@@ -129,7 +129,7 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
-/// A name taken apart; whether there is such a plan depends on width and distance.
+/// A parsed name. Whether the plan exists depends on width and distance.
 #[derive(Clone, Copy)]
 pub(super) enum Name {
     Scan,
@@ -160,7 +160,7 @@ impl Name {
     }
 }
 
-/// The tables of a name, or nothing if it is no plan's.
+/// The tables of a named plan; `None` if the name is not a plan's.
 fn tables<F: Fingerprint>(name: &str, distance: u32) -> Result<Option<Vec<TablePlan<F>>>> {
     let Some(name) = Name::parse(name) else { return Ok(None) };
     let all = all_bits::<F>();
@@ -198,11 +198,11 @@ fn tables<F: Fingerprint>(name: &str, distance: u32) -> Result<Option<Vec<TableP
 }
 
 impl<F: Fingerprint> Plan<F> {
-    /// The plan of a name, one of [`names`].
+    /// Makes a plan by its name, one of [`names`].
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no plan of this name for the distance,
-    /// [`Error::IncompletePlan`] if the plan would miss neighbours at this distance.
+    /// [`Error::BadArgument`] if no plan has this name for the distance, [`Error::IncompletePlan`] if the plan would
+    /// miss neighbours at this distance.
     pub fn named(name: &str, distance: u32) -> Result<Self> {
         if distance > F::MAX_DISTANCE {
             return Plan::new(name, distance, Vec::new());
@@ -229,7 +229,7 @@ fn sets(blocks: u32, size: u32) -> Vec<u64> {
         .collect()
 }
 
-/// A block of `count`, and with each a part of what is left, cut the same way.
+/// Tables with a prefix of two levels: one of `count` blocks, and one of `count` parts of the remaining bits.
 fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
     let bits = all_bits::<F>();
     let mut tables = Vec::new();
@@ -246,7 +246,7 @@ fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
 mod tests {
     use super::*;
 
-    /// Tables, shortest prefix, sum of the flips.
+    /// Number of tables, length of the shortest prefix, sum of the flips.
     fn shape<F: Fingerprint>(name: &str, distance: u32) -> (usize, u32, u32) {
         let plan = Plan::<F>::named(name, distance).unwrap();
         let shortest = plan.tables().iter().map(|table| table.prefix_bits).min().unwrap();
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Stores name their plan only in their manifest, and benchmarks cite names: a name stays what it is.
+    /// Stores name their plan only in their manifest, and benchmarks cite names: a name keeps its meaning.
     #[test]
     fn names_mean_the_plans_that_they_always_meant() {
         fn digest<F: Fingerprint>() -> u32 {

@@ -1,9 +1,9 @@
 //! The cost model: bytes, blocks read and time of a plan, and the choice among plans.
 //!
 //! A query's time is the sum of its parts, each a count times a constant: probes, fingerprints decoded, and waits for
-//! memory, which grow with the tables. The counts follow from the plan and the size as `table/probe.rs` probes. The
-//! constants are fitted to what `benches/model.rs` measures at n = 2^20 and 2^24; how well they foretell other sizes
-//! is in `BENCHMARKS.md`, "Cost model", and can be tested again with that bench.
+//! memory, which grow with the tables. The counts follow from the plan and the size, as `table/probe.rs` probes. The
+//! constants are fitted to measurements by `benches/model.rs` at n = 2^20 and 2^24. `BENCHMARKS.md`, "Cost model",
+//! has their accuracy at other sizes, and the same bench can test it again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::codec::Codec;
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
-/// What a table is read from.
+/// The storage medium of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
     /// Memory: the files fit into the page cache.
@@ -30,7 +30,7 @@ impl Medium {
     const ALL: [(Medium, &'static str); 3] =
         [(Medium::Memory, "memory"), (Medium::Ssd, "ssd"), (Medium::Disk, "disk")];
 
-    /// What a random read adds, in nanoseconds.
+    /// Additional time of a random read, in nanoseconds.
     fn random_read(self) -> f64 {
         match self {
             Medium::Memory => 0.0,
@@ -39,7 +39,7 @@ impl Medium {
         }
     }
 
-    /// Bytes a nanosecond in a sequential read; what memory takes is counted line by line.
+    /// Speed of a sequential read, in bytes per nanosecond. For memory, the cache lines are counted instead.
     fn bandwidth(self) -> f64 {
         match self {
             Medium::Memory => f64::INFINITY,
@@ -68,29 +68,29 @@ impl FromStr for Medium {
     }
 }
 
-/// What a plan is to be judged for.
+/// The workload that a plan's cost is estimated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Number of distinct fingerprints, taken as spread evenly.
+    /// Number of distinct fingerprints, assumed to be spread evenly.
     pub fingerprints: u64,
-    /// How tables are coded.
+    /// Codec of the tables.
     pub codec: Codec,
     /// Block size in bytes; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next; `None` is the default. Elias-Fano has none.
+    /// Fingerprints from one restart point to the next; `None` is the default. Elias-Fano has no restart points.
     pub span: Option<u16>,
-    /// What the tables are read from.
+    /// The storage medium of the tables.
     pub medium: Medium,
 }
 
-/// What the model says of a plan.
+/// The estimated cost of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Bytes of all tables for each fingerprint, without ids.
     pub bytes_per_fingerprint: f64,
     /// Probes of one query.
     pub probes: f64,
-    /// Blocks read by one query: probes that share a block share its reading.
+    /// Blocks read by one query; probes in the same block read it once.
     pub reads: f64,
     /// Fingerprints compared with the query.
     pub candidates: f64,
@@ -98,40 +98,39 @@ pub struct Estimate {
     pub nanoseconds: f64,
 }
 
-/// Probes that wait for memory together (`table/probe.rs`).
+/// Number of probes that wait for memory together (`table/probe.rs`).
 pub(crate) const TOGETHER: usize = 64;
-/// For how many [`wait`]s they wait, one after the other: index, head of the block, place in the block.
+/// Number of successive [`wait`]s of such a group: index, head of the block, place in the block.
 const STAGES: f64 = 3.5;
-/// Blocks in a range from which on it is worth being split by more bits than the prefix has, down to one block
+/// Ranges of at least this many blocks are split by more bits than the prefix has, down to one block
 /// (`table/probe.rs`).
 pub(crate) const WIDE: usize = 64;
-/// What this adds to the probe of each part, in nanoseconds.
+/// Additional time of each part's probe in a split range, in nanoseconds.
 const SPLIT: f64 = 110.0;
-/// How many [`wait`]s each line of 64 bytes of a range adds; and from [`STREAM`] lines on, when the processor has seen
-/// that they follow one another and asks for them ahead.
+/// Number of [`wait`]s that each line of 64 bytes of a range adds. From [`STREAM`] lines on it is [`LINE_OF_STREAM`]:
+/// the processor has noticed the sequence and prefetches.
 const LINE: f64 = 0.43;
 const STREAM: f64 = 16.0;
 const LINE_OF_STREAM: f64 = 0.17;
 
-/// Sizes of caches, in bytes, and what a line that is not there takes until it comes, in nanoseconds: the L2 caches of
-/// both cores; and what there is of the L3 cache that a shared machine's neighbours leave, and that the pages of the
-/// map fit into, as the measurements show it.
+/// Sizes of caches in bytes, and the time to load a line that is not cached, in nanoseconds. L2: the caches of both
+/// cores. L3: the measured share that other users of a machine leave, and that the pages of the map fit into.
 const L2: (f64, f64) = (4e6, 82.0);
 const L3: (f64, f64) = (390e6, 113.0);
 
-/// Fingerprints from one restart point to the next, 0 where there are none.
+/// Fingerprints from one restart point to the next; 0 without restart points.
 fn span(workload: &Workload) -> f64 {
     let default = workload.codec.default_span(workload.fingerprints);
     default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
 }
 
-/// How long a line of tables of so many bytes takes to come: of lines asked for at random, s / (s + c) are not in a
-/// cache of c bytes, to a smooth approximation.
+/// Expected time to load a random line of tables of s bytes, in nanoseconds. As a smooth approximation, s / (s + c)
+/// of such lines are not in a cache of c bytes.
 fn wait(bytes: f64) -> f64 {
     [L2, L3].iter().map(|(cache, time)| time * bytes / (bytes + cache)).sum()
 }
 
-/// What a plan costs.
+/// Estimates the cost of a plan.
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate {
     let costs = workload.codec.facts().costs;
     let size = Size::of(workload, F::BITS);
@@ -142,7 +141,7 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
     let bytes_per_fingerprint = size.bits / 8.0 * plan.tables().len() as f64;
     let wait = wait(bytes_per_fingerprint * size.fingerprints);
     let ranges = all.probes + all.parts;
-    // Half a span on average before each range.
+    // Half a span is decoded on average before each range.
     let decoded = ranges * span(workload) / 2.0 + all.candidates;
     let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
     let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT;
@@ -158,10 +157,10 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
     }
 }
 
-/// How large a table is.
+/// The size of a table.
 struct Size {
     fingerprints: f64,
-    /// Bits of a fingerprint, all included.
+    /// Bits of a fingerprint, with its share of all other data.
     bits: f64,
     blocks: f64,
     block_bytes: f64,
@@ -173,7 +172,7 @@ impl Size {
         let codec = workload.codec;
         let block_bytes = f64::from(workload.block_size.unwrap_or(codec.default_block_size(width)));
         let (block_bits, width) = (block_bytes * 8.0, f64::from(width));
-        // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
+        // A block adds its header, its first fingerprint in full, its entry in the index, and half a fingerprint of
         // slack; a span adds a restart point.
         let coded = (width - fingerprints.log2() + codec.facts().costs.bits).max(1.0);
         let per_block = 64.0 + width + (width - coded) + coded / 2.0;
@@ -184,15 +183,15 @@ impl Size {
     }
 }
 
-/// What the probes of a query come to.
+/// Counts of a query's operations.
 #[derive(Default)]
 struct Counts {
     probes: f64,
     /// Parts of ranges that are too wide to be read whole.
     parts: f64,
-    /// Blocks in which ranges start: those of probes that differ late in the prefix are the same.
+    /// First blocks of the ranges, each counted once. Probes that differ late in the prefix share a block.
     blocks: f64,
-    /// Blocks that ranges go on to.
+    /// Further blocks of the ranges.
     next_blocks: f64,
     /// Fingerprints in the ranges.
     candidates: f64,
@@ -201,7 +200,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// [`wait`]s for the lines of so many fingerprints that follow one another.
+    /// Number of [`wait`]s for the lines of successive fingerprints.
     fn lines(fingerprints: f64, size: &Size) -> f64 {
         let lines = fingerprints * size.bits / 512.0;
         lines.min(STREAM) * LINE + (lines - STREAM).max(0.0) * LINE_OF_STREAM
@@ -222,7 +221,8 @@ impl Counts {
         all
     }
 
-    /// Probes of ranges that share so many bits, where at most `left` more bits may differ.
+    /// Counts of the probes of ranges. The fingerprints of a range share `shared` bits; at most `left` more bits may
+    /// differ.
     fn of_ranges(probes: f64, shared: f64, left: u32, size: &Size) -> Counts {
         let blocks_each = size.blocks / shared.exp2();
         let each = size.fingerprints / shared.exp2();
@@ -236,7 +236,7 @@ impl Counts {
                 lines: probes * Counts::lines(each, size),
             };
         }
-        // Down to less than one block; of the bits on the way as many are flipped as those before have left.
+        // Splits the range down to less than one block. On the way, at most the `left` remaining flips are made.
         let depth = blocks_each.log2() + 1.0;
         let parts = probes * combinations(depth, left);
         let each = each / depth.exp2();
@@ -260,7 +260,7 @@ impl Counts {
     }
 }
 
-/// All plans that have names, with what they cost, smallest first.
+/// Returns all named plans with their estimates, smallest first.
 ///
 /// # Errors
 /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
@@ -275,8 +275,10 @@ pub fn frontier<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Ve
     Ok(plans)
 }
 
-/// The plan that a store gets which is not told one: the least time x size^3, so that a plan of twice the size
-/// has to take an eighth of the time: what one keeps simstore for is that it is small.
+/// Chooses the default plan of a store: the one with the least time x size^3.
+///
+/// A plan of twice the size must take at most an eighth of the time to be chosen, since the purpose of simstore is to
+/// be small.
 ///
 /// # Errors
 /// As [`frontier`].
@@ -290,10 +292,10 @@ pub fn choose<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Plan
     best.map_or_else(|| Plan::named("scan", distance), |(plan, _)| Ok(plan))
 }
 
-/// The information-theoretic floor: the bits that each of `count` distinct random fingerprints of `bits` bits
-/// takes at least, log2 C(2^bits, count) / count.
+/// The information-theoretic minimum of bits per fingerprint, for `count` distinct random fingerprints of `bits`
+/// bits: log2 C(2^bits, count) / count.
 ///
-/// By Stirling's formula; exact to far below 0.01 bit. 0 for no fingerprints.
+/// Computed by Stirling's formula, exact to far below 0.01 bit. Returns 0 for no fingerprints.
 pub fn floor_bits_per_fingerprint(bits: u32, count: u64) -> f64 {
     if count == 0 {
         return 0.0;

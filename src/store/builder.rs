@@ -1,4 +1,4 @@
-//! Building a store in one go.
+//! Builds a new store from all its fingerprints.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,24 +20,24 @@ use crate::threads::Process;
 
 /// Builds a store from fingerprints in any order.
 ///
-/// The store appears when [`Builder::finish`] has made everything durable. Dropped before, the builder
-/// removes what it made; a build that was killed leaves files that the next build removes.
+/// The store appears when [`Builder::finish`] has made everything durable. A builder that is dropped before then
+/// removes its files. If a build is killed, the next build removes the files that it left.
 pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     disk: Arc<dyn Fs>,
-    /// With the disk `locked`, once the folder is locked.
+    /// Contains the disk `locked`, once the folder is locked.
     options: BuildOptions,
-    /// Of the segment.
+    /// Number of the segment.
     number: u64,
     segment: Option<SegmentBuilder<F>>,
     pub(super) highest_id: Option<u64>,
     /// Whether anything has been inserted.
     inserted: bool,
-    /// The files of the store that is replaced.
+    /// The files of the store being replaced.
     replaced: Vec<String>,
-    /// The files of the new segment while no manifest names them.
+    /// The files of the new segment, until a manifest names them.
     made: Vec<String>,
-    /// Whether the folder has the marker of an unfinished build, which becomes the manifest.
+    /// Whether the folder has the marker of an unfinished build. The marker becomes the manifest.
     is_marked: bool,
     folder_is_new: bool,
     locked: Option<LockedFolder>,
@@ -48,15 +48,14 @@ impl<F: Fingerprint> Builder<F> {
     /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] for a store if `options.replace` is not set, for files of a store that has lost its manifest, and
-    /// for other files;
-    /// [`Error::Locked`] if this process or another one is building it, or writing to it; [`Error::BadArgument`] or
-    /// [`Error::IncompletePlan`] for impossible options; [`Error::Io`].
+    /// [`Error::AlreadyExists`] if the folder holds other files, a store without its manifest, or a store and
+    /// `options.replace` is not set. [`Error::Locked`] if this process or another one is building the store, or
+    /// writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options. [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
-        // Impossible options are refused before anything is made.
+        // Refuses impossible options before any file is made.
         options.plan.check::<F>(options.distance)?;
         crate::format::check_block_size(options.block_size)?;
-        // If a span is given, every codec that can be chosen has restart points.
+        // If a span is given, every codec in question has restart points.
         let codec = if options.codec_for.is_some() { Codec::FirstDifference } else { options.codec };
         crate::table::check_span(codec, options.span)?;
         crate::options::check_memory(options.memory)?;
@@ -86,9 +85,9 @@ impl<F: Fingerprint> Builder<F> {
         Ok(builder)
     }
 
-    /// Locks the folder, removes what a killed build left, and returns the number of the new segment.
+    /// Locks the folder, removes the files of a killed build, and returns the number of the new segment.
     fn take_folder(&mut self) -> Result<u64> {
-        // Nothing is made in a folder that is not ours, not even a lock.
+        // Makes nothing in other folders, not even a lock.
         self.check_folder(&*self.disk)?;
         let path = self.store.join(LOCK);
         let Some(lock) = self.disk.lock(&path).map_err(Error::io(&path, "lock"))? else {
@@ -96,7 +95,7 @@ impl<F: Fingerprint> Builder<F> {
         };
         let locked = LockedFolder::new(&self.disk, lock);
         let fs = &locked;
-        // Another build may have finished in between: the folder is looked at again, under the lock.
+        // Another build may have finished in between, so the folder is checked again under the lock.
         let names = self.check_folder(fs)?;
         let old = match names.iter().any(|name| name == MANIFEST) {
             true => Some(Manifest::load(fs, &self.store)),
@@ -112,7 +111,7 @@ impl<F: Fingerprint> Builder<F> {
         self.replaced = match &old {
             None => Vec::new(),
             Some(Ok(old)) => old.files(&names),
-            // A store that cannot be read is replaced all the same; until then nothing of it is touched.
+            // An unreadable store is replaced too. Until then it is not touched.
             Some(Err(_)) => names.iter().filter(|name| is_store_file(name)).cloned().collect(),
         };
         remove_litter(fs, &self.store, &self.replaced)?;
@@ -120,7 +119,8 @@ impl<F: Fingerprint> Builder<F> {
         Ok(number)
     }
 
-    /// Marks the folder as one of an unfinished build, whose files the next build may remove. Durable before any of them.
+    /// Marks the folder as an unfinished build, so that the next build may remove its files. Durable before any of
+    /// them.
     fn mark_folder(&mut self, fs: &dyn Fs, names: &[String]) -> Result<()> {
         self.is_marked = true;
         if names.iter().any(|name| name == BUILDING) {
@@ -132,7 +132,7 @@ impl<F: Fingerprint> Builder<F> {
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))
     }
 
-    /// The names in the folder, if a store may be built there.
+    /// Returns the names in the folder, if a store may be built there.
     fn check_folder(&self, fs: &dyn Fs) -> Result<Vec<String>> {
         let path = &self.store;
         let taken = |reason| Err(Error::AlreadyExists { path: path.clone(), reason });
@@ -144,7 +144,7 @@ impl<F: Fingerprint> Builder<F> {
             Err(error) => return Err(Error::io(path, "list")(error)),
         };
         let has = |wanted: &str| names.iter().any(|name| name == wanted);
-        // A build makes its lock before anything else: files without it are somebody's own.
+        // A build makes its lock first: files without a lock are not from a build.
         let only_ours =
             names.iter().all(|name| is_store_file(name) || [LOCK, MANIFEST, BUILDING].contains(&&name[..]));
         let ours = names.is_empty() || ((has(LOCK) || has(BUILDING)) && only_ours);
@@ -161,7 +161,7 @@ impl<F: Fingerprint> Builder<F> {
         Ok(names)
     }
 
-    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number
+    /// Adds a fingerprint with an id. Adding the same pair again changes nothing. A fingerprint may have any number
     /// of ids.
     ///
     /// # Errors
@@ -175,36 +175,36 @@ impl<F: Fingerprint> Builder<F> {
         }
     }
 
-    /// [`Builder::insert`] for a document that has a name, up to 64 KiB of it. Ids come in ascending order.
+    /// Like [`Builder::insert`], for a document with a name of up to 64 KiB. Ids must be ascending.
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous named document,
-    /// [`Error::BadArgument`] if the name is too long or no UTF-8, [`Error::Io`].
+    /// [`Error::BadArgument`] if the name is too long or not UTF-8, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.name(id, name)?;
         self.insert(fingerprint, id)
     }
 
-    /// The disk for files in the folder.
+    /// The file system for files in the folder.
     pub(super) fn fs(&self) -> &Arc<dyn Fs> {
         &self.options.fs
     }
 
-    /// Names a document, whether it has fingerprints or not. Ids come in ascending order.
+    /// Names a document, with or without fingerprints. Ids must be ascending.
     pub(super) fn name(&mut self, id: u64, name: &str) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.name(id, name))
     }
 
-    /// Keeps some bytes with a document, up to 16 MiB, such as its compressed text. Ids come in ascending order.
+    /// Keeps some bytes with a document, up to 16 MiB, such as its compressed text. Ids must be ascending.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] if the bytes are too
-    /// many, [`Error::Io`].
+    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] for too
+    /// many bytes, [`Error::Io`].
     pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.note(id, note))
     }
 
-    /// Keeps a mark. Keys come in ascending order.
+    /// Keeps a mark. Keys must be ascending.
     pub(super) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.mark(key, value))
     }
@@ -212,18 +212,19 @@ impl<F: Fingerprint> Builder<F> {
     /// Sorts, writes all files, and makes the store visible and durable.
     ///
     /// # Errors
-    /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was. Only if the
-    /// very last sync fails is the new store there, but perhaps not after a loss of power.
+    /// [`Error::Io`]. After an error there is no new store, and an old store is unchanged. There is one exception: if
+    /// the very last sync fails, the new store is visible, but may not survive a power failure.
     pub fn finish(mut self) -> Result<Snapshot<F>> {
         let written = self.segment.take().map(SegmentBuilder::finish_chosen).transpose()?;
         self.publish(written)
     }
 
-    /// [`Builder::finish`] with the fingerprints of a source in the place of inserted ones, without ids: for
-    /// sets that are in order already. The first table takes no sorting, and no memory but for its block index.
+    /// Like [`Builder::finish`], with the fingerprints of a sorted source instead of inserted ones, and without ids.
+    /// The first table needs no sorting, and no memory except for its block index.
     ///
-    /// `source` is called once to count and once for each table to write, and once before to choose the codec, if that is asked for; it calls its argument with the same
-    /// fingerprints each time, strictly ascending, some at a time, and returns the error that this returns.
+    /// `source` is called once to count the fingerprints, and once for each table; before that, once to choose the
+    /// codec if `codec_for` is set. It calls its argument with strictly ascending fingerprints, in batches, the same
+    /// ones each time. It returns any error of its argument.
     ///
     /// ```
     /// use simstore::{BuildOptions, Builder};
@@ -238,7 +239,7 @@ impl<F: Fingerprint> Builder<F> {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if the options ask for ids, if
+    /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if the options ask for ids, if
     /// fingerprints or names were inserted, or if the source does not give the same number each time.
     pub fn finish_sorted(
         mut self,
@@ -306,7 +307,7 @@ impl<F: Fingerprint> Builder<F> {
             let visible = match Manifest::load(&*fs, &self.store) {
                 Ok(found) => found == manifest,
                 Err(Error::NotAStore { .. }) => false,
-                // Nobody can tell which store is there: the files of both stay.
+                // It is unknown which of the two stores is on the disk, so the files of both stay.
                 Err(_) => true,
             };
             if visible {
@@ -319,7 +320,7 @@ impl<F: Fingerprint> Builder<F> {
         self.folder_is_new = false;
         self.is_marked = false;
         self.made.clear();
-        // The store is complete. The next build removes old files that cannot be removed now.
+        // The store is complete. If an old file cannot be removed now, the next build removes it.
         self.replaced.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
         if let Some(locked) = &self.locked {
             locked.check().map_err(Error::io(&self.store, "open"))?;
@@ -330,18 +331,20 @@ impl<F: Fingerprint> Builder<F> {
 
 impl<F: Fingerprint> Drop for Builder<F> {
     fn drop(&mut self) {
-        // Files being written remove themselves.
+        // Unfinished files remove themselves.
         self.segment = None;
         if !self.process.is_here() {
             return;
         }
         let fs = &self.options.fs;
-        // Only files of this build are removed. The marker goes last, and stays beside a file that could not be removed.
+        // Only files of this build are removed. The marker is removed last, and stays if any other file could not be
+        // removed.
         self.made.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
         let is_empty =
             || fs.list(&self.store).is_ok_and(|names| !names.iter().any(|name| is_store_file(name)));
         if self.is_marked && is_empty() {
-            // Where it fails, a loss of power may leave files without the marker: they are refused, not removed.
+            // If this fails, a power failure may leave files without the marker: later builds refuse them, and do not
+            // remove them.
             let _ = fs.sync_dir(&self.store);
             let _ = fs.remove(&self.store.join(BUILDING));
         }
@@ -352,7 +355,7 @@ impl<F: Fingerprint> Drop for Builder<F> {
         if self.locked.is_some() {
             let _ = self.disk.remove(&self.store.join(LOCK));
         }
-        // Fails, as it should, when another build has begun in it.
+        // Fails, as it should, if another build has begun in the folder.
         let _ = self.disk.remove_dir(&self.store);
     }
 }

@@ -1,4 +1,4 @@
-//! A store that is being written to.
+//! A store that is open for writing.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -18,20 +18,20 @@ use crate::progress::ProgressCallback;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
 
-/// How segments are merged by [`Store::compact_with`].
+/// Options of [`Store::compact_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// The largest distance that queries may ask for from then on, in bits; as before by default.
+    /// The largest distance that later queries may ask for, in bits; unchanged by default.
     pub distance: Option<u32>,
-    /// Is told how far the merge is, and says whether it goes on.
+    /// Called with the progress of the merge; says whether to continue.
     pub progress: Option<ProgressCallback>,
 }
 
-/// A store that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
+/// A store that takes inserts and deletes from any number of threads, and answers queries at the same time.
 ///
-/// One process at a time may open a store like this; any number may read it by [`Snapshot::open`]. A process that is forked
-/// from it has not the threads that a store needs: there, what writes or asks ends with [`Error::Forked`]. A [`Snapshot`] can
-/// be read there.
+/// One process at a time may open a store for writing. Any number may read it by [`Snapshot::open`]. A forked process
+/// does not inherit the threads of an open store, so writes and queries there fail with [`Error::Forked`]. A
+/// [`Snapshot`] can be read in it.
 ///
 /// ```
 /// use simstore::{Insertion, StoreOptions, Store};
@@ -60,19 +60,19 @@ impl<F: Fingerprint> std::fmt::Debug for Store<F> {
 }
 
 impl<F: Fingerprint> Store<F> {
-    /// Opens a store to write to it, and makes it if there is none. What is in its logs is recovered; where these are many,
-    /// or long, it becomes a segment in the background.
+    /// Opens a store for writing, or creates it. Recovers the contents of its logs. If the logs are many or long,
+    /// their contents become a segment in the background.
     ///
-    /// A program that opens a store for a short while, and often, calls [`Store::wait_for_background`] before it drops it:
-    /// a merge that is cut off begins again from its start.
+    /// A program that often opens a store for a short while should call [`Store::wait_for_background`] before it
+    /// drops the store: an interrupted merge starts again from the beginning.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process, or this one, has it, [`Error::Setting`] if the options ask for another setting than the
-    /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
-    /// [`Snapshot::open`].
+    /// [`Error::Locked`] if this process or another one has the store open for writing. [`Error::Setting`] if the
+    /// options ask for another setting than the store has. [`Error::NotAStore`] if the path holds something else, or
+    /// nothing and `create` is not set. Also the errors of [`Snapshot::open`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
         check_memory(options.memory)?;
-        // Before anything is written: a store without its threads is none.
+        // Starts the threads before anything is written: a store cannot do without them.
         let flushing = Ready::start("simstore flush")?;
         let merging = if options.compaction { Some(Ready::start("simstore compaction")?) } else { None };
         let pool = threads::pool("simstore segments")?;
@@ -93,8 +93,8 @@ impl<F: Fingerprint> Store<F> {
         Ok(Store { shared, writer, workers, torn_end })
     }
 
-    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
-    /// Acknowledged as [`StoreOptions::durability`] says, as are the other single writes.
+    /// Adds a fingerprint with an id. Adding the same pair again changes nothing. A fingerprint may have any number
+    /// of ids. [`StoreOptions::durability`] applies to this and to the other single writes.
     ///
     /// # Errors
     /// [`Error::Poisoned`] after a write has failed, [`Error::Io`] if this one fails.
@@ -104,56 +104,56 @@ impl<F: Fingerprint> Store<F> {
         transaction.commit(self.shared.options.durability)
     }
 
-    /// [`Store::insert`] for a document that has a name, up to 64 KiB of it.
+    /// Like [`Store::insert`], for a document with a name of up to 64 KiB.
     ///
     /// # Errors
-    /// As [`Store::insert`]; [`Error::BadArgument`] if the name is too long or no UTF-8.
+    /// Errors of [`Store::insert`]; [`Error::BadArgument`] if the name is too long or not UTF-8.
     pub fn insert_named(&self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         let mut transaction = self.transaction();
         transaction.insert_named(fingerprint, id, name)?;
         transaction.commit(self.shared.options.durability)
     }
 
-    /// [`Store::insert`], unless something within the store's distance is there: both as one step, whatever other threads do.
-    /// For a document with a name, see [`Transaction::commit_if_new`].
+    /// Like [`Store::insert`], unless a fingerprint within the store's distance is stored already. Check and insert
+    /// are one atomic step. For a document with a name, see [`Transaction::commit_if_new`].
     ///
     /// # Errors
-    /// As [`Store::insert`], and as [`Snapshot::query`].
+    /// Errors of [`Store::insert`] and of [`Snapshot::query`].
     pub fn insert_if_new(&self, fingerprint: F, id: u64) -> Result<Insertion<F>> {
         let mut transaction = self.transaction();
         transaction.insert(fingerprint, id);
         transaction.commit_if_new(self.shared.options.durability)
     }
 
-    /// Removes a pair of fingerprint and id, if it is there; says whether it was. In a store without ids, removes the
-    /// fingerprint. The name and the note of the id are forgotten, as by [`Transaction::delete`].
+    /// Removes a pair of fingerprint and id. Returns whether the pair was stored. In a store without ids, removes the
+    /// fingerprint. Also removes the name and the note of the id, like [`Transaction::delete`].
     ///
     /// # Errors
-    /// As [`Store::insert`], and as [`Snapshot::contains_pair`].
+    /// Errors of [`Store::insert`] and of [`Snapshot::contains_pair`].
     pub fn delete(&self, fingerprint: F, id: u64) -> Result<bool> {
         Ok(self.delete_all(&[(fingerprint, id)], self.shared.options.durability)? == [true])
     }
 
-    /// [`Store::delete`] for many pairs as one step, whatever other threads do: all become visible and durable at once. Says of
-    /// each whether it was there; of a pair that comes twice, the first time alone.
+    /// Like [`Store::delete`], for many pairs in one atomic step: all become visible and durable at once. Returns for
+    /// each pair whether it was stored; if a pair is repeated, only for the first time.
     ///
     /// # Errors
-    /// As [`Store::delete`]; [`Error::BadArgument`] if they are more than fit into a transaction.
+    /// Errors of [`Store::delete`]; [`Error::BadArgument`] if the pairs do not fit into a transaction.
     pub fn delete_all(&self, pairs: &[(F, u64)], durability: Durability) -> Result<Vec<bool>> {
         self.writer.delete_all(pairs, durability)
     }
 
-    /// Starts writes that become visible and durable all at once, or not at all.
+    /// Starts a set of writes that become visible and durable all at once, or not at all.
     pub fn transaction(&self) -> Transaction<'_, F> {
         Transaction::new(&self.writer)
     }
 
-    /// The store as it is now, which stays so while the store moves on.
+    /// The current state of the store. A snapshot does not change when the store does.
     pub fn snapshot(&self) -> Snapshot<F> {
         self.shared.snapshot()
     }
 
-    /// [`Snapshot::query`] of the newest state.
+    /// Like [`Snapshot::query`], for the newest state.
     ///
     /// # Errors
     /// As [`Snapshot::query`].
@@ -162,7 +162,7 @@ impl<F: Fingerprint> Store<F> {
         self.snapshot().query(fingerprint, distance)
     }
 
-    /// [`Snapshot::query_into`] of the newest state.
+    /// Like [`Snapshot::query_into`], for the newest state.
     ///
     /// # Errors
     /// As [`Snapshot::query`].
@@ -171,7 +171,7 @@ impl<F: Fingerprint> Store<F> {
         self.snapshot().query_into(fingerprint, distance, matches)
     }
 
-    /// Makes all that has been written durable.
+    /// Makes all previous writes durable.
     ///
     /// # Errors
     /// As [`Store::insert`].
@@ -179,7 +179,7 @@ impl<F: Fingerprint> Store<F> {
         self.writer.sync()
     }
 
-    /// Makes a segment of what is not in segments yet, and waits for it. The log is short after that.
+    /// Writes all memtables to segments, and waits for that. Afterwards the log is short.
     ///
     /// # Errors
     /// As [`Store::insert`].
@@ -188,23 +188,26 @@ impl<F: Fingerprint> Store<F> {
         self.shared.wait_for_flush(None)
     }
 
-    /// Merges all segments into one, and waits for it: queries look into one set of tables, and what was deleted takes
-    /// no space any more.
+    /// Merges all segments into one, and waits for that. Afterwards queries search one set of tables, and deleted
+    /// pairs take no space.
     ///
     /// # Errors
-    /// As [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged; then the store stays as it was.
+    /// Errors of [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged; in that case the store is
+    /// unchanged.
     pub fn compact(&self) -> Result<()> {
         self.compact_with(&CompactOptions::default())
     }
 
-    /// [`Store::compact`], with tables that answer queries up to a larger distance, or until a callback says not to go on.
+    /// Like [`Store::compact`], with tables that answer queries up to a larger distance, or with a callback that can
+    /// stop it.
     ///
-    /// If the store's plan is a named one that does not exist for the new distance, the store gets the plan `auto`:
-    /// [`Snapshot::plan_policy`] says which one it has.
+    /// If the store's plan is a named one that does not exist for the new distance, the store gets the plan `auto`;
+    /// [`Snapshot::plan_policy`] returns it.
     ///
     /// # Errors
-    /// As [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger than
-    /// [`Fingerprint::MAX_DISTANCE`]; [`Error::Cancelled`] if the callback said not to go on: the segments stay as they were.
+    /// Errors of [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger
+    /// than [`Fingerprint::MAX_DISTANCE`]; [`Error::Cancelled`] if the callback stopped it. In that case the segments
+    /// are unchanged.
     pub fn compact_with(&self, options: &CompactOptions) -> Result<()> {
         self.shared.check()?;
         let settings = self.shared.view().manifest.settings.clone();
@@ -248,7 +251,8 @@ impl<F: Fingerprint> Store<F> {
         shared.check()
     }
 
-    /// Starts loading many fingerprints at once, in any order: they become one segment, without going through the log.
+    /// Starts loading many fingerprints at once, in any order. They become one segment, and are not written to the
+    /// log.
     ///
     /// # Errors
     /// As [`Store::insert`].
@@ -256,7 +260,7 @@ impl<F: Fingerprint> Store<F> {
         Load::new(&self.shared, &self.writer, None)
     }
 
-    /// [`Store::load`], until the callback says not to go on: then nothing was loaded.
+    /// Like [`Store::load`], with a callback that can stop it. In that case nothing is loaded.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -264,24 +268,24 @@ impl<F: Fingerprint> Store<F> {
         Load::new(&self.shared, &self.writer, Some(progress))
     }
 
-    /// What was left out when the store was opened: [`Error::TornEnd`] if the newest log ended in bytes that were no record.
-    /// That is what a crash leaves; but had they been damaged, something that was acknowledged is lost.
+    /// [`Error::TornEnd`] if the newest log ended in bytes that were not a record; these were dropped when the store
+    /// was opened. Usually this is the result of a crash. If they were damaged records, acknowledged writes are lost.
     pub fn torn_end(&self) -> Option<&Error> {
         self.torn_end.as_ref()
     }
 
-    /// How much has been written since the store was opened.
+    /// Bytes written since the store was opened, and numbers of flushes and merges.
     pub fn written(&self) -> Written {
         *lock(&self.shared.written)
     }
 }
 
 impl<F: Fingerprint> Drop for Store<F> {
-    /// Stops merges where they are; memtables that are full become segments. What is not in segments is in the log, which
-    /// is synced. In a process that was forked from the one that opened the store it does nothing.
+    /// Stops merges where they are. Full memtables become segments; all other writes are in the log, which is synced.
+    /// In a forked process, does nothing.
     fn drop(&mut self) {
         if !self.shared.process.is_here() {
-            // All of it is the other process's: its threads are not here to be joined, and its log is not to be ended.
+            // The threads and the log belong to the other process: they cannot be joined or ended here.
             self.workers.drain(..).for_each(std::mem::forget);
             std::mem::forget(self.shared.clone());
             return;
@@ -289,10 +293,10 @@ impl<F: Fingerprint> Drop for Store<F> {
         lock(&self.shared.work).closing = true;
         self.shared.changed.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker that panicked has left the store as a crash does.
+            // A worker that panicked has left the store as after a crash.
             let _ = worker.join();
         }
-        // After a failure the log is as a crash leaves it. What was to be durable was so before.
+        // After a failure the log is as after a crash. Writes acknowledged as durable are on the disk already.
         let _ = self.writer.close();
     }
 }
@@ -301,7 +305,7 @@ impl<F: Fingerprint> Drop for Store<F> {
 mod tests {
     use super::*;
 
-    /// Nobody waits for what a thread that has panicked will never do.
+    /// No thread waits for the work of a thread that has panicked.
     #[test]
     fn a_panic_in_the_background_fails_the_store() {
         let folder = tempfile::tempdir().unwrap();
@@ -316,7 +320,7 @@ mod tests {
         assert_eq!(store.query(1, 0).unwrap().len(), 1);
     }
 
-    /// Called from a pool all of whose threads are taken, it does not wait for one of them.
+    /// Called from a pool with all threads busy, a store does not wait for one of them.
     #[test]
     fn work_from_inside_of_another_pool() {
         let folder = tempfile::tempdir().unwrap();

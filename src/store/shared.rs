@@ -1,4 +1,4 @@
-//! What the writer, the readers and the background work of a store share.
+//! The state that the writer, the readers and the background threads of a store share.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,24 +17,24 @@ use crate::progress::{ProgressCallback, Steps};
 use crate::segment::Segment;
 use crate::threads::{self, Process};
 
-/// How often a callback is asked whether to go on waiting.
+/// Interval of asking a callback whether to continue waiting.
 const ASKED_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes a lock. What it guards is in order even if a thread panicked while it held it.
+/// Takes a lock. The guarded data is consistent even if a thread panicked while it held the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the background work waits for, and those who wait for it.
+/// State of the background work, for the threads that do it and the threads that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// The store is being closed.
     pub(super) closing: bool,
-    /// The first failure to write: nothing is written after it.
+    /// The first failed write: nothing is written after it.
     pub(super) failure: Option<String>,
 }
 
-/// How much a store has written since it was opened.
+/// Bytes and operations of a store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of log records.
@@ -45,30 +45,31 @@ pub struct Written {
     pub flush_bytes: u64,
     /// Merges of segments.
     pub compactions: u64,
-    /// Bytes of the segments that these made.
+    /// Bytes of the merged segments.
     pub compaction_bytes: u64,
 }
 
 pub(super) struct Shared<F: Fingerprint> {
     pub(super) path: PathBuf,
-    /// Their disk holds the lock of the folder.
+    /// The options' file system holds the lock of the folder.
     pub(super) options: StoreOptions,
     view: RwLock<Arc<View<F>>>,
-    /// Held while the manifest is being changed: one change at a time.
+    /// Held while the manifest is changed: one change at a time.
     changing: Mutex<()>,
     /// Held while segments are merged: one merge at a time.
     pub(super) merging: Mutex<()>,
     pub(super) work: Mutex<Work>,
-    /// Something of `work` or of the view has changed.
+    /// Signals a change of `work` or of the view.
     pub(super) changed: Condvar,
-    /// Where segments are written: threads of its own, since those of a caller may all be waiting for it.
+    /// The threads that write segments. They are separate, since all threads of a caller may be waiting for a
+    /// segment.
     pool: ThreadPool,
     pub(super) next_number: AtomicU64,
     pub(super) written: Mutex<Written>,
     pub(super) process: Process,
 }
 
-/// Fails a store if its thread panics.
+/// Fails a store if the current thread panics.
 struct Unwinding<'a, F: Fingerprint>(&'a Shared<F>);
 
 impl<F: Fingerprint> Drop for Unwinding<'_, F> {
@@ -80,17 +81,17 @@ impl<F: Fingerprint> Drop for Unwinding<'_, F> {
     }
 }
 
-/// Another list of segments.
+/// A change of the list of segments.
 pub(super) struct Change<F> {
-    /// Segments that go, by number.
+    /// Numbers of the segments to remove.
     pub(super) removed: Vec<u64>,
-    /// The segment that takes the place of the last of them, or comes after all.
+    /// The new segment. It replaces the last removed one, or comes after all others.
     pub(super) added: Option<(SegmentEntry, Arc<Segment<F>>)>,
     /// Whether the oldest memtable has become a segment.
     pub(super) flushed: bool,
     /// The largest distance that queries may ask for.
     pub(super) distance: u32,
-    /// The largest id that came with it.
+    /// The largest id of the new segment.
     pub(super) highest_id: Option<u64>,
 }
 
@@ -125,7 +126,7 @@ impl<F: Fingerprint> Shared<F> {
         Snapshot::new(self.view())
     }
 
-    /// Adds a memtable that takes what is written from now on.
+    /// Adds a memtable for all writes from now on.
     pub(super) fn push_memtable(&self, recent: Recent<F>) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let mut memtables = view.memtables.clone();
@@ -135,19 +136,19 @@ impl<F: Fingerprint> Shared<F> {
         self.tell();
     }
 
-    /// Wakes whoever waits for a change.
+    /// Wakes all threads that wait for a change.
     pub(super) fn tell(&self) {
         drop(lock(&self.work));
         self.changed.notify_all();
     }
 
-    /// An error in a process that was forked from the one that opened the store. What another thread had locked when it was
-    /// forked stays so: this comes before any lock.
+    /// Fails in a forked process. Called before any lock is taken: a lock that another thread held during the fork
+    /// stays locked.
     pub(super) fn check_process(&self) -> Result<()> {
         if self.process.is_here() { Ok(()) } else { Err(Error::Forked { path: self.path.clone() }) }
     }
 
-    /// An error if nothing may be written any more.
+    /// Fails if nothing may be written any more.
     pub(super) fn check(&self) -> Result<()> {
         self.check_process()?;
         match &lock(&self.work).failure {
@@ -156,18 +157,18 @@ impl<F: Fingerprint> Shared<F> {
         }
     }
 
-    /// Remembers the first failure to write.
+    /// Keeps the first failed write.
     pub(super) fn fail(&self, error: &Error) {
         lock(&self.work).failure.get_or_insert_with(|| error.to_string());
         self.changed.notify_all();
     }
 
-    /// Does something with the threads that write segments.
+    /// Runs work on the threads that write segments.
     pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         if rayon::current_thread_index().is_none() {
             return self.pool.install(work);
         }
-        // A thread of another pool would take up other work of that pool while it waits: this one only waits.
+        // A thread of another pool would take other work of that pool while it waits. So a new thread waits instead.
         std::thread::scope(|scope| {
             let waiting = std::thread::Builder::new().spawn_scoped(scope, || self.pool.install(work));
             let done = waiting.map_err(threads::not_started)?.join();
@@ -175,13 +176,13 @@ impl<F: Fingerprint> Shared<F> {
         })
     }
 
-    /// Does the work of a thread of its own; if it panics, nothing more is written, and nobody waits for it.
+    /// Runs the work of a background thread. If it panics, the store fails, and no thread waits for this one.
     pub(super) fn do_work(&self, work: impl FnOnce()) {
         let _guard = Unwinding(self);
         work();
     }
 
-    /// Waits until all memtables but the last are segments, or the callback says not to.
+    /// Waits until all memtables except the last are segments, or the callback asks to stop.
     pub(super) fn wait_for_flush(&self, progress: Option<&ProgressCallback>) -> Result<()> {
         self.check_process()?;
         let mut work = lock(&self.work);
@@ -192,7 +193,7 @@ impl<F: Fingerprint> Shared<F> {
         self.check()
     }
 
-    /// Waits for a change; for a while only where a callback has to be asked whether to wait any longer.
+    /// Waits for a change. With a callback, only for a while, and then asks whether to continue.
     pub(super) fn wait<'a>(
         &'a self,
         work: MutexGuard<'a, Work>,
@@ -202,13 +203,13 @@ impl<F: Fingerprint> Shared<F> {
             return Ok(self.changed.wait(work).unwrap_or_else(PoisonError::into_inner));
         }
         let waited = self.changed.wait_timeout(work, ASKED_EVERY).unwrap_or_else(PoisonError::into_inner);
-        // It may ask something of the store.
+        // The callback may use the store, so the lock is released first.
         drop(waited);
         Steps::new(progress, 0).ask()?;
         Ok(lock(&self.work))
     }
 
-    /// Waits until no other merge is under way, or the callback says not to.
+    /// Waits until no other merge is running, or the callback asks to stop.
     pub(super) fn begin_merge(&self, progress: Option<&ProgressCallback>) -> Result<MutexGuard<'_, ()>> {
         if progress.is_none() {
             return Ok(lock(&self.merging));
@@ -226,12 +227,12 @@ impl<F: Fingerprint> Shared<F> {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Removes the files of a segment that no manifest names; what cannot be removed now is when the store is opened next.
+    /// Removes the files of a segment that no manifest names. If a file cannot be removed, the next open removes it.
     pub(super) fn remove(&self, entry: &SegmentEntry) {
         entry.files().into_iter().for_each(|name| drop(self.options.fs.remove(&self.path.join(name))));
     }
 
-    /// How segments of the store are built.
+    /// Options for building segments of the store.
     pub(super) fn build_options(&self, view: &View<F>, distance: u32) -> BuildOptions {
         let settings = &view.manifest.settings;
         BuildOptions {
@@ -247,9 +248,9 @@ impl<F: Fingerprint> Shared<F> {
         }
     }
 
-    /// Makes another list of segments durable, and then visible. Files that are not needed any more are removed.
+    /// Makes a new list of segments durable, and then visible. Removes files that are no longer used.
     ///
-    /// After an error nobody can tell which list is on the disk: nothing more is written.
+    /// After an error it is unknown which list is on the disk, so nothing more is written.
     pub(super) fn change(&self, change: Change<F>) -> Result<()> {
         let _one = lock(&self.changing);
         self.check()?;
@@ -297,7 +298,7 @@ impl<F: Fingerprint> Shared<F> {
         drop(current);
         self.tell();
 
-        // Readers have the files open; what cannot be removed now is removed when the store is opened next.
+        // Readers may have the files open. If a file cannot be removed now, the next open removes it.
         let files = gone.iter().flat_map(SegmentEntry::files).chain(logs.into_iter().map(log_name));
         files.for_each(|name| drop(fs.remove(&self.path.join(name))));
         Ok(())

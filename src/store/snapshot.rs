@@ -1,4 +1,4 @@
-//! The contents of a store at one moment: everything that reads.
+//! The contents of a store at one moment: all operations that only read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::{self, Match, Segment, Stats};
 
-/// How often, and after which pauses, a log that is being written is read again.
+/// Number of times that a log being written is read again, and the pause before each.
 const SETTLING_TRIES: u32 = 10;
 const SETTLING_PAUSE: Duration = Duration::from_millis(20);
 
-/// The width of the fingerprints of a store, 64 or 128 bits; reads the manifest alone.
+/// Returns the width of a store's fingerprints, 64 or 128 bits. Reads only the manifest.
 ///
 /// # Errors
 /// [`Error::NotAStore`], [`Error::Corrupt`], [`Error::UnsupportedVersion`] or [`Error::Io`].
@@ -29,7 +29,7 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
     Ok(Manifest::load(&Disk::default(), path)?.settings.bits)
 }
 
-/// A store as it was at one moment: answers queries, from any number of threads at once. Cloning one takes nothing.
+/// A store as it was at one moment. Answers queries from any number of threads at once. Cloning is cheap.
 ///
 /// ```
 /// use simstore::{BuildOptions, Builder, Snapshot};
@@ -49,40 +49,42 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
 #[derive(Clone, Debug)]
 pub struct Snapshot<F> {
     view: Arc<View<F>>,
-    /// Of the last memtable.
+    /// Version of the last memtable.
     version: u64,
 }
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// Reads the newest state of a store, without a lock: another process may be writing to it. Its files are mapped:
-    /// nothing but simstore may change them while they are open. Where something else makes a mapped file shorter, the system ends the
-    /// process with the signal SIGBUS when the missing part is read; [`Snapshot::open_on`] with [`Disk::resident`] reads the files into
-    /// memory, and no map is left.
+    /// Reads the newest state of a store without a lock: another process may be writing to it.
     ///
-    /// Headers, footers and block indexes are checked now, each block when it is first read; what is in the log is read
+    /// The files are mapped, so nothing except simstore may change them while they are open. If another program makes
+    /// a mapped file shorter, reading the missing part ends the process with the signal SIGBUS. [`Snapshot::open_on`]
+    /// with [`Disk::resident`] reads the files into memory instead of mapping them.
+    ///
+    /// Headers, footers and block indexes are checked now, and each block when it is first read. The logs are read
     /// into memory.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if there is no store, [`Error::Width`] if its fingerprints have another width,
-    /// [`Error::UnsupportedVersion`] if it was written by another version of simstore, [`Error::Corrupt`] if a file is
-    /// damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
+    /// [`Error::NotAStore`] if the path holds no store, [`Error::Width`] if its fingerprints have another width,
+    /// [`Error::UnsupportedVersion`] if it was written by another version of simstore, [`Error::Corrupt`] if a file
+    /// is damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         Snapshot::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
-    /// As [`Snapshot::open`], but with logs that are whole: what is torn because another process is writing it is whole a
-    /// moment later. What is still torn after a fifth of a second has been torn by a crash, or is damaged.
+    /// Like [`Snapshot::open`], but waits until the logs are whole. A log that another process is writing may have a
+    /// torn end for a moment. If the end is still torn after a fifth of a second, it is the result of a crash or of
+    /// damage.
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// Errors of [`Snapshot::open`].
     pub fn open_settled(path: &Path) -> Result<Self> {
         Snapshot::open_settled_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
-    /// [`Snapshot::open_settled`] on another file system, such as [`Disk::resident`].
+    /// Like [`Snapshot::open_settled`], on another file system, such as [`Disk::resident`].
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// Errors of [`Snapshot::open`].
     pub fn open_settled_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         let mut store = Snapshot::open_on(fs, path)?;
         for _ in 0..SETTLING_TRIES {
@@ -95,23 +97,23 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(store)
     }
 
-    /// [`Snapshot::open`] on another file system than the real disk.
+    /// Like [`Snapshot::open`], on another file system than the real disk.
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// Errors of [`Snapshot::open`].
     pub fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         Snapshot::read(fs, path, None)
     }
 
-    /// The newest state of the store, as [`Snapshot::open`] reads it; what has not changed is not opened again, and of its logs
-    /// only what this snapshot has not is read: it takes as long as there is news.
+    /// Returns the newest state of the store, as [`Snapshot::open`] reads it. Opens only new files, and reads only
+    /// the new part of the logs, so it takes time in proportion to the changes.
     ///
-    /// This relies on logs only being appended to, as every version of simstore does. A log of which the header or the last
-    /// record that was read has changed is read again as a whole; damage before that is not seen until the store is opened
-    /// again.
+    /// This relies on logs only being appended to, as every version of simstore does. If the header or the last known
+    /// record of a log has changed, the whole log is read again. Damage before that record is not found until the
+    /// store is opened again.
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// Errors of [`Snapshot::open`].
     pub fn refresh(&self) -> Result<Self> {
         Snapshot::read(&self.view.fs, &self.view.path, Some(&self.view))
     }
@@ -123,7 +125,7 @@ impl<F: Fingerprint> Snapshot<F> {
                 Ok(view) => return Ok(Snapshot::new(Arc::new(view))),
                 Err(error) => error,
             };
-            // The store may have changed since its manifest was read, and its old files be gone.
+            // The store may have changed since its manifest was read, so its old files may be gone.
             match Manifest::load(&**fs, path) {
                 Ok(newer) if newer != manifest => manifest = newer,
                 _ => return Err(error),
@@ -137,7 +139,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Snapshot { view, version }
     }
 
-    /// The memtables with the versions that this snapshot sees, the oldest first.
+    /// The memtables with the versions that this snapshot sees, oldest first.
     pub(super) fn memtables(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&Memtable<F>, u64)> + ExactSizeIterator {
@@ -147,33 +149,33 @@ impl<F: Fingerprint> Snapshot<F> {
         })
     }
 
-    /// Whether what is in segments before `segment`, or in memtables before `memtable`, is hidden by what is newer.
+    /// Whether a pair in segments before `segment`, or in memtables before `memtable`, is hidden by newer ones.
     pub(super) fn hides(&self, segment: usize, memtable: usize, fingerprint: F, id: Option<u64>) -> bool {
         let id = id.unwrap_or(0);
         self.view.segments[segment..].iter().any(|newer| newer.hides(fingerprint, id))
             || self.memtables().skip(memtable).any(|(newer, version)| {
-                // Most stores have none: no place of their table has to be waited for.
+                // Most stores have no tombstones: this saves a wait for memory.
                 newer.has_tombstones() && newer.hides(version, fingerprint, id)
             })
     }
 
-    /// All stored fingerprints within `distance` bits of `fingerprint`, one match for each of their ids,
+    /// Returns all stored fingerprints within `distance` bits of `fingerprint`: one match for each of their ids,
     /// sorted by distance, then fingerprint, then id.
     ///
     /// # Errors
-    /// [`Error::Distance`] if the store was built for a smaller distance, [`Error::Corrupt`] if a block that
-    /// the query reads is damaged.
+    /// [`Error::Distance`] if the store was built for a smaller distance, [`Error::Corrupt`] if a block that the
+    /// query reads is damaged.
     pub fn query(&self, fingerprint: F, distance: u32) -> Result<Vec<Match<F>>> {
         let mut matches = Vec::new();
         self.query_into(fingerprint, distance, &mut matches)?;
         Ok(matches)
     }
 
-    /// [`Snapshot::query`] into a buffer of the caller, which is cleared first: a service that keeps its buffer
-    /// allocates nothing for a query.
+    /// Like [`Snapshot::query`], into a buffer of the caller, which is cleared first. A service that reuses its
+    /// buffer allocates nothing for a query.
     ///
     /// # Errors
-    /// As [`Snapshot::query`]; the buffer is empty then.
+    /// Errors of [`Snapshot::query`]. After an error the buffer is empty.
     pub fn query_into(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
         matches.clear();
         if distance > self.distance() {
@@ -191,7 +193,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(())
     }
 
-    /// Appends the matches that are not in segments yet.
+    /// Appends the matches in memtables.
     pub(crate) fn query_recent(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
         for (i, (memtable, version)) in self.memtables().enumerate() {
             let start = matches.len();
@@ -203,23 +205,23 @@ impl<F: Fingerprint> Snapshot<F> {
         }
     }
 
-    /// Whether anything is not in segments yet.
+    /// Whether any pair is in memtables only.
     pub(crate) fn has_recent(&self) -> bool {
         self.memtables().any(|(memtable, version)| memtable.len(version) > 0)
     }
 
-    /// Whether matches of a segment may be hidden by what is newer.
+    /// Whether matches of a segment may be hidden by newer tombstones.
     pub(crate) fn has_newer_tombstones(&self, segment: usize) -> bool {
         self.view.segments[segment + 1..].iter().any(|newer| !newer.tombstones().is_empty())
             || self.memtables().any(|(memtable, _)| memtable.has_tombstones())
     }
 
-    /// Whether a match of a segment is hidden by what is newer.
+    /// Whether a match of a segment is hidden by newer segments or memtables.
     pub(crate) fn is_hidden(&self, segment: usize, found: &Match<F>) -> bool {
         self.hides(segment + 1, 0, found.fingerprint, found.id)
     }
 
-    /// The matches that an earlier snapshot of the same store does not see; `None` if that cannot be told.
+    /// The matches that an earlier snapshot of the same store does not contain; `None` if they cannot be determined.
     pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
         let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
         if !Arc::ptr_eq(&last.memtable, &since.memtable) {
@@ -230,7 +232,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Some(matches)
     }
 
-    /// Removes matches from `start` on that something newer hides.
+    /// Removes matches, from index `start` on, that newer segments or memtables hide.
     fn retain_visible(&self, segment: usize, memtable: usize, start: usize, matches: &mut Vec<Match<F>>) {
         if matches.len() == start {
             return;
@@ -269,7 +271,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// Whether a fingerprint is stored with an id; in a store without ids, whether it is stored.
     ///
     /// # Errors
-    /// As [`Snapshot::contains`].
+    /// Errors of [`Snapshot::contains`].
     pub fn contains_pair(&self, fingerprint: F, id: u64) -> Result<bool> {
         let id = if self.keeps_ids() { id } else { 0 };
         for (memtable, version) in self.memtables().rev() {
@@ -289,29 +291,30 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(false)
     }
 
-    /// Number of fingerprints: an upper bound while some are in several segments or logs, or deleted and not yet compacted.
+    /// Number of fingerprints. This is an upper bound while some are in several segments or logs, or deleted but not
+    /// compacted.
     pub fn len(&self) -> u64 {
         let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
         let memtables = self.memtables().map(|(memtable, version)| memtable.len(version));
         segments.chain(memtables).fold(0, u64::saturating_add)
     }
 
-    /// Whether nothing is stored, not even what has been deleted and not yet compacted.
+    /// Whether the store is empty, without even deleted fingerprints that are not compacted yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The largest id ever stored, also if it has been deleted; `None` if there was none. An ingest that numbers its
-    /// documents carries on after it.
+    /// The largest id ever stored, even if it has been deleted; `None` for an empty store, or one without ids. A
+    /// program that numbers its documents can continue after it.
     pub fn highest_id(&self) -> Option<u64> {
         let recent = self.memtables().filter_map(|(memtable, version)| memtable.highest_id(version)).max();
         if self.keeps_ids() { self.view.manifest.highest_id.max(recent) } else { None }
     }
 
-    /// What a writer keeps under a key, see [`Transaction::mark`](crate::Transaction::mark).
+    /// Returns the value of a key, see [`Transaction::mark`](crate::Transaction::mark).
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the part of the marks that would hold it is damaged.
+    /// [`Error::Corrupt`] if the part of the marks with this key is damaged.
     pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.mark(version, key));
         if recent.is_some() {
@@ -360,7 +363,7 @@ impl<F: Fingerprint> Snapshot<F> {
         self.view.manifest.settings.distance
     }
 
-    /// How the tables are coded.
+    /// Codec of the tables.
     pub fn codec(&self) -> Codec {
         self.view.manifest.settings.codec
     }
@@ -370,12 +373,12 @@ impl<F: Fingerprint> Snapshot<F> {
         self.view.manifest.settings.ids
     }
 
-    /// The plan that new segments get: a name, or `auto`.
+    /// The plan of new segments: a name, or `auto`.
     pub fn plan_policy(&self) -> &str {
         self.view.manifest.settings.plan.as_str()
     }
 
-    /// How texts became fingerprints; empty if they were given as fingerprints.
+    /// Describes how texts became fingerprints; empty if the store was given fingerprints.
     pub fn profile(&self) -> &str {
         &self.view.manifest.settings.profile
     }
@@ -385,7 +388,7 @@ impl<F: Fingerprint> Snapshot<F> {
         &self.view.path
     }
 
-    /// The size of blocks of new tables in bytes; `None` is the codec's default.
+    /// Block size of new tables in bytes; `None` is the codec's default.
     pub fn block_size(&self) -> Option<u32> {
         self.view.manifest.settings.block_size
     }
@@ -395,30 +398,30 @@ impl<F: Fingerprint> Snapshot<F> {
         self.view.manifest.settings.span
     }
 
-    /// The logs whose operations are not in segments, the oldest first, as they were when the store was opened. Later writes of
-    /// this process are not counted.
+    /// The logs with operations that are not in segments, oldest first, as of when the store was opened. Later writes
+    /// of this process are not counted.
     pub fn logs(&self) -> &[LogInfo] {
         let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
         &self.view.logs[self.view.logs.partition_point(in_segments)..]
     }
 
-    /// The segments, the oldest first.
+    /// The segments, oldest first.
     pub fn segments(&self) -> &[Arc<Segment<F>>] {
         &self.view.segments
     }
 
-    /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment,
-    /// ids, names, counts. Calls `damaged` with each problem, and returns their number.
+    /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment, ids,
+    /// names, counts. Calls `damaged` with each problem, and returns their number.
     ///
-    /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](super::damage()) is for a store that
-    /// cannot be. An end of the newest log that may be damage is a problem, [`Error::TornEnd`]: if another process writes to
-    /// the store, it may also be what was being written.
+    /// Manifest, logs and tombstones are already read whole when a store is opened. If it cannot be opened, use
+    /// [`damage`](super::damage()). A torn end of the newest log counts as a problem, [`Error::TornEnd`]. If another
+    /// process is writing to the store, this end may also be an unfinished write.
     pub fn verify(&self, damaged: impl FnMut(Error)) -> u64 {
-        // Without a callback, nothing cancels it.
+        // Without a callback, it cannot be cancelled.
         self.verify_steps(None, damaged).0
     }
 
-    /// [`Snapshot::verify`], until a callback says not to go on.
+    /// Like [`Snapshot::verify`], with a callback that can stop it.
     ///
     /// # Errors
     /// [`Error::Cancelled`].

@@ -1,4 +1,4 @@
-//! The one place that writes to the log and to the memtable, one transaction at a time.
+//! The only code that writes to the log and to the memtable, one transaction at a time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::options::Durability;
 use crate::segment::Match;
 use crate::wal::{LogStart, LogSyncer, LogWriter, Operation, Payload};
 
-/// Memtables that may wait to be flushed; a writer that would add another waits too.
+/// Most memtables that may wait to be flushed; a writer that would add another one waits.
 const MOST_FROZEN: usize = 2;
 
 /// A set of writes that is stored as a whole or not at all.
@@ -37,7 +37,7 @@ const MOST_FROZEN: usize = 2;
 pub struct Transaction<'a, F: Fingerprint> {
     writer: &'a Writer<F>,
     payload: Payload<F>,
-    /// Why it cannot be committed: it is too long.
+    /// The reason why it cannot be committed: it is too long.
     refused: Option<Error>,
 }
 
@@ -46,37 +46,38 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         Transaction { writer, payload: Payload::default(), refused: None }
     }
 
-    /// Adds a fingerprint with an id. The name and the note of the id stay as they are.
+    /// Adds a fingerprint with an id. The name and the note of the id are unchanged.
     pub fn insert(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// An operation that does not fit makes the commit fail.
+    /// Adds an operation. If it does not fit, the commit will fail.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.refused.get_or_insert(error);
         }
     }
 
-    /// Adds a fingerprint with the id and the name of its document, up to 64 KiB of it. The name replaces the one that the
-    /// id had.
+    /// Adds a fingerprint with the id and the name of its document, up to 64 KiB long. The name replaces the id's old
+    /// name.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the name is too long or no UTF-8.
+    /// [`Error::BadArgument`] if the name is too long or not UTF-8.
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
 
-    /// Removes a pair of fingerprint and id, whether it is there or not, and forgets the name and the note of the id: also
-    /// where the id has other fingerprints. To keep them, insert one of these with the name, and give the note again, after this.
+    /// Removes a pair of fingerprint and id, stored or not. Also removes the name and the note of the id, even if the
+    /// id has other fingerprints. To keep them, insert one of these with the name and set the note again after this
+    /// call.
     pub fn delete(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Delete { fingerprint, id });
     }
 
-    /// Keeps some bytes under a key, such as how much of an input has been read: they change with the other writes or not at
-    /// all, and so tell after a crash where to carry on.
+    /// Keeps some bytes under a key, such as the position in an input. They change together with the other writes of
+    /// the transaction, so after a crash a program knows where to continue.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB.
@@ -84,16 +85,16 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Mark { key, value })
     }
 
-    /// Keeps some bytes with a document, beside its name, in the place of those that it had: up to 16 MiB, such as its
-    /// compressed text. A [`Transaction::delete`] of a pair with the id forgets them.
+    /// Keeps some bytes with a document, up to 16 MiB, such as its compressed text. They replace the document's old
+    /// note. A [`Transaction::delete`] of a pair with the id removes them.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if they are too many, or more than the 1 GiB of a transaction has room for.
+    /// [`Error::BadArgument`] for too many bytes, or more than fit into a transaction, which holds 1 GiB.
     pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }
 
-    /// Bytes that it takes in the log.
+    /// Bytes of the transaction in the log.
     pub fn bytes(&self) -> usize {
         self.payload.len()
     }
@@ -103,11 +104,11 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.is_empty()
     }
 
-    /// Writes all, and returns when it is as durable as said.
+    /// Writes the transaction, and returns when it has the given durability.
     ///
     /// # Errors
-    /// As [`Store::insert`](crate::Store::insert); what was written is then there after the store is opened again, or
-    /// not at all.
+    /// Errors of [`Store::insert`](crate::Store::insert). After an error the whole transaction may or may not be
+    /// there when the store is opened again.
     pub fn commit(self, durability: Durability) -> Result<()> {
         if let Some(error) = self.refused {
             return Err(error);
@@ -122,21 +123,22 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.writer.make_durable(&written, durability)
     }
 
-    /// [`Transaction::commit`], unless something within the store's distance of a fingerprint that it inserts is stored:
-    /// both as one step, whatever other threads do.
+    /// Like [`Transaction::commit`], unless a fingerprint within the store's distance of an inserted one is stored
+    /// already. Check and commit are one atomic step.
     ///
     /// # Errors
-    /// As [`Transaction::commit`], and as [`Snapshot::query`](crate::Snapshot::query).
+    /// Errors of [`Transaction::commit`] and of [`Snapshot::query`](crate::Snapshot::query).
     pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<F>> {
         self.commit_unless(durability, |_| Ok(true))
     }
 
-    /// [`Transaction::commit_if_new`] by the caller's own idea of what is new: `is_duplicate` is given what is stored within the
-    /// store's distance of the fingerprints that are inserted, and says whether nothing is to be written because of it.
+    /// Like [`Transaction::commit_if_new`], with a check by the caller. `is_duplicate` gets the stored matches within
+    /// the store's distance of the inserted fingerprints. If it returns true, nothing is written.
     ///
-    /// It is asked of what is there already while others write, and then, if anything has come since, of that while nobody else
-    /// writes: of a match once, and never of none. So it should look only at the documents that it is asked of. A snapshot that is
-    /// taken when it is asked has them; writing to the store from there would wait without end.
+    /// `is_duplicate` is first called with the matches known so far, while other threads may write. If more matches
+    /// have come since, it is called again with only these, while all other writers wait. It gets each match once,
+    /// and never an empty list. So it should look only at the given matches. A snapshot taken inside the call
+    /// contains them. Writing to the store inside the call is a deadlock.
     ///
     /// ```
     /// use simstore::{Durability, Insertion, StoreOptions, Store};
@@ -160,7 +162,8 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// ```
     ///
     /// # Errors
-    /// As [`Transaction::commit_if_new`], and that of `is_duplicate`; then nothing is written.
+    /// Errors of [`Transaction::commit_if_new`] and of `is_duplicate`. After an error of `is_duplicate`, nothing is
+    /// written.
     pub fn commit_unless(
         self,
         durability: Durability,
@@ -177,7 +180,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
                 inserted.push(fingerprint);
             }
         });
-        // Most of the search without the lock; under it, only what has come since.
+        // Most of the search is done without the lock, and only the search for newer matches under it.
         let before = writer.shared.snapshot();
         let mut known = HashSet::new();
         let mut matches = Vec::new();
@@ -214,17 +217,17 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     }
 }
 
-/// What [`Transaction::commit_if_new`] or [`Transaction::commit_unless`] did.
+/// The result of [`Transaction::commit_if_new`] or [`Transaction::commit_unless`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Insertion<F> {
-    /// Nothing of the kind was stored; now this is.
+    /// No duplicate was stored, and the transaction has been written.
     Inserted,
-    /// These were stored within the distance: for each fingerprint, in their order, those that had not been found before, sorted
-    /// as by [`Snapshot::query`](crate::Snapshot::query). Nothing was inserted.
+    /// Nothing was written, since these matches are stored. They are listed for each inserted fingerprint in order,
+    /// without repeating earlier ones, sorted as by [`Snapshot::query`](crate::Snapshot::query).
     DuplicateOf(Vec<Match<F>>),
 }
 
-/// Where a record ends, and who makes it durable.
+/// The end of a record, and the syncer that makes it durable.
 pub(super) struct Position {
     syncer: Arc<LogSyncer>,
     len: u64,
@@ -232,7 +235,7 @@ pub(super) struct Position {
 
 pub(super) struct Log<F: Fingerprint> {
     log: LogWriter<F>,
-    /// Of the memtables to come.
+    /// Distance of later memtables.
     distance: u32,
 }
 
@@ -248,7 +251,7 @@ impl<F: Fingerprint> Writer<F> {
         Writer { shared, keeps_ids, log: Mutex::new(Log { log, distance }) }
     }
 
-    /// Where ids are not kept, all count as one.
+    /// If ids are not kept, all count as the same one.
     fn id(&self, id: u64) -> u64 {
         if self.keeps_ids { id } else { 0 }
     }
@@ -257,7 +260,7 @@ impl<F: Fingerprint> Writer<F> {
         lock(&self.log)
     }
 
-    /// Writes a record, and shows what it says to readers.
+    /// Writes a record, and makes its operations visible to readers.
     fn write(&self, log: &mut Log<F>, payload: &Payload<F>) -> Result<Position> {
         self.make_room(log, payload.version())?;
         if let Err(error) = log.log.append(payload) {
@@ -281,8 +284,8 @@ impl<F: Fingerprint> Writer<F> {
         written.syncer.sync_to(written.len, delay).inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Freezes the memtable if it is full, or its log of an older version than what is to be written, and waits while too many
-    /// wait to be flushed.
+    /// Freezes the memtable if it is full, or if its log has an older version than the record needs. Waits while too
+    /// many memtables wait to be flushed.
     fn make_room(&self, log: &mut Log<F>, version: u32) -> Result<()> {
         self.shared.check()?;
         let bytes = self.shared.view().memtables.last().map_or(0, |last| last.memtable.bytes());
@@ -298,7 +301,7 @@ impl<F: Fingerprint> Writer<F> {
         self.rotate(log, version)
     }
 
-    /// Starts another log, of this version at least, and another memtable; what is in those before is durable then.
+    /// Starts a new log, of at least this version, and a new memtable. All writes before that are durable afterwards.
     fn rotate(&self, log: &mut Log<F>, version: u32) -> Result<()> {
         let rotated = self.next_log(log, version);
         if let Err(error) = &rotated {
@@ -320,7 +323,7 @@ impl<F: Fingerprint> Writer<F> {
         Ok(())
     }
 
-    /// Freezes the memtable if there is anything in it.
+    /// Freezes the memtable unless it is empty.
     pub(super) fn freeze(&self) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
@@ -329,7 +332,7 @@ impl<F: Fingerprint> Writer<F> {
         if is_empty { Ok(()) } else { self.rotate(&mut log, format::VERSION) }
     }
 
-    /// Freezes the memtable, even an empty one, and does something before anything else is written.
+    /// Freezes the memtable, even an empty one, and runs `then` before anything else is written.
     pub(super) fn freeze_and(&self, then: impl FnOnce() -> Result<()>) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
@@ -337,7 +340,7 @@ impl<F: Fingerprint> Writer<F> {
         then()
     }
 
-    /// From now on memtables answer queries up to a larger distance, too; all others are frozen.
+    /// Raises the distance that later memtables answer queries for. Freezes the current one.
     pub(super) fn raise_distance(&self, distance: u32) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();

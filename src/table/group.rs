@@ -1,19 +1,19 @@
-//! The probes of a query that go through the stages together.
+//! A group of probes of a query that go through the stages together.
 
 use crate::codec::Range;
 use crate::fingerprint::Fingerprint;
 use crate::plan::TOGETHER;
 
-/// For the probes of a group and for the further blocks of their ranges, of at most [`FEW`] each.
+/// Entries of a group: its probes, and further blocks of their ranges, at most [`FEW`] for each probe.
 pub(super) const ROOM: usize = TOGETHER + 32;
 pub(super) const FEW: usize = 4;
 
-/// Probes on their way through the stages, field by field: what one stage writes, the next reads as it is.
+/// Probes on their way through the stages, stored field by field. Each stage reads the fields of the previous one.
 #[derive(Clone, Copy)]
 pub(super) struct Group<'a, F> {
     pub(super) len: usize,
     pub(super) table: [u8; ROOM],
-    /// How many of the first bits the range's fingerprints have in common.
+    /// Number of leading bits that the range's fingerprints have in common.
     pub(super) shared: [u8; ROOM],
     pub(super) low: [F; ROOM],
     pub(super) block: [u32; ROOM],
@@ -21,16 +21,16 @@ pub(super) struct Group<'a, F> {
     pub(super) found: [Found; ROOM],
 }
 
-/// What is known of where the fingerprints of a range are.
+/// The known location of a range's fingerprints.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Found {
-    /// In this block, if there are any.
+    /// In this block, or nowhere.
     Block,
     /// In more blocks than the group has room for.
     Blocks,
-    /// From this place of the block on: the index that `BlockCodec::locate` found.
+    /// From this place of the block on: the index returned by `BlockCodec::locate`.
     Spot(u32),
-    /// There are none.
+    /// The range is empty.
     Nothing,
 }
 
@@ -41,7 +41,7 @@ impl<F: Fingerprint> Group<'_, F> {
         Range { low, high: low | !F::prefix_mask(u32::from(self.shared[i])) }
     }
 
-    /// Adds probe `i` once more, for another block of its range.
+    /// Adds another entry for probe `i`, for another block of its range.
     #[inline(always)]
     pub(super) fn repeat(&mut self, i: usize, block: usize) {
         let next = self.len % ROOM;

@@ -1,8 +1,8 @@
-//! Probing tables, of one segment or of several, for one query.
+//! Probes tables, of one segment or of several, for one query.
 //!
-//! A probe waits for memory three times: for a line of the block index's directory, the head of a block, and the place
-//! in the block. So all probes of a query go through these stages together, each asking for what the next one
-//! reads, and the waits overlap.
+//! A probe waits for memory three times: for a line of the block index's directory, the head of a block, and the
+//! place in the block. So all probes of a query go through these stages together. Each stage prefetches for the next
+//! one, and the waits overlap.
 
 use std::iter::Peekable;
 
@@ -15,19 +15,19 @@ use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
 use crate::plan::{MAX_TABLES, TOGETHER, WIDE};
 
-/// A stored fingerprint within the distance of a query, where it was come across.
+/// A stored fingerprint within the distance of a query, and its location.
 pub(crate) struct Hit<F> {
-    /// The number of the table, among those that were probed.
+    /// The number of the table, among the probed ones.
     pub(crate) table: usize,
     pub(crate) block: usize,
-    /// Its place in the block.
+    /// Its position in the block.
     pub(crate) position: usize,
     /// The fingerprint, permuted.
     pub(crate) value: F,
 }
 
-/// Calls `visitor` with each stored fingerprint within `distance` that the probes of each table come across: at least those
-/// that its plan says, none twice in a table. The tables may be of any number of segments.
+/// Calls `visitor` with each stored fingerprint within `distance` that the probes of each table find. These are at
+/// least the ones that the plan promises, and none twice in a table. The tables may belong to any number of segments.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -38,8 +38,8 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     mut visitor: impl FnMut(Hit<F>),
 ) -> Result<()> {
     let (mut rest, mut done) = (tables.peekable(), 0);
-    // The tables of a store have one codec; were it otherwise, those of each kind that follow one another would be
-    // probed by themselves.
+    // The tables of a store have one codec. If there were several, each run of tables with the same kind of codec
+    // would be probed separately.
     while let Some(first) = rest.peek().copied() {
         let visitor = |hit: Hit<F>| visitor(Hit { table: done + hit.table, ..hit });
         done += with_codec!(&first.codec, codec => {
@@ -49,15 +49,15 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     Ok(())
 }
 
-/// Tables of a plan or two.
+/// Number of tables of a plan or two.
 const FEW_TABLES: usize = 12;
 
-/// A table that is probed, its codec as what it is, and the query as the table has it.
+/// A probed table, with its codec's type, and the query permuted for the table.
 struct Typed<'a, F, C> {
     table: &'a Table<F>,
     codec: &'a C,
     query: F,
-    /// What the table's filter is asked, if it has one.
+    /// The table's filter and the query's spots in it, if the table has a filter.
     filter: Option<(&'a Filter<F>, Spots)>,
 }
 
@@ -69,8 +69,7 @@ impl<F: Copy, C> Clone for Typed<'_, F, C> {
 
 impl<F: Copy, C> Copy for Typed<'_, F, C> {}
 
-/// Probes the next tables, as many as have the kind of codec of the very first, up to [`MAX_TABLES`]; returns how many
-/// these are.
+/// Probes the next tables with the same kind of codec as the first, up to [`MAX_TABLES`]. Returns their number.
 fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F> + Choice>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
@@ -78,7 +77,7 @@ fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F> + Choice>(
     distance: u32,
     visitor: impl FnMut(Hit<F>),
 ) -> Result<usize> {
-    // Most stores have few tables: to fill the long list is a hundredth of a query.
+    // Most stores have few tables, and filling the long list takes a hundredth of a query.
     let (mut few, mut many);
     let none = Typed { table, codec, query, filter: None };
     let typed = if tables.clone().nth(FEW_TABLES).is_none() {
@@ -103,8 +102,8 @@ fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F> + Choice>(
 }
 
 impl<F: Fingerprint> Table<F> {
-    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's
-    /// probes come across: at least those that its plan says, none twice.
+    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's probes
+    /// find. These are at least the ones that the plan promises, and none twice.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -149,7 +148,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
         self.finish(&mut group)
     }
 
-    /// Takes a group, whose lines of the directory have been asked for, through all stages.
+    /// Takes a group through all stages. The directory lines have been prefetched.
     fn finish(&mut self, group: &mut Group<'a, F>) -> Result<()> {
         let tables = self.tables;
         kernels::dispatch(FindBlocks { tables, group });
@@ -159,7 +158,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
         for i in 0..group.len.min(ROOM) {
             let (Typed { table, codec, .. }, block) =
                 (tables[usize::from(group.table[i])], group.block[i] as usize);
-            // No block: all fingerprints of the table come before the range.
+            // Without a block, all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.blocks.get(block)? } else { &[] };
             if C::AIMS && block < table.blocks() {
                 let aimed = codec.aim(group.bytes[i], group.low[i], table.index.last(block));
@@ -172,8 +171,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
         Ok(())
     }
 
-    /// Compares the fingerprints of a range, which has the first `depth` bits in common and lies in several blocks,
-    /// with the query.
+    /// Compares the fingerprints of a range with the query. They have the first `depth` bits in common and lie in
+    /// several blocks.
     #[inline(never)]
     fn compare_blocks(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
         let table = self.tables[number].table;
@@ -187,8 +186,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
         kernels::dispatch(CompareBlocks { search: self, number, near, range, blocks })
     }
 
-    /// Goes down bit by bit from the first `depth` bits of a range, where very many fingerprints share them, as
-    /// long as the bits so far can belong to a neighbour: in effect a longer prefix, for crowded places only.
+    /// Splits a range that very many fingerprints share, bit by bit after the first `depth` bits, as long as the bits
+    /// so far can belong to a neighbour. In effect this is a longer prefix, for dense ranges only.
     fn split(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
         let table = self.tables[number].table;
         let from = table.index.find(range.low);
@@ -208,7 +207,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
     }
 }
 
-/// The stage that finds the blocks in which the ranges start.
+/// The stage that finds the first block of each range.
 struct FindBlocks<'a, 'b, F, C> {
     tables: &'b [Typed<'b, F, C>],
     group: &'a mut Group<'b, F>,

@@ -1,7 +1,6 @@
-//! Documents to fingerprints: cleaning, features, weights, simhash.
+//! Turns documents into fingerprints: cleaning, features, weights, simhash.
 //!
-//! A [`Profile`] says how a text becomes features; its name is all that is needed to make the
-//! same fingerprints again:
+//! A [`Profile`] defines how a text becomes features. Its name is enough to make the same fingerprints again:
 //!
 //! ```
 //! use simstore_text::Profile;
@@ -14,16 +13,15 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 //!
-//! Fingerprints are meant to be the same on every machine and in every version: weights are
-//! integers, hashes have a fixed seed, and tests hold literal values.
+//! Fingerprints are meant to be the same on every machine and in every version: weights are integers, hashes have a fixed seed, and tests
+//! compare with literal values.
 //!
-//! Some profiles use files beside their name, such as a dictionary: these are [`Resources`].
-//! [`DocumentFrequencies`] learns one of them, a table of inverse document frequencies, from a
-//! corpus.
+//! Some profiles need files in addition to their name, such as a dictionary: see [`Resources`]. [`DocumentFrequencies`] builds such a file
+//! from a corpus: a table of inverse document frequencies.
 //!
-//! In the order to read: [`Profile`] is the front door; `clean`, `tokenize`, `weights` and `hash` are its steps, each a
-//! folder or file of that name; [`simhash`](fn@simhash) adds up what they give. [`Preset`] does as other tools do, bit for bit.
-//! [`SimilarDocuments`] is a live store that takes texts, and finds them by their similarity.
+//! Read the code in this order. [`Profile`] is the entry point. `clean`, `tokenize`, `weights` and `hash` are its steps, each in a folder
+//! or file of that name. [`simhash`](fn@simhash) adds up the hashes of the weighted features. [`Preset`] reproduces the fingerprints of
+//! other tools, bit for bit. [`SimilarDocuments`] is a live store of documents that finds similar ones.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -74,72 +72,71 @@ pub use crate::spelling::did_you_mean;
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,strip-markup,simplified";
-/// Seed of the hash of a text without features: it is no hash of a feature.
+/// Seed of the hash of a text without features. It differs from the seed of feature hashes.
 const SEED_OF_TEXTS: u64 = 1;
-/// The name of the profile by which similarity is defined.
+/// Name of the profile that defines similarity.
 const SHINGLES: &str = "words-3,segmented,strip-markup,simplified,weights=none";
-/// The name of the profile by which the similarity of source code is defined.
+/// Name of the profile that defines the similarity of source code.
 const CODE: &str = "code,weights=none";
 
-/// How a text becomes features, by name: a tokenizer, then options, separated by commas.
+/// How a text becomes features. The name is a tokenizer, then options, separated by commas.
 ///
 /// | tokenizer | features |
 /// |---|---|
-/// | `by-script` | every character and word where the text is Chinese, as `words-1`; else every two successive words, once each however often they come, as `words-2,weights=none` |
-/// | `auto` | as `jieba-50` where the text is Chinese, else as `words-2` |
+/// | `by-script` | Chinese text: every character and word, as `words-1`. Other text: every two successive words, each pair once, as `words-2,weights=none` |
+/// | `auto` | Chinese text: as `jieba-50`. Other text: as `words-2` |
 /// | `words-N` | every N successive words, N from 1 to 8 |
-/// | `code-N` | every N successive words of source code, N from 1 to 8: identifiers, numbers and signs are words, white space is nothing, and nothing is cleaned; `code` is `code-7` |
-/// | `chars-N` | every N successive characters, N from 1 to 16; what is no letter or digit counts as one space |
-/// | `jieba-N` | the N keywords of greatest TF-IDF weight, N from 1 to 1000, with their weights; `jieba` is `jieba-50` |
+/// | `code-N` | every N successive words of source code, N from 1 to 8. Identifiers, numbers and signs are words, white space is ignored, and nothing is cleaned. `code` is `code-7` |
+/// | `chars-N` | every N successive characters, N from 1 to 16; a run of other characters than letters and digits counts as one space |
+/// | `jieba-N` | the N keywords with the greatest TF-IDF weights, N from 1 to 1000, with their weights; `jieba` is `jieba-50` |
 /// | `phrases` | the words between two punctuation marks or empty lines |
 /// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
-/// | `tokens` | what stands between white space |
-/// | `features` | the text is lines `feature<TAB>weight`, taken as they are; weights from 0 to 65535, 1 where there is none |
-/// | `main-text` | of HTML: the words of the main text, three by three; short for `words-3,segmented,strip-html,main-text,simplified,weights=none`, and takes no further options |
-/// | `pypi-simhash` and others | as another tool does, bit for bit: a [`Preset`], which takes no options |
+/// | `tokens` | the strings between white space |
+/// | `features` | the text consists of lines `feature<TAB>weight`, used unchanged; weights are from 0 to 65535, by default 1 |
+/// | `main-text` | HTML: every three successive words of the main text; short for `words-3,segmented,strip-html,main-text,simplified,weights=none`, and takes no further options |
+/// | `pypi-simhash` and others | the features of another tool, bit for bit: a [`Preset`], which takes no options |
 ///
-/// | option of tokenizers that take words | |
+/// | option of tokenizers that use words | |
 /// |---|---|
-/// | `segmented` | Thai, Lao, Khmer and Burmese, which write no spaces between words, are cut into words by dictionaries; else each character is a word |
+/// | `segmented` | dictionaries segment Thai, Lao, Khmer and Burmese, which have no spaces between words, into words; by default each character is a word |
 ///
 /// | option of `auto` and `jieba-N` | |
 /// |---|---|
-/// | `search` | words inside of long words count too, as in jieba's search mode |
-/// | `dictionary=CHECKSUM` | jieba knows more words: [`Resources::dictionary`] |
-/// | `stop-words=CHECKSUM` | fewer words are keywords: [`Resources::stop_words`] |
-/// | `idf=CHECKSUM` | another IDF table than jieba's: [`Resources::idf`]; for other tokenizers with `weights=idf` or `weights=levels` |
+/// | `search` | words inside long words count too, as in jieba's search mode |
+/// | `dictionary=CHECKSUM` | adds words to jieba's dictionary: [`Resources::dictionary`] |
+/// | `stop-words=CHECKSUM` | excludes more words from the keywords: [`Resources::stop_words`] |
+/// | `idf=CHECKSUM` | replaces jieba's IDF table: [`Resources::idf`]; other tokenizers need `weights=idf` or `weights=levels` too |
 ///
 /// | cleaning, in this order | |
 /// |---|---|
-/// | `keep-front-matter` | YAML front matter (`---` to `---` at the very start) is part of the text; else it is stripped |
-/// | `strip-markup` | HTML tags, scripts, styles and character references, Markdown link targets and code fences are not part of the text; else they are |
-/// | `strip-html` | the text is read as HTML: tags break words where they break lines, references are decoded |
-/// | `main-text` | with `strip-html`: elements for navigation, side notes, controls, headers and footers of the page are left out |
-/// | `no-nfkc` | the text is not brought to Unicode's NFKC form; else it is |
-/// | `keep-case` | letters keep their case; else they are brought to lower case |
-/// | `simplified` | traditional Chinese characters become simplified ones, by OpenCC's tables |
-/// | `only-han` | only Han characters are left, with a space where others stood |
-/// | `strip-digits` | digits and other numerals are left out |
+/// | `keep-front-matter` | keeps YAML front matter (`---` to `---` at the very start), which is stripped by default |
+/// | `strip-markup` | strips HTML tags, scripts, styles and character references, Markdown link targets and code fences, which are kept by default |
+/// | `strip-html` | reads the text as HTML: tags separate words if they break lines, references are decoded |
+/// | `main-text` | with `strip-html`: omits elements for navigation, side notes, controls, headers and footers of the page |
+/// | `no-nfkc` | skips the conversion to Unicode's NFKC form, which is on by default |
+/// | `keep-case` | keeps upper and lower case; by default letters are converted to lower case |
+/// | `simplified` | converts traditional Chinese characters to simplified ones, by OpenCC's tables |
+/// | `only-han` | keeps only Han characters, and replaces others by a space |
+/// | `strip-digits` | omits digits and other numerals |
 ///
 /// | weights and hash | |
 /// |---|---|
-/// | `weights=tf` | a feature weighs 1 each time it comes: the default but for keywords |
-/// | `weights=idf` | a feature weighs its inverse document frequency each time it comes, by a table: `idf=CHECKSUM`. One that the table does not hold gets its median |
-/// | `weights=levels` | the weight w of a feature, by TF-IDF for keywords and where there is a table, becomes its level ceil(5 w / max) relative to the largest |
+/// | `weights=tf` | a feature weighs 1 for each occurrence: the default except for keywords |
+/// | `weights=idf` | a feature weighs its inverse document frequency for each occurrence, by the table `idf=CHECKSUM`. A feature missing from the table gets the table's median |
+/// | `weights=levels` | the weight w of a feature (by TF-IDF for keywords or if a table is given) becomes its level ceil(5 w / max) relative to the largest |
 /// | `weights=none` | every different feature weighs 1 |
-/// | `hash=HASH` | how features are hashed; `xxh3` is the default |
+/// | `hash=HASH` | the hash function for features, by default `xxh3` |
 ///
-/// Words are those of UAX #29; a Han character is a word. A text of fewer than N words or
-/// characters is one feature. A text is Chinese if 5% of its letters are Han and few are kana.
-/// Where `jieba-N` finds no keyword (it takes only words of two characters and more, and no stop
-/// words), the text is cut as by `words-2`.
+/// Words follow UAX #29, but each Han character is a word. A text with fewer than N words or characters is one feature. A text is Chinese
+/// if 5% of its letters are Han and few are kana. If `jieba-N` finds no keyword, the text is tokenized as by `words-2`. Keywords have at
+/// least two characters and are not stop words.
 ///
-/// Files are given by [`Profile::with_resources`]; the name holds their checksums.
+/// [`Profile::with_resources`] takes the files. The name holds their checksums.
 ///
-/// The default is `by-script,strip-markup,simplified`. Measured at distance 3 on 8,000 pairs of revisions of pages each, of which
-/// those count whose Jaccard similarity is at least 0.8, beside `auto,strip-markup`, which it was before: in English it finds 88% of them
-/// instead of 90%, with a thirtieth of the false pairs; in Chinese 95% instead of 92%, with as many, and on paragraphs of 20 to
-/// 100 characters with a third: these have few keywords, or none that tell them apart.
+/// The default is `by-script,strip-markup,simplified`. It replaced `auto,strip-markup` after a measurement at distance 3 on 8,000 pairs of
+/// revisions for each kind of page. Only pairs with a Jaccard similarity of at least 0.8 count. In English it finds 88% of them instead of
+/// 90%, with a thirtieth of the false pairs. In Chinese it finds 95% instead of 92%, with as many false pairs, and with a third of them on
+/// paragraphs of 20 to 100 characters. Such paragraphs have few keywords, or none that distinguish them.
 ///
 /// ```
 /// use simstore_text::Profile;
@@ -157,8 +154,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile of a name, with the files that it refers to. A file that the name does not
-    /// mention is added to it.
+    /// Returns the profile with this name and the files that it refers to. Files that the name does not mention are added to it.
     ///
     /// ```
     /// use simstore_text::{Profile, Resource, Resources};
@@ -172,9 +168,8 @@ impl Profile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a name that is unknown or makes no sense, for a file that it
-    /// mentions and that is not given, or has another checksum, and for one that it has no use for.
-    /// [`Error::BadInput`] for a malformed line of a file.
+    /// [`Error::BadArgument`] if the name is unknown or inconsistent, if a file that it mentions is missing or has another checksum, or if
+    /// the profile has no use for a file. [`Error::BadInput`] if a line of a file is malformed.
     pub fn with_resources(name: &str, resources: &Resources) -> Result<Profile> {
         let name = Name::parse(name, resources)?;
         let idf = resources.idf.as_ref().map(IdfTable::parse).transpose()?;
@@ -183,15 +178,16 @@ impl Profile {
         Ok(Profile { name, keywords: Arc::new(keywords), idf: idf.map(Arc::new) })
     }
 
-    /// The profile by which the similarity of two texts is defined: it is the share of all shingles of the two that are in
-    /// both ([`jaccard`] of their [feature sets](Profile::feature_set)).
+    /// Returns the profile that defines the similarity of two texts: the shingles in both texts as a share of all their shingles
+    /// ([`jaccard`] of their [feature sets](Profile::feature_set)).
     ///
-    /// Shingles are every three successive words, where a Han character or kana is a word; Thai, Lao, Khmer and Burmese are cut into
-    /// words by dictionaries. Words hold a letter or a digit: signs are nothing, so that `C++` and `C#` are one word, and so are `-5` and `+5`; source code has a
-    /// profile of its own, [`Profile::code`]. Markup and front matter are left out, letters are lower case, and traditional Chinese characters are as simplified
-    /// ones. Its name is
-    /// `words-3,segmented,strip-markup,simplified,weights=none`; without `segmented`, as stores have it that were made before there was
-    /// that, Thai, Lao, Khmer and Burmese are compared by their characters.
+    /// Shingles are every three successive words. A Han character or kana is a word; dictionaries segment Thai, Lao, Khmer and Burmese into
+    /// words. A word contains a letter or a digit. Signs are ignored, so `C++` and `C#` are the same word, and so are `-5` and `+5`. Source
+    /// code has its own profile, [`Profile::code`]. Markup and front matter are stripped, letters are converted to lower case, and
+    /// traditional Chinese characters to simplified ones.
+    ///
+    /// The name is `words-3,segmented,strip-markup,simplified,weights=none`. Stores made before `segmented` existed have the name without
+    /// it, and compare Thai, Lao, Khmer and Burmese by characters.
     ///
     /// ```
     /// use simstore_text::{Profile, jaccard};
@@ -206,8 +202,8 @@ impl Profile {
         SHINGLES.parse().expect("the name is one of a profile")
     }
 
-    /// The profile by which the similarity of two files of source code is defined, as [`Profile::shingles`] for texts: identifiers,
-    /// numbers and signs are words, upper and lower case count, and white space is nothing. Its name is `code-7,weights=none`.
+    /// Returns the profile that defines the similarity of source code, as [`Profile::shingles`] does for other texts. Identifiers, numbers
+    /// and signs are words, case matters, and white space is ignored. The name is `code-7,weights=none`.
     ///
     /// ```
     /// use simstore_text::{Profile, jaccard};
@@ -220,10 +216,9 @@ impl Profile {
         CODE.parse().expect("the name is one of a profile")
     }
 
-    /// The fingerprint of a text; `None` if nothing in it makes a feature that weighs something:
-    /// it is empty, or has no letter and no digit.
+    /// Returns the fingerprint of a text, or `None` if the text has no feature with a weight above 0, for example no letter and no digit.
     ///
-    /// A preset gives every text a fingerprint, but only one of [`Profile::bits`].
+    /// A preset gives every text a fingerprint, but only of width [`Profile::bits`].
     pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
         if let Tokenizer::Preset(preset) = self.name.tokenizer {
             return preset.fingerprint(text);
@@ -234,10 +229,10 @@ impl Profile {
         sums.finish()
     }
 
-    /// Visits the features of a text with their weights; a feature may come several times.
+    /// Visits the features of a text with their weights. A feature may occur several times.
     ///
-    /// This is what [`Profile::fingerprint`] hashes. Weights are in a unit of the profile's: 1 for
-    /// plain features, 2^-24 where there is an IDF, 2^-16 for those of `features`.
+    /// These are the features that [`Profile::fingerprint`] hashes. The unit of weights depends on the profile: 1 for plain features, 2^-24
+    /// with an IDF table, 2^-16 for the `features` tokenizer.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -260,7 +255,7 @@ impl Profile {
             Weights::None => {
                 let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
                 self.visit_weighted(text, keywords, |feature, _| {
-                    // Two features of the same 64 bits are too rare to matter.
+                    // Two features with the same 64-bit hash are too rare to matter.
                     if seen.insert(xxh3_64(feature.as_bytes())) {
                         visit(feature, 1);
                     }
@@ -269,11 +264,11 @@ impl Profile {
         }
     }
 
-    /// The different features of a text, as 64-bit xxh3 hashes with seed 0, ascending, whatever
-    /// they weigh: for the Jaccard similarity of two texts.
+    /// Returns the distinct features of a text as 64-bit xxh3 hashes with seed 0, in ascending order. Weights are ignored. The Jaccard
+    /// similarity of two texts is computed from these sets.
     ///
-    /// A text that makes no feature, `?!`, is one feature by itself, without white space at its ends, with seed 1: it is similar to
-    /// the same text alone. White space alone has no features.
+    /// A text without features, such as `?!`, counts as a single feature: the trimmed text, hashed with seed 1. Such a text is similar only
+    /// to the same text. A text of white space has no features.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -291,7 +286,7 @@ impl Profile {
         features
     }
 
-    /// The hashes of [`Profile::feature_set`], in the order of the text.
+    /// Returns the hashes of [`Profile::feature_set`] in text order.
     pub(crate) fn distinct_features(&self, text: &str) -> Vec<u64> {
         let mut features = Vec::new();
         self.visit_weighted(text, self.name.tokenizer.keywords(), |feature, _| {
@@ -305,7 +300,7 @@ impl Profile {
         features
     }
 
-    /// The width in bits that fingerprints must have; `None` if it is free to choose.
+    /// Returns the required width of fingerprints in bits, or `None` if any width is possible.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -322,7 +317,7 @@ impl Profile {
         }
     }
 
-    /// Checks that the fingerprints can have so many bits.
+    /// Checks that fingerprints can have `wanted` bits.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the profile makes fingerprints of another width.
@@ -335,12 +330,12 @@ impl Profile {
         }
     }
 
-    /// Visits the features before a choice is made among keywords, without weights.
+    /// Visits all features without weights, before keywords are selected.
     fn visit_all(&self, text: &str, mut visit: impl FnMut(&str)) {
         self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
     }
 
-    /// Visits the features with the weights that the tokenizer or the IDF table gives them.
+    /// Visits the features with their weights from the tokenizer or the IDF table.
     fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
         let Name { tokenizer, cleaning, search, segmented, weights, .. } = self.name;
         let text: Cow<'_, str> =
@@ -374,7 +369,7 @@ impl Default for Profile {
 }
 
 impl PartialEq for Profile {
-    /// Profiles of one name make the same fingerprints.
+    /// Profiles with the same name make the same fingerprints.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -385,7 +380,7 @@ impl Eq for Profile {}
 impl FromStr for Profile {
     type Err = Error;
 
-    /// The profile of a name that refers to no files.
+    /// Parses the name of a profile that needs no files.
     ///
     /// # Errors
     /// As [`Profile::with_resources`].
@@ -395,7 +390,7 @@ impl FromStr for Profile {
 }
 
 impl fmt::Display for Profile {
-    /// The name in its canonical form: what is the default is left out.
+    /// Writes the name in canonical form, without default options.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
     }

@@ -1,4 +1,4 @@
-//! Names of profiles: what they say, and which make sense.
+//! Names of profiles: parsing, checking and the canonical form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use crate::weights::Weights;
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// What a profile's name says.
+/// A parsed profile name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Name {
     pub(crate) tokenizer: Tokenizer,
-    /// Keywords are looked for in jieba's search mode.
+    /// Whether keywords are searched in jieba's search mode.
     pub(crate) search: bool,
-    /// Thai, Lao, Khmer and Burmese are cut into words.
+    /// Whether Thai, Lao, Khmer and Burmese are segmented into words.
     pub(crate) segmented: bool,
     pub(crate) dictionary: Option<Checksum>,
     pub(crate) stop_words: Option<Checksum>,
@@ -37,11 +37,11 @@ const OPTIONS: &str = "`search`, `segmented`, `dictionary=CHECKSUM`, `stop-words
     `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
     `weights=WEIGHTS` or `hash=HASH`";
 
-/// A profile by another name: what stands for it.
+/// Short names of profiles, with the full names.
 const ALIASES: [(&str, &str); 1] =
     [("main-text", "words-3,segmented,strip-html,main-text,simplified,weights=none")];
 
-/// The tokenizer whose name has a hyphen and no number.
+/// The tokenizer with a hyphen but no number in its name.
 const BY_SCRIPT: &str = "by-script";
 
 fn bad<T>(reason: impl Into<String>) -> Result<T> {
@@ -49,12 +49,11 @@ fn bad<T>(reason: impl Into<String>) -> Result<T> {
 }
 
 impl Name {
-    /// What a name says together with the files that are given: those that it does not mention are
-    /// added to it.
+    /// Parses a name and combines it with the given files. Files that the name does not mention are added to it.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for what is no name, for one that makes no sense, and for files that
-    /// are missing or are not those it mentions.
+    /// [`Error::BadArgument`] if the name is malformed or inconsistent, or if files are missing or have other checksums than the name
+    /// mentions.
     pub(crate) fn parse(text: &str, resources: &Resources) -> Result<Name> {
         let mut name: Name = text.parse()?;
         for (named, file, ..) in name.files(resources) {
@@ -83,7 +82,7 @@ impl Name {
         Ok(name)
     }
 
-    /// The checksum of each file, the file that is given, what it is, and the option to give it by.
+    /// Returns, for each file: its checksum in the name, the given file, a description, and the option that takes the file.
     fn files<'a, 'b>(
         &'a mut self,
         resources: &'b Resources,
@@ -95,12 +94,12 @@ impl Name {
         ]
     }
 
-    /// Whether keywords may be looked for.
+    /// Whether the tokenizer can select keywords.
     fn takes_keywords(&self) -> bool {
         matches!(self.tokenizer, Tokenizer::Auto | Tokenizer::Jieba(_))
     }
 
-    /// Refuses what makes no sense together.
+    /// Refuses options that do not fit together.
     fn check(&self) -> Result<()> {
         let Name { tokenizer, cleaning, weights, .. } = *self;
         if matches!(tokenizer, Tokenizer::Preset(_)) && *self != (Name { tokenizer, ..Name::default() }) {
@@ -142,7 +141,7 @@ impl Name {
         if weights == Weights::Idf && self.idf.is_none() {
             return bad("`weights=idf` needs an IDF table: give its file by option `idf` FILE");
         }
-        // Of texts that are not Chinese, `auto` does not weigh what it has not been told to.
+        // `auto` weighs texts that are not Chinese only if `weights` asks for it.
         let uses_table = match weights {
             Weights::Own => matches!(tokenizer, Tokenizer::Jieba(_)),
             Weights::Idf | Weights::Levels => true,
@@ -160,7 +159,7 @@ impl Name {
 impl FromStr for Name {
     type Err = Error;
 
-    /// What a name says by itself.
+    /// Parses a name without files.
     fn from_str(text: &str) -> Result<Self> {
         let whole = ALIASES.iter().find(|(alias, _)| *alias == text);
         let mut parts = whole.map_or(text, |(_, whole)| whole).split(',');
@@ -217,12 +216,12 @@ impl FromStr for Name {
     }
 }
 
-/// What stands in code marks.
+/// Returns the parts of a text in backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The names of all tokenizers, those with a number with the one that a name ends in.
+/// Returns the names of all tokenizers. If `name` ends in a number, tokenizers with a number get that number.
 fn tokenizers_like(name: &str) -> Vec<String> {
     let number = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
     let like = |known: &str| match known.rsplit_once('-') {
@@ -254,7 +253,7 @@ impl Tokenizer {
                 bad("keywords are chosen by TF-IDF: their weights are `idf`, `levels` or `none`, not `tf`")
             }
             "tf" => Ok(Weights::Own),
-            // Keywords are weighted so without being told.
+            // The IDF is the default weight of keywords.
             "idf" if matches!(self, Tokenizer::Jieba(_)) => Ok(Weights::Own),
             "idf" => Ok(Weights::Idf),
             "levels" => Ok(Weights::Levels),
@@ -548,7 +547,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is taken for a name, its canonical form says the same.
+        /// The canonical form of each valid name parses to the same profile.
         #[test]
         fn canonical_names_say_the_same(
             tokenizer in prop::sample::select(vec!["auto", "by-script", "words-3", "jieba", "jieba-7", "phrases", "features", "chars-2", "x"]),

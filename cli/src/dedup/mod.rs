@@ -36,7 +36,7 @@ Examples:
   simstore dedup --distance 6 --verify-text 0.8 --cluster-by stars samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
-/// How documents come together in clusters
+/// How documents are grouped into clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shape {
     Components,
@@ -52,7 +52,7 @@ impl From<Shape> for ClusterBy {
     }
 }
 
-/// Of a run that was finished before.
+/// JSON output if an identical run has already completed.
 #[derive(Debug, Serialize)]
 struct AlreadyAdded {
     documents: u64,
@@ -75,11 +75,11 @@ pub(crate) struct DedupArgs {
     /// 0.95]
     #[arg(long, value_name = "R", value_parser = parse_share)]
     recall: Option<f64>,
-    /// Compare fingerprints instead: find those that differ in at most K bits [default for fingerprints: 3, or that of the store;
-    /// for documents with --profile, --bits or --verify-text: 3]
+    /// Compare fingerprints instead: find those that differ in at most K bits [default for fingerprints: 3, or the store's distance; for
+    /// documents with --profile, --bits or --verify-text: 3]
     #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
-    /// Width of fingerprints: 64 or 128 [default: 64, or that of the store]
+    /// Width of fingerprints: 64 or 128 [default: 64, or the store's width]
     #[arg(long, value_parser = width())]
     bits: Option<Width>,
     /// With --distance, count only pairs whose texts are at least this similar
@@ -140,7 +140,7 @@ pub(crate) struct DedupArgs {
     documents: DocumentArgs,
 }
 
-/// One description of an option, not two: the help is to fit two screens.
+/// Shows a single description for each option, so that the help fits two screens.
 fn brief(arg: Arg) -> Arg {
     let takes_values = arg.get_action().takes_values();
     let arg = arg.long_help(None);
@@ -154,7 +154,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
-    // A pattern that matches nothing is no bad usage: files come and go.
+    // A pattern without matches is not a usage error: files come and go.
     inputs.files_of_fingerprints()?;
     let kind = inputs::kind(&inputs)?;
     let options = args.options(progress)?;
@@ -170,7 +170,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
     let answer = dedup::find(&inputs, &options, files, progress).inspect_err(|error| {
         if matches!(error, simstore::Error::Refused(_)) {
-            // Skipped files may be the reason.
+            // Skipped files may be the cause.
             warn_of_skipped(progress);
         }
     });
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     };
     match found.question() {
         Question::Distance(_) => warn(&found.counts(), kind, progress),
-        // Short texts are compared by what they hold.
+        // Similarity compares the content of short texts, so they need no warning.
         Question::Similarity(_) => warn_of_texts(&found.counts(), kind, progress),
     }
     let mut totals = found.totals();
@@ -190,7 +190,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     found.write(progress).map_err(Failure::usage)?;
     (totals.compared, totals.unlike) = found.compared();
     let summary = Summary::new(totals, found.question(), &options, progress.seconds());
-    // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
+    // Standard output is written before the store. An interrupted run may print the same lines again, but never loses any.
     if prints {
         let output = if args.add { Output::stdout_that_may_close(&is_cut_off) } else { Output::stdout() };
         print_all(&found, output, &summary, args.json)?;
@@ -231,7 +231,7 @@ fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -
 fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progress) -> Outcome {
     let (counts, tally) =
         dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
-    // Of what is left to others nothing was read.
+    // Files left to other shards were not read, so there is nothing to warn about.
     if tally.left == 0 || counts.read + counts.bad > 0 {
         warn(&counts, InputKind::Documents, progress);
     }
@@ -244,7 +244,7 @@ fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progr
     Ok(())
 }
 
-/// Says that the same run was finished before.
+/// Reports that an identical run has already completed.
 fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Outcome {
     if json {
         let mut output = Output::stdout();

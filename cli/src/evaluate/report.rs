@@ -1,4 +1,4 @@
-//! What an evaluation tells, as a table, in Markdown and in JSON.
+//! The report of an evaluation, as a table, in Markdown and in JSON.
 
 use serde::Serialize;
 
@@ -138,9 +138,9 @@ fn is_recommended(curve: &ProfileCurve, k: u32) -> bool {
     curve.recommended().is_some_and(|point| point.k == k)
 }
 
-/// A line for each k.
+/// Prints one row for each k.
 fn print_one(evaluation: &Evaluation, curve: &ProfileCurve, output: &mut Output, format: Format) -> Outcome {
-    // In Markdown without bars.
+    // Markdown has no bars.
     let with_bar = |text: String, share: f64| match format {
         Format::Text => format!("{text:>7} {:<BAR_COLUMNS$}", bar(share, BAR_COLUMNS)),
         _ => text,
@@ -209,7 +209,7 @@ fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     text
 }
 
-/// What precision is relative to.
+/// Returns the sentence that names the corpus size behind the precision.
 fn meaning(evaluation: &Evaluation) -> String {
     format!(
         "Precision, F1 and false pairs are those of a corpus of {}, each in one labelled pair.",
@@ -217,7 +217,7 @@ fn meaning(evaluation: &Evaluation) -> String {
     )
 }
 
-/// What was found out about the random pairs.
+/// Returns the sentence about the random pairs whose texts were compared.
 fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     let within = curve.points[MAX_K as usize].random;
     let compared = match curve.looked_at {
@@ -232,7 +232,7 @@ fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     )
 }
 
-/// The distance for the corpus, or why there is none and what else to do; `of` says what was to be chosen.
+/// Recommends a distance, or explains why none is good enough and suggests an alternative. `of` names the choice, such as a distance.
 fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
     let corpus = count_of(evaluation.documents, "document");
     let quality = |point: &Point| {
@@ -263,7 +263,7 @@ fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
     }
 }
 
-/// A line for each profile.
+/// Prints one row for each profile.
 fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format) -> Outcome {
     let paper = if evaluation.has_paper() { "paper, " } else { "" };
     let head = [
@@ -279,7 +279,7 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
         "false pairs",
     ];
     let mut table = Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() };
-    // What says more goes first; of equal ones the first.
+    // Prefer curves with a recommended distance, then a higher F1. The first wins a tie.
     let rank = |curve: &ProfileCurve| (curve.recommended().is_some(), curve.best().f1);
     let better = |a: &'_ ProfileCurve, b: &'_ ProfileCurve| rank(b) > rank(a);
     let best =

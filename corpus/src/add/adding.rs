@@ -1,4 +1,4 @@
-//! Documents into the store, in batches, with how far their files have been read.
+//! Adds documents to the store in batches, and records how far their files have been read.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,22 +17,22 @@ use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 use simstore_text::{Kept, SimilarDocument, StoredTexts};
 
-/// Documents after which what was taken is written, where nobody waits for each; and files.
+/// A batch is written after this many documents, or files. With `if_new`, each document is written at once.
 const BATCH: usize = 1024;
 const BATCH_FILES: usize = 64;
-/// Documents whose ids are looked for together.
+/// Documents whose ids are looked up together.
 const BATCH_OF_IDS: usize = 1 << 17;
-/// A batch is written when it takes so many bytes of the log.
+/// A batch is written when it takes this many bytes in the log.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// A file that is being read.
 struct Reading {
-    /// Among the sources.
+    /// Index in the sources.
     place: usize,
     trail: Trail,
 }
 
-/// Takes documents, and stores those that are new.
+/// Takes documents and stores the new ones.
 pub(super) struct Adding<'a, F: Fingerprint, L> {
     store: &'a Store<F>,
     options: &'a AddOptions,
@@ -40,23 +40,23 @@ pub(super) struct Adding<'a, F: Fingerprint, L> {
     listener: &'a mut L,
     reading: Option<Reading>,
     batch: Transaction<'a, F>,
-    /// Documents since something was written.
+    /// Documents taken since the last write.
     waiting: usize,
-    /// Of these, how many are in the batch.
+    /// Documents in the batch.
     in_batch: u64,
-    /// How far files have been read since something was written.
+    /// How far files have been read since the last write, by key of the file.
     trails: BTreeMap<&'a str, Trail>,
     known: Known<F>,
-    /// In a store of similar documents.
+    /// Only in a store of similar documents.
     similar: Option<Similar>,
-    /// Documents whose ids are still to be looked for.
+    /// Documents whose ids are not looked up yet.
     queue: Vec<Item<F>>,
-    /// A document could not be taken.
+    /// Whether taking a document has failed.
     has_failed: bool,
     naming: Naming,
-    /// For a document that has a name; none is left after 2^64 - 1.
+    /// Next free id, for documents with a name or without an id. `None` after 2^64 - 1.
     next_id: Option<u64>,
-    /// Malformed ones that are found here.
+    /// Malformed documents found here.
     malformed: Malformed<'a>,
     added: Added,
 }
@@ -95,7 +95,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         })
     }
 
-    /// Takes a document: each comes with all those before it in its file.
+    /// Takes the next document of a file. The documents of a file come in order.
     pub(super) fn take(&mut self, item: Item<F>) -> Result<()> {
         self.has_failed = true;
         self.take_whole(item)?;
@@ -122,7 +122,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    /// Whether a document was not read before; takes note of it.
+    /// Returns whether a document is new, and records that it has been read.
     fn is_new(&mut self, item: &Item<F>) -> Result<bool> {
         let Some(place) = self.sources.place_of(&item.path) else { return Ok(true) };
         if self.reading.as_ref().is_none_or(|reading| reading.place != place) {
@@ -145,7 +145,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(true)
     }
 
-    /// Nothing more comes of the file that was being read.
+    /// Ends the file that was being read: none of its documents follows.
     fn end_file(&mut self) -> Result<()> {
         let Some(Reading { place, trail }) = self.reading.take() else { return Ok(()) };
         let source = &self.sources.to_read[place];
@@ -167,7 +167,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         }
         let is_known = match &name {
             Some(name) => self.known.enter(fingerprint, name)?,
-            // The same pair twice is one; it is only looked for where it is likely.
+            // Equal pairs are stored once. Looks for one only if it is likely.
             None if self.is_read_again() => self.store.snapshot().contains_pair(fingerprint, id)?,
             None => false,
         };
@@ -190,7 +190,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Stores a document with what it takes to find similar ones.
+    /// Stores a document in a store of similar documents.
     fn store_similar(&mut self, item: &Item<F>, id: u64, name: Option<&str>, kept: &Kept) -> Result<()> {
         let Some(similar) = &mut self.similar else { return Ok(()) };
         match similar.is_known(&self.store.snapshot(), kept, id, name)? {
@@ -223,7 +223,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         if self.batch.bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// The id of a document, and its name if it has one.
+    /// Returns the id of a document, and its name if it has one.
     fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
@@ -242,14 +242,14 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// No other document is numbered with an id that has been given.
+    /// Marks an id as used: no other document gets it.
     fn take_id(&mut self, id: u64) {
         if self.next_id.is_some_and(|next| id >= next) {
             self.next_id = id.checked_add(1);
         }
     }
 
-    /// Stores the documents that were waiting for what is stored under their ids.
+    /// Stores the queued documents, after one look-up of all their ids.
     fn store_queued(&mut self) -> Result<()> {
         let mut queued = Vec::new();
         for item in std::mem::take(&mut self.queue) {
@@ -296,20 +296,21 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Ends the work for a document that was counted, or skips it.
+    /// Skips a document that was already counted, or ends the work.
     fn refuse(&mut self, error: Error) -> Result<()> {
         self.malformed.take(error)?;
         self.added.counts.read -= 1;
         Ok(())
     }
 
-    /// Whether the documents that come now may have been read before.
+    /// Whether the next documents may have been read before.
     fn is_read_again(&self) -> bool {
         let has_changed = |reading: &Reading| self.sources.to_read[reading.place].has_changed;
         self.options.again || self.reading.as_ref().is_some_and(has_changed)
     }
 
-    /// Puts how far files have been read into the batch. What was told of what was read has to be out before.
+    /// Adds to the batch how far files have been read. First flushes the listener, since later calls do not report
+    /// these documents again.
     fn mark(&mut self) -> Result<()> {
         self.listener.flush()?;
         for (key, trail) in std::mem::take(&mut self.trails) {
@@ -318,7 +319,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Writes what is in the batch unless something stored is near; what that is.
+    /// Writes the batch, unless a stored fingerprint is near. Returns the near ones.
     fn write_if_new(&mut self) -> Result<Vec<Match<F>>> {
         let trails = self.trails.clone();
         self.mark()?;
@@ -337,7 +338,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         }
     }
 
-    /// Writes the document in the batch unless similar ones are stored; which these are.
+    /// Writes the document in the batch, unless similar documents are stored. Returns these.
     fn write_unless_similar(&mut self, item: &Item<F>, kept: &Kept) -> Result<Vec<SimilarDocument>> {
         let trails = self.trails.clone();
         self.mark()?;
@@ -363,7 +364,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(earlier)
     }
 
-    /// Writes what was taken.
+    /// Writes all documents taken so far.
     fn write(&mut self) -> Result<()> {
         self.store_queued()?;
         self.mark()?;
@@ -382,13 +383,13 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Writes what was taken before something could not be read. Where a document could not be taken, nothing is known of
-    /// those that came with it.
+    /// Writes the documents taken before a read error. Writes nothing if taking a document has failed: the state of the
+    /// batch is unknown then.
     pub(super) fn keep(&mut self) -> Result<()> {
         if self.has_failed { Ok(()) } else { self.write() }
     }
 
-    /// Writes the rest. `visited` counts what is malformed, or was passed over, in the files that were read.
+    /// Writes the rest. `visited` has the counts of malformed and skipped entries in the files read.
     pub(super) fn finish(&mut self, visited: Counts) -> Result<Added> {
         self.end_file()?;
         self.write()?;
@@ -397,7 +398,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         self.added.counts.other_names = other_names + self.sources.listed.other_names;
         self.added.counts.passed_over = passed_over + self.sources.listed.passed_over;
         if self.similar.is_some() {
-            // Those are found by their features.
+            // Short texts are found by their features.
             self.added.counts.short = 0;
         }
         Ok(self.added)

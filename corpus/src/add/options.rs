@@ -1,41 +1,42 @@
-//! How documents are added, and what comes of it.
+//! Options and results of adding documents.
 
 use super::same_id::SameId;
 use crate::Counts;
 use simstore::Durability;
 
-/// How documents are added.
+/// Options for adding documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
-    /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none; goes with [`SameId::Both`] alone.
+    /// Add only new documents: no stored fingerprint is within the distance or, in a store of similar documents, no
+    /// stored document is similar. Requires [`SameId::Both`].
     pub if_new: bool,
-    /// What becomes of a document whose id is stored with another fingerprint.
+    /// How to treat a document whose id is stored with another fingerprint.
     pub same_id: SameId,
-    /// When what was added counts as added.
+    /// When an added document counts as stored.
     pub durability: Durability,
-    /// Read files from their beginning, also if they have been read before.
+    /// Read files from the beginning, even if they have been read before.
     pub again: bool,
-    /// Take every id as a name, also numbers.
+    /// Treat every id as a name, even a number.
     pub names: bool,
-    /// In a store of similar documents, add a text whose name another text has. Such documents are refused otherwise.
+    /// In a store of similar documents, add a text whose name belongs to another text. By default it is refused.
     pub shared_names: bool,
 }
 
-/// What came of it.
+/// Result of adding documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// What was read, and what had been read before.
+    /// Counts of the documents read, including those read by earlier calls.
     pub counts: Counts,
     /// Documents that were stored.
     pub added: u64,
-    /// Documents that were not stored, since something near is, under [`AddOptions::if_new`].
+    /// Documents not stored because of a near one, with [`AddOptions::if_new`].
     pub duplicates: u64,
-    /// Documents that took the place of others, by [`SameId::Replace`].
+    /// Documents that replaced others, with [`SameId::Replace`].
     pub replaced: u64,
-    /// Documents that were stored before, with the same id and the same fingerprint.
+    /// Documents already stored with the same id and fingerprint.
     pub known: u64,
-    /// Documents that an earlier call had already read.
+    /// Documents already read by an earlier call.
     pub carried_on: u64,
-    /// Files in which other documents stand than those that were read before.
+    /// Files whose documents have changed since they were last read.
     pub changed: u64,
 }

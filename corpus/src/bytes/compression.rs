@@ -1,4 +1,4 @@
-//! Compressed files: told by name or by their first bytes, and decompressed.
+//! Decompresses files; detects the compression by name or by the first bytes.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -12,16 +12,16 @@ use liblzma::stream::{self, CONCATENATED, Stream};
 use crate::bytes::limit::MORE_MEMORY;
 use crate::numbers::bytes;
 
-/// Bytes that tell how a file is compressed.
+/// Bytes needed to detect how a file is compressed.
 pub(crate) const MAGIC_BYTES: usize = 10;
 
-/// The largest window of Zstandard that is read, as a power of two: what `zstd --long=31` writes.
+/// Largest Zstandard window accepted, as a power of two. `zstd --long=31` writes windows of this size.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all, or inside, as Parquet is.
+    /// Not compressed, or compressed inside the format, as Parquet is.
     None,
     /// `.gz`
     Gzip,
@@ -34,7 +34,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What the last extension of a name tells.
+    /// Returns the compression for the last extension of a name.
     pub fn of_name(path: &Path) -> Compression {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
@@ -46,14 +46,14 @@ impl Compression {
         }
     }
 
-    /// What the first [`MAGIC_BYTES`] of a file tell.
+    /// Detects the compression by the first [`MAGIC_BYTES`] of a file.
     pub(crate) fn of_head(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, 8, ..] => Compression::Gzip,
-            // The second is a frame that holds no data; parallel compressors begin with one.
+            // The second is a frame without data; parallel compressors begin with one.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-            // Three letters would be too little evidence: the number of a block, or of the end, must follow.
+            // Three letters would be too little evidence: a block number or the end number must follow.
             [b'B', b'Z', b'h', b'1'..=b'9', number @ ..]
                 if number.starts_with(b"\x31\x41\x59\x26\x53\x59")
                     || number.starts_with(b"\x17\x72\x45\x38\x50\x90") =>
@@ -64,8 +64,10 @@ impl Compression {
         }
     }
 
-    /// Reads through the compression, however many members there are in a row. Gzip may be read on after an error: then
-    /// with the next member that begins behind it. What takes more than `memory` is refused, by an error of the kind
+    /// Returns a reader of the decompressed bytes of all members.
+    ///
+    /// After an error, gzip may be read further: the reader continues with the next member behind the damage.
+    /// Decompression that needs more than `memory` bytes fails with an error of the kind
     /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
     pub(crate) fn reader<'r>(
         self,
@@ -89,13 +91,13 @@ impl Compression {
     }
 }
 
-/// The largest window of Zstandard that takes no more than so much memory, as a power of two.
+/// Largest Zstandard window that can be decoded in this much memory, as a power of two.
 pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
-    // Beside the window there is some room for what is being written into it.
+    // Besides the window, the decoder needs memory for the data that it adds to it.
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A reader that says what to do where unpacking takes more memory than there is.
+/// A reader that adds a remedy to the error if decompression needs too much memory.
 pub(crate) struct Within<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,
@@ -107,7 +109,7 @@ impl<R: Read> Read for Within<R> {
             let of_xz = error.get_ref().and_then(|inner| inner.downcast_ref::<stream::Error>());
             match (self.memory, of_xz) {
                 (Some(memory), Some(stream::Error::MemLimit)) => takes_more_than(memory),
-                // Zstandard gives no more than these words.
+                // Zstandard reports this by its message only.
                 (Some(memory), None) if error.to_string().contains("too much memory") => {
                     takes_more_than(memory)
                 }
@@ -135,7 +137,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Passes over zero bytes, which tapes and some tools put after a member; false if nothing follows them.
+/// Skips zero bytes, which tapes and some tools put after a member. Returns false if nothing follows them.
 fn pass_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = raw.fill_buf()?;
@@ -151,7 +153,7 @@ fn pass_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// The members of a bzip2 file, one after the other.
+/// Reader of a bzip2 file with any number of members.
 struct Bzip2Members<R> {
     member: Option<BzDecoder<R>>,
 }
@@ -172,7 +174,7 @@ impl<R: BufRead> Read for Bzip2Members<R> {
     }
 }
 
-/// A reader, and bytes of it that are read once more.
+/// A reader with bytes that were put back, to be read again.
 struct PutBack<R> {
     bytes: Vec<u8>,
     raw: R,
@@ -200,10 +202,10 @@ impl<R: BufRead> BufRead for PutBack<R> {
     }
 }
 
-/// The members of a gzip file, one after the other.
+/// Reader of a gzip file with any number of members.
 struct Members<R> {
     member: Option<GzDecoder<PutBack<R>>>,
-    /// What is between two members.
+    /// The input between two members, while no decoder has it.
     raw: Option<PutBack<R>>,
     is_damaged: bool,
 }
@@ -214,10 +216,10 @@ impl<R: BufRead> Members<R> {
         Members { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
     }
 
-    /// Goes to the next bytes that may begin a member; false if there are none.
+    /// Skips to the next bytes that may begin a member. Returns false at the end of the file.
     fn find_member(raw: &mut PutBack<R>) -> io::Result<bool> {
         let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
-        // The last bytes passed: a header may begin in them and go on in the next buffer.
+        // The last bytes skipped: a header may begin in them and continue in the next buffer.
         let mut last = Vec::new();
         loop {
             let bytes = raw.fill_buf()?;
@@ -226,7 +228,7 @@ impl<R: BufRead> Members<R> {
             }
             let border = [&last[..], &bytes[..bytes.len().min(3)]].concat();
             if let Some(start) = border.windows(4).position(is_start).filter(|start| *start < last.len()) {
-                // What has been put back before is not read yet.
+                // Bytes put back earlier are still unread, and follow these.
                 raw.bytes.splice(..0, last.drain(start..));
                 return Ok(true);
             }
@@ -256,7 +258,7 @@ impl<R: BufRead> Read for Members<R> {
                         return Err(error);
                     }
                     Err(error) => {
-                        // What cannot be read at all cannot be read on.
+                        // Only damaged data can be skipped. After any other error, reading ends.
                         use io::ErrorKind::{InvalidData, InvalidInput};
                         if matches!(error.kind(), InvalidData | InvalidInput) {
                             self.raw = Some(member.into_inner());

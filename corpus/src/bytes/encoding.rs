@@ -1,4 +1,4 @@
-//! Bytes to text: UTF-8, or what a file or the caller says it is.
+//! Decodes bytes into text: as UTF-8, or in the encoding of the file.
 
 use simstore_text::did_you_mean;
 use std::fmt;
@@ -10,24 +10,25 @@ use encoding_rs::{DecoderResult, Encoding as Charset, GB18030, GBK, UTF_8, UTF_1
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// Bytes that are enough to detect an encoding.
+/// Bytes examined to detect an encoding.
 const DETECTED_BYTES: usize = 1 << 20;
-/// A malformed character in so many bytes of lines is no sign of another encoding; of a text, in so many, as a guess costs less
-/// there than a refusal. Neither is a single one, however short the text.
+/// One malformed character per this many bytes is no sign of another encoding. This limit is for lines, the next one
+/// for whole texts, where a wrong guess costs less than a refusal. A single one is never a sign, even in a short text.
 const RARE: u64 = 8192;
 const RARE_IN_TEXT: u64 = 256;
-/// Where HTML has to declare its encoding; the standard says 1,024, pages are less strict.
+/// HTML must declare its encoding in this many bytes. The standard says 1,024; pages are less strict.
 const DECLARED_BYTES: usize = 4096;
 
-/// How bytes become text. What is malformed is replaced by U+FFFD and counted.
+/// Encoding of the input. Malformed bytes are replaced by U+FFFD and counted.
 ///
-/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and
-/// GB2312, which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file
-/// comes before it.
+/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and GB2312,
+/// which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file takes
+/// precedence.
 ///
-/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, it is what HTTP or a `<meta>` tag declares,
-/// or else detected by its bytes, unless only a few of them are malformed: these are replaced and counted. Lines and tables that
-/// are not nearly UTF-8 are not guessed at: reading them ends with an error that says what they look like.
+/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, `auto` uses the encoding declared by HTTP or by a
+/// `<meta>` tag. If none is declared and few bytes are malformed, these are replaced and counted. If many are
+/// malformed, the encoding is detected. For lines and tables, `auto` does not guess: if they are not nearly UTF-8,
+/// reading them ends with an error that names the likely encoding.
 ///
 /// ```
 /// use simstore_corpus::Encoding;
@@ -40,11 +41,11 @@ const DECLARED_BYTES: usize = 4096;
 pub struct Encoding(pub(crate) Option<&'static Charset>);
 
 impl Encoding {
-    /// Told by the bytes.
+    /// UTF-8, or detected from the bytes.
     pub const AUTO: Encoding = Encoding(None);
     pub(crate) const UTF_8: Encoding = Encoding(Some(UTF_8));
 
-    /// Its name in the standard, or `auto`.
+    /// Name in the standard, or `auto`.
     pub fn name(self) -> &'static str {
         self.0.map_or("auto", Charset::name)
     }
@@ -82,12 +83,12 @@ impl FromStr for Encoding {
     }
 }
 
-/// Text and the number of replacements in it.
+/// A text and the number of replacements in it.
 pub(crate) type Decoded = (String, u64);
 
-/// Decodes a whole text, without its byte order mark; with it the encoding, if that was guessed.
+/// Decodes a whole text, without its byte order mark. Also returns the encoding if it was guessed.
 ///
-/// `declared` is what HTTP says; HTML may say it too.
+/// `declared` is the encoding declared by HTTP; HTML may declare one too.
 pub(crate) fn decode_text(
     bytes: Vec<u8>,
     encoding: Encoding,
@@ -98,7 +99,7 @@ pub(crate) fn decode_text(
     (decode(bytes, mark, charset), guessed)
 }
 
-/// The encoding of a text, the length of its byte order mark, and whether the encoding is a guess.
+/// Returns the encoding of a text, the length of its byte order mark, and whether the encoding is a guess.
 fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'static Charset, usize, bool) {
     if let Some((charset, mark)) = Charset::for_bom(bytes) {
         return (charset, mark, false);
@@ -107,7 +108,7 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
         return (charset, 0, false);
     }
     let declared = declared.and_then(|label| Charset::for_label_no_replacement(label.as_bytes()));
-    // These look like UTF-8, and are not.
+    // Text in these encodings looks like UTF-8.
     if let Some(charset) = declared.filter(|charset| !charset.is_ascii_compatible()) {
         return (charset, 0, false);
     }
@@ -118,7 +119,7 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
         Ok(_) => return (UTF_8, 0, false),
         Err(_) => characters(bytes),
     };
-    // Text in other encodings has hardly anything that is well-formed.
+    // Text in other encodings has hardly any well-formed characters.
     if well_formed > malformed {
         return (UTF_8, 0, false);
     }
@@ -129,13 +130,13 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
     }
 }
 
-/// What the first bytes of a text in UTF-16 are in UTF-8; `None` for other texts, and for what is no text.
+/// Decodes the first bytes of a UTF-16 text into UTF-8. `None` for other encodings and for binary data.
 pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
     let (charset, mark) = match Charset::for_bom(head) {
         Some((charset, mark)) => (charset, mark),
         None => (utf16_of(head)?, 0),
     };
-    // Four bytes a character are another encoding.
+    // Zeros after the mark mean UTF-32.
     if charset == UTF_8 || head[mark..].starts_with(b"\0\0") {
         return None;
     }
@@ -143,13 +144,13 @@ pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
     Some(decode(head[..mark + whole].to_vec(), mark, charset).0.into_bytes())
 }
 
-/// In which order the bytes of UTF-16 without a mark are; `None` if it is not that. Without any ASCII, and so without a
-/// single zero, it cannot be told.
+/// Byte order of UTF-16 without a mark; `None` if the bytes are not UTF-16. Without any ASCII character, and so without
+/// a zero byte, UTF-16 is not recognised.
 fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
     if !bytes.contains(&0) || is_utf8_with_zeros(bytes) {
         return None;
     }
-    // Characters, and those of them that are ASCII, if nothing is there that no text has.
+    // Counts the ASCII characters; `None` if a character does not occur in texts.
     let count = |unit: fn([u8; 2]) -> u16| {
         let (mut all, mut ascii, mut broken) = (0_usize, 0_usize, 0_usize);
         for character in char::decode_utf16(bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]))) {
@@ -159,7 +160,7 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
                     return None;
                 }
                 Ok(character) => ascii += usize::from(character.is_ascii()),
-                // One at the end may have been cut off.
+                // The last character may be cut off.
                 Err(_) => broken += 1,
             }
             all += 1;
@@ -173,12 +174,13 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
     }
 }
 
-/// Whether the zeros are control characters in UTF-8: less than a fifth of the bytes at even and at odd places.
+/// Whether the bytes are UTF-8 with zeros as control characters. Less than a fifth of the bytes at even places are
+/// zeros then, and less than a fifth at odd places.
 fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     let zeros = |first| bytes.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count();
     let is_utf8 = || match std::str::from_utf8(bytes) {
         Ok(_) => true,
-        // The last character may have been cut off.
+        // The last character may be cut off.
         Err(error) if error.error_len().is_none() => true,
         Err(_) => {
             let (well_formed, malformed) = characters(bytes);
@@ -188,14 +190,13 @@ fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     10 * zeros(0).max(zeros(1)) < bytes.len() && is_utf8()
 }
 
-/// The encoding that the bytes of lines look like, whose first malformed or other non-ASCII character is at the start of
-/// `sample`; `None` if UTF-8 will do. Some malformed characters in a long file are no other encoding: `before` are the
-/// bytes of ASCII before it.
+/// Encoding that lines appear to have; `None` if UTF-8 will do. `sample` starts at their first malformed or other
+/// non-ASCII character, after `before` bytes of ASCII. Rare malformed characters in a long file do not count.
 pub(crate) fn other_than_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
     let (well_formed, malformed) = characters(sample);
     let looked_at = before.min(DETECTED_BYTES as u64) + sample.len() as u64;
     let is_other = malformed > well_formed && !are_few(malformed, looked_at, RARE);
-    // GBK is a part of it.
+    // GB18030 contains GBK.
     let detected = || match detect(sample) {
         charset if charset == GBK => GB18030,
         charset => charset,
@@ -203,23 +204,22 @@ pub(crate) fn other_than_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
     is_other.then(|| Encoding(Some(detected())))
 }
 
-/// The encoding of a file, by its first bytes, if it is UTF-16 and does not say so by a mark.
+/// Detects UTF-16 without a byte order mark, by the first bytes of a file.
 pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
     let charset = if Charset::for_bom(head).is_none() { utf16_of(head) } else { None };
     charset.map(|charset| Encoding(Some(charset)))
 }
 
-/// Decodes a line, or a part of one, of a file in this encoding; `auto` is UTF-8.
+/// Decodes a line, or a part of one, of a file in this encoding. `auto` is UTF-8.
 ///
-/// The encodings of lines are those where a byte below 0x30 is always the ASCII character, in particular a line end, a
-/// quote, a comma and a tab: second bytes of GBK and Big5 start at 0x40, those of GB18030 at 0x30. All encodings of
-/// the standard are such that are ASCII-compatible; [`line_reader`](crate::bytes::transcode::line_reader) makes
-/// UTF-8 of the others.
+/// The encoding must be ASCII-compatible: a byte below 0x30 is always the ASCII character, in particular a line end, a
+/// quote, a comma and a tab. Second bytes start at 0x40 in GBK and Big5, and at 0x30 in GB18030.
+/// [`line_reader`](crate::bytes::transcode::line_reader) converts all other encodings of the standard to UTF-8.
 pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
     decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
 }
 
-/// A part of a line in an encoding of lines; `None` if it has no such characters.
+/// Encodes a part of a line; `None` if the encoding lacks one of the characters.
 pub(crate) fn encode_line(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
     let (bytes, _, is_unmappable) = encoding.0.unwrap_or(UTF_8).encode(text);
     (!is_unmappable).then(|| bytes.into_owned())
@@ -264,12 +264,12 @@ fn replace(bytes: &[u8]) -> Decoded {
     (text, replaced)
 }
 
-/// Whether malformed characters are slips in what is otherwise ASCII: one, or at most one in `rare` bytes.
+/// Whether malformed characters are rare: only one, or at most one in `rare` bytes.
 fn are_few(malformed: u64, bytes: u64, rare: u64) -> bool {
     malformed <= 1 || malformed * rare <= bytes
 }
 
-/// How many characters that are not ASCII are well-formed UTF-8, and how many sequences are malformed.
+/// Counts the well-formed non-ASCII characters of UTF-8, and the malformed sequences.
 fn characters(bytes: &[u8]) -> (u64, u64) {
     let (mut well_formed, mut malformed) = (0_u64, 0_u64);
     for chunk in bytes.utf8_chunks() {
@@ -290,7 +290,7 @@ fn detect(bytes: &[u8]) -> &'static Charset {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// What a `<meta>` tag or an XML declaration near the start says.
+/// Returns the encoding declared by a `<meta>` tag or an XML declaration near the start.
 fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
     let head = bytes[..bytes.len().min(DECLARED_BYTES)].to_ascii_lowercase();
     let tags = head.split(|&byte| byte == b'<').filter_map(|tag| tag.split(|&byte| byte == b'>').next());
@@ -308,7 +308,7 @@ fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
         value.split(|byte| b"\"'; /?\t\r\n".contains(byte)).next()
     });
     let charset = label.filter_map(Charset::for_label_no_replacement).next()?;
-    // Whoever can read the tag as ASCII knows that it is not true.
+    // The tag is readable as ASCII, so the text is not UTF-16.
     Some(if charset == UTF_16LE || charset == UTF_16BE { UTF_8 } else { charset })
 }
 
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(guessed, None);
         let expected = String::from_utf8_lossy(&bytes);
         assert_eq!((text.as_str(), replaced), (&*expected, 3));
-        // Nor does one among characters of ASCII, wherever it stands, nor a few in a long text.
+        // Nor does one malformed character in ASCII, at any place, nor a few in a long text.
         for bad in 0..=255_u8 {
             for at in [0, 7, 19] {
                 let mut bytes = b"To be, or not to be".to_vec();
@@ -423,13 +423,13 @@ mod tests {
         }
         let few = [b"\xe9 ".to_vec(), b"to be or not ".repeat(60), b"\xe9 \xe8".to_vec()].concat();
         assert_eq!(decode_text(few.clone(), Encoding::AUTO, None).1, None);
-        // What is declared comes before.
+        // A declared encoding takes precedence.
         let ((latin, replaced), _) = decode_text(few, Encoding::AUTO, Some("latin1"));
         assert!(replaced == 0 && latin.starts_with('\u{e9}'), "{latin}");
         let french = b"\xe9t\xe9 \xe0 la plage".to_vec();
         assert_eq!(decode_text(french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
         assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
-        // The encoding that is asked for is not judged.
+        // A requested encoding is not checked.
         let ((text, replaced), _) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
         assert!(replaced > 0 && text.contains('\u{fffd}'));
     }

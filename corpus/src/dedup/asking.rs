@@ -1,4 +1,4 @@
-//! The question that options ask of documents and of stores.
+//! Turns options into the question that a run answers about documents and stores.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use super::question::{Asked, Compare, Distance, Question, Similar, given_resourc
 use super::stages::choice;
 use crate::InputKind;
 
-/// What is asked where nothing says what.
+/// Default thresholds: the least similarity, and the greatest distance in bits.
 const SIMILARITY: f64 = 0.8;
 const DISTANCE: u32 = 3;
 
 impl Options {
-    /// Refuses what does not go with what the inputs hold.
+    /// Refuses options that do not apply to this kind of input.
     pub(super) fn check_with(&self, kind: InputKind) -> Result<()> {
         if kind == InputKind::Documents {
             return Ok(());
@@ -44,12 +44,12 @@ impl Options {
         }
     }
 
-    /// The width of the fingerprints.
+    /// Width of the fingerprints: as the option `bits` or the stores say, else 64 bits.
     pub(super) fn width(&self) -> Result<Width> {
         let mut stored: Option<(u32, &Path)> = None;
         for (at, store) in self.against.iter().enumerate() {
             if !is_store(store) {
-                // The first is made if it is added to.
+                // The first store may be missing if documents are added: it is made then.
                 if at == 0 && self.add.is_some() {
                     continue;
                 }
@@ -71,12 +71,12 @@ impl Options {
         Width::of(asked.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
-    /// The question that is asked of inputs of a kind, and of stores if there are some. `settings` are those of stores of similar
-    /// documents.
+    /// Returns the question for inputs of this kind, and for the stores, if any. `settings` holds the settings of the stores of
+    /// similar documents.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for options that ask for another question than is answered, and where a store would change the
-    /// question that is asked by default.
+    /// [`Error::BadArgument`] if inputs or stores cannot answer the question of the options, or if a store would change the
+    /// default question.
     pub(super) fn ask<F: Fingerprint>(
         &self,
         kind: InputKind,
@@ -90,7 +90,7 @@ impl Options {
         };
         match asked.question {
             Question::Distance(distance) => check_distance::<F>(distance)?,
-            // Refused before anything is read.
+            // An impossible similarity or recall is refused before any input is read.
             Question::Similarity(least) => drop(choice::choose(least, self.recall(), 0)?),
         }
         Ok(asked)
@@ -102,9 +102,9 @@ impl Options {
         stores: &[Against<F>],
     ) -> Result<Asked> {
         let distances = stores.iter().filter_map(|store| Some(store.snapshot()?.distance()));
-        // Within the least distance all stores can be asked.
+        // Every store can answer within the smallest distance of all stores.
         let distance = distances.min().unwrap_or(DISTANCE);
-        // A store that is made holds what the question asks for.
+        // A store that does not exist yet will be made for the question.
         let there = stores.iter().find(|store| store.exists());
         match (&self.compare, there) {
             (Compare::Similar(Similar { least: Some(_), .. }), Some(_)) => bad(
@@ -137,7 +137,7 @@ impl Options {
         }
     }
 
-    /// An option that is about fingerprints, and so asks for them.
+    /// Returns an option that selects fingerprints without a distance.
     fn asks_for_fingerprints(&self) -> Option<&'static str> {
         let distance = self.compare.of_distance()?;
         let options = [
@@ -149,7 +149,7 @@ impl Options {
         option.or_else(|| given_resources(&self.resources).next())
     }
 
-    /// Refuses a rule that does not go with stores of similar documents.
+    /// Refuses a `keep` rule that stores of similar documents do not support.
     fn check_keep(&self) -> Result<()> {
         if self.keep == Keep::None {
             return bad(
@@ -160,7 +160,8 @@ impl Options {
         Ok(())
     }
 
-    /// The settings of the store of similar documents that is added to, if it is one, or is to be made.
+    /// Returns the settings of the store of similar documents that documents are added to. The store may exist or be new. Returns
+    /// `None` if no documents are added, or if they are added to a store of fingerprints.
     pub(super) fn added_to_similar<F: Fingerprint>(
         &self,
         question: Question,
@@ -176,7 +177,7 @@ impl Options {
             };
         };
         if first.exists() {
-            // Those of the stores that are there, in their order.
+            // `settings` has the existing stores in order, so the first is the store to add to.
             let stored = settings.first().copied();
             return match stored.filter(|stored| add.with_texts && !stored.has_texts()) {
                 Some(_) => bad(format!(
@@ -191,7 +192,7 @@ impl Options {
         Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
-    /// The question of stores of similar documents: their own, or that of a greater similarity.
+    /// Returns the question for stores of similar documents: the similarity of the stores, or a greater one.
     fn ask_similar_stores(
         &self,
         kind: InputKind,
@@ -246,7 +247,7 @@ fn bad<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::BadArgument(reason.into()))
 }
 
-/// Refuses a distance that no plan can be made for.
+/// Refuses a distance above the maximum for fingerprints of this width.
 fn check_distance<F: Fingerprint>(distance: u32) -> Result<()> {
     if distance <= F::MAX_DISTANCE {
         return Ok(());

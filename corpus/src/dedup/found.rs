@@ -1,4 +1,4 @@
-//! What was found, whatever the width of the fingerprints.
+//! Results of a run, independent of the width of the fingerprints.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,17 +16,17 @@ use super::totals::Totals;
 use crate::spill::{Cursor, RowsIter};
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
 
-/// What [`find`](super::find) has come to.
+/// Result of [`find`](super::find).
 #[derive(Debug)]
 pub enum Answer {
-    /// What is near what.
+    /// Near-duplicates; nothing is written yet.
     Found(Found),
-    /// The same run has added its documents to the store before, and has written its files: nothing is to be done.
+    /// An identical run has already added its documents to the store and written its files. Nothing is left to do.
     AddedBefore(AddedBefore),
 }
 
-/// What was found: clusters, pairs, what is kept. Files appear, and a store changes, with [`Found::finish`]; if this is dropped,
-/// nothing is left of it.
+/// Clusters, near pairs, kept and removed documents. [`Found::finish`] publishes the files and changes the store. If `Found` is
+/// dropped before, no trace remains.
 pub struct Found {
     pub(super) job: AnyJob,
     pub(super) totals: Box<Totals>,
@@ -40,99 +40,101 @@ impl fmt::Debug for Found {
     }
 }
 
-/// Documents that belong together.
+/// A cluster of near-duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster<'a> {
-    /// From 1, in order of the first documents.
+    /// Cluster number, from 1. Clusters are in input order of their first documents.
     pub number: usize,
-    /// What stands for it is called.
+    /// Id of the representative.
     pub representative: DocumentId,
-    /// Which document that is, from 0; `None` for something stored.
+    /// Index of the representative in the input, from 0; `None` if it is a stored document.
     pub document: Option<usize>,
-    /// Where that stands, if there are ids that repeat, and it is a document.
+    /// `FILE:LINE` of the representative, if ids repeat in the input and it is not a stored document.
     pub place: Option<String>,
-    /// Whether it was in a store before: no member is kept then.
+    /// Whether the representative was in a store before. If so, no member is kept.
     pub is_stored: bool,
-    /// The store that had it, where there are several.
+    /// Store of the representative, if there are several stores.
     pub store: Option<&'a Path>,
-    /// In order of input; one of them stands for the others, unless something stored does. It is the one that is kept, but for
-    /// [`Keep::None`](super::Keep::None).
+    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of them, and is kept,
+    /// except with [`Keep::None`](super::Keep::None).
     pub members: Vec<Member>,
 }
 
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Which document, from 0: malformed ones do not count.
+    /// Index in the input, from 0, not counting malformed documents.
     pub document: usize,
-    /// What it is called.
+    /// Document id.
     pub id: DocumentId,
-    /// Where it stands, `FILE:LINE`, if there are ids that repeat.
+    /// `FILE:LINE` of the document, if ids repeat in the input.
     pub place: Option<String>,
-    /// Its fingerprint, hexadecimal.
+    /// Fingerprint in hexadecimal.
     pub fingerprint: String,
-    /// From what stands for the cluster, in bits; `None` where texts are compared by similarity.
+    /// Distance to the representative, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
-    /// Of its text to that of what stands for the cluster, from 0 to 1, where texts are compared.
+    /// Similarity of its text to the text of the representative, from 0 to 1; `None` if texts are not compared.
     pub similarity: Option<f64>,
-    /// Whether it is kept: it stands for the cluster then. The others are duplicates of what does.
+    /// Whether the document is kept. A kept member is the representative of its cluster.
     pub is_kept: bool,
 }
 
-/// Two that are near.
+/// Two near documents, the second from the input or from a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearPair<'a> {
-    /// Which document, from 0.
+    /// Index of the first document in the input, from 0.
     pub document: usize,
-    /// What it is called.
+    /// Id of the first document.
     pub id: IdRef<'a>,
-    /// A later document; `None` for something stored.
+    /// Index of the second document, which comes later in the input; `None` for a stored document.
     pub other: Option<usize>,
-    /// What that is called.
+    /// Id of the second document.
     pub other_id: IdRef<'a>,
-    /// The store that has it, where there are several.
+    /// Store of the second document, if there are several stores.
     pub store: Option<&'a Path>,
-    /// Of their fingerprints, in bits; `None` where texts are compared by similarity.
+    /// Distance of the fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
-    /// Of their texts, from 0 to 1, where these are compared.
+    /// Similarity of the texts, from 0 to 1; `None` if texts are not compared.
     pub similarity: Option<f64>,
 }
 
-/// A document of the input.
+/// A kept document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Which document, from 0: malformed ones do not count.
+    /// Index in the input, from 0, not counting malformed documents.
     pub document: usize,
-    /// What it is called.
+    /// Document id.
     pub id: DocumentId,
-    /// Where it stands: `FILE:LINE`.
+    /// `FILE:LINE` of the document.
     pub place: String,
-    /// Its fingerprint, hexadecimal; `None` without text.
+    /// Fingerprint in hexadecimal; `None` for a document without text.
     pub fingerprint: Option<String>,
 }
 
-/// A document that is not kept, and what it is a duplicate of.
+/// A removed document, and the document that it duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removed<'a> {
-    /// Which document, from 0: malformed ones do not count.
+    /// Index in the input, from 0, not counting malformed documents.
     pub document: usize,
-    /// What it is called.
+    /// Document id.
     pub id: IdRef<'a>,
-    /// Where it stands, `FILE:LINE`, if there are ids that repeat.
+    /// `FILE:LINE` of the document, if ids repeat in the input.
     pub place: Option<String>,
-    /// The document that it is a duplicate of: the kept one that is most similar to it, of those that are as similar as was asked
-    /// for; the one that stands for its cluster, if chains alone connect it with what is kept; the most similar of all others, if
-    /// none is kept. `None` for something stored.
+    /// Index of the document that it duplicates; `None` for a stored document.
+    ///
+    /// This is the most similar kept document that passes the threshold. If the removed document is connected with kept documents
+    /// only by chains, this is the representative of its cluster. With [`Keep::None`](super::Keep::None), this is the most similar
+    /// of all other documents.
     pub duplicate_of: Option<usize>,
-    /// What that is called.
+    /// Id of the document that it duplicates.
     pub duplicate_of_id: DocumentId,
-    /// Where that stands, as [`place`](Removed::place).
+    /// `FILE:LINE` of that document, under the same condition as [`place`](Removed::place).
     pub duplicate_of_place: Option<String>,
-    /// The store that has it, where there are several.
+    /// Store of that document, if there are several stores.
     pub store: Option<&'a Path>,
-    /// From it, in bits; `None` where texts are compared by similarity.
+    /// Distance of the two fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
-    /// Of the two texts, from 0 to 1, where texts are compared.
+    /// Similarity of the two texts, from 0 to 1; `None` if texts are not compared.
     pub similarity: Option<f64>,
 }
 
@@ -142,44 +144,44 @@ impl Found {
         self.job.bits()
     }
 
-    /// What was asked.
+    /// The question that the run answered.
     pub fn question(&self) -> Question {
         each_width!(&self.job, job => job.question)
     }
 
-    /// Whether documents were read, or fingerprints.
+    /// Kind of the input: documents or fingerprints.
     pub fn kind(&self) -> InputKind {
         each_width!(&self.job, job => job.kind)
     }
 
-    /// How much of which kind was read.
+    /// Counts of read documents, malformed documents and skipped files.
     pub fn counts(&self) -> Counts {
         each_width!(&self.job, job => job.counts)
     }
 
-    /// The numbers of the whole.
+    /// Totals of the run.
     pub fn totals(&self) -> Totals {
         (*self.totals).clone()
     }
 
-    /// How many pairs of texts have been compared, and how many of them were not alike; `None` if texts are not compared.
+    /// Number of pairs of texts compared, and number of these that were not similar enough; `None` if texts are not compared.
     pub fn compared(&self) -> (Option<u64>, Option<u64>) {
         (self.totals.compared, self.totals.unlike)
     }
 
-    /// The clusters of two documents and more, or of something stored, in order of their first documents.
+    /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
     ///
     /// # Errors
-    /// Items are errors where the store does not tell what something in it is called, and where documents are on disk, for they were
-    /// too much for the memory, and cannot be read.
+    /// An item is an error if the store cannot name a stored document. It is also an error if documents were moved to disk for
+    /// lack of memory, and cannot be read back.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
         each_width!(&self.job, job => Box::new(Clusters::new(job)))
     }
 
-    /// What is kept, in order of input.
+    /// Kept documents, in input order.
     ///
     /// # Errors
-    /// Items are errors where documents are on disk, for they were too much for the memory, and cannot be read.
+    /// An item is an error if documents were moved to disk for lack of memory, and cannot be read back.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Kept>> + '_> {
         each_width!(&self.job, job => match kept_of(job) {
             Ok(kept) => Box::new(kept),
@@ -187,10 +189,10 @@ impl Found {
         })
     }
 
-    /// What is not kept, in order of input, and why.
+    /// Visits the removed documents in input order, each with the document that it duplicates.
     ///
     /// # Errors
-    /// As [`Found::clusters`].
+    /// Errors of the visitor, and the errors of [`Found::clusters`].
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
         each_width!(&self.job, job => {
             let results = job.results();
@@ -210,23 +212,23 @@ impl Found {
         })
     }
 
-    /// How many stores were compared with, one that is only made included.
+    /// Number of stores compared with, including a store that this run makes.
     pub fn stores(&self) -> usize {
         each_width!(&self.job, job => job.against.len())
     }
 
-    /// Whether the ids of all documents are numbers; and whether all that is stored is called by a number too.
+    /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.
     pub fn are_numbers(&self) -> (bool, bool) {
         each_width!(&self.job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
     }
 
-    /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are
-    /// compared, only those of similar texts. Needs [`Options::pairs`](super::Options::pairs): else there are only those of
-    /// equal fingerprints.
+    /// Visits the pairs of near documents in input order, then the pairs of a document and a stored document. If texts are
+    /// compared, only pairs of similar texts are visited. Without [`Options::pairs`](super::Options::pairs), only pairs of equal
+    /// fingerprints are known.
     ///
     /// # Errors
-    /// That of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and where the store does not
-    /// tell what something in it is called.
+    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and an error if the store
+    /// cannot name a stored document.
     pub fn visit_pairs(
         &self,
         watch: &dyn Watch,
@@ -245,21 +247,21 @@ impl Found {
         })
     }
 
-    /// Writes all files that were asked for, once. They have not got their names then.
+    /// Writes all requested files. They get their names only in [`Found::finish`]. A second call does nothing.
     ///
     /// # Errors
-    /// [`Error::Io`](simstore::Error::Io) if one cannot be written, [`Error::Refused`](simstore::Error::Refused) if the inputs
-    /// have changed or cannot be written as was asked for, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says
-    /// so. Nothing is left of the files when this is dropped.
+    /// [`Error::Io`](simstore::Error::Io) if a file cannot be written, [`Error::Refused`](simstore::Error::Refused) if the inputs
+    /// have changed or cannot be written as requested, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so. If
+    /// `Found` is dropped without [`Found::finish`], the written files are deleted.
     pub fn write(&mut self, watch: &dyn Watch) -> Result<()> {
         each_width!(&mut self.job, job => job.write(watch))
     }
 
-    /// Gives the files their names, written before or now, and adds what is kept to the store, if that was asked for: as one
-    /// step, which the watch cannot stop.
+    /// Writes the files, if [`Found::write`] has not, and gives them their names. If requested, adds the kept documents to the
+    /// store. Files and store change in one step, which the watch cannot stop.
     ///
     /// # Errors
-    /// As [`Found::write`], and those of the store. If the process is killed meanwhile, the same run finishes what it has left.
+    /// The errors of [`Found::write`] and of the store. If the process is killed during the step, an identical run completes it.
     pub fn finish(self, watch: &dyn Watch) -> Result<()> {
         each_width!(self.job, job => job.finish(watch))
     }
@@ -277,12 +279,12 @@ fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<K
     }))
 }
 
-/// Clusters one after the other.
+/// Iterator over clusters.
 struct Clusters<'a, F: Fingerprint> {
     job: &'a Job<F>,
-    /// `None` before the first is asked for.
+    /// `None` before the first call of `next`.
     members: Option<Cursor<RowsIter<'a, model::Member>, model::Member>>,
-    /// Some that follow one another.
+    /// The next clusters, already read.
     read: VecDeque<Cluster<'a>>,
 }
 
@@ -298,7 +300,7 @@ impl<'a, F: Fingerprint> Clusters<'a, F> {
         Ok(self.read.pop_front())
     }
 
-    /// Reads a cluster; if documents are on disk, as many as there is memory for.
+    /// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
     fn read_some(&mut self) -> Result<()> {
         if self.members.is_none() {
             self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);

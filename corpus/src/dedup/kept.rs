@@ -1,4 +1,4 @@
-//! What stages have found, kept for a run that carries on.
+//! Kept results of stages, so that an interrupted run can be resumed.
 //!
 //! The format is specified in `format-spec/stage.md`.
 
@@ -15,10 +15,10 @@ use crate::spill::{Fixed, Rows};
 use crate::{Notice, Watch};
 
 const VERSION: u32 = 2;
-/// Bytes of the longest row.
+/// Encoded size of the longest row, in bytes.
 const LONGEST: usize = 96;
 
-/// The folder of a run that can be carried on.
+/// The folder where a resumable run keeps its stages.
 #[derive(Clone, Copy)]
 pub(crate) struct Keeping<'a> {
     pub(crate) folder: &'a Path,
@@ -26,20 +26,20 @@ pub(crate) struct Keeping<'a> {
     pub(crate) watch: &'a dyn Watch,
 }
 
-/// Which stage it is, of what: another one has another name.
+/// Header of a kept stage. The name of the file is a hash of it, so stages with different headers are different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stage {
     /// Version of the format.
     stage: u32,
-    /// What the stage is called.
+    /// Name of the stage: `near`, `candidates` or `leaders`.
     name: String,
-    /// How it was asked for.
+    /// The question and the options that affect the stage, as a text.
     question: String,
-    /// A checksum of what the stage is made of.
+    /// Checksum of the input of the stage, in hexadecimal.
     check: String,
 }
 
-/// A checksum of rows.
+/// Adds rows to a checksum.
 pub(crate) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
     let mut bytes = [0; LONGEST];
     for row in rows {
@@ -60,7 +60,7 @@ impl Keeping<'_> {
         path_of(self.folder, stage, "stage.zst")
     }
 
-    /// Keeps what a stage has found, by what writes it.
+    /// Keeps the result of a stage. `write` writes its tables.
     pub(crate) fn write(
         &self,
         stage: &Stage,
@@ -73,7 +73,7 @@ impl Keeping<'_> {
         writer.0.finish()
     }
 
-    /// What a stage has found, if it is there and sound: it is told if it is not.
+    /// Reads the kept result of a stage; `None` if there is no file. If the file is unsound, warns and returns `None`.
     pub(crate) fn read<T>(
         &self,
         stage: &Stage,
@@ -106,11 +106,11 @@ impl Keeping<'_> {
     }
 }
 
-/// Why nothing is taken of a file.
+/// Why the file of a kept stage is not used.
 pub(crate) enum Unsound {
-    /// It is damaged, or holds what cannot be.
+    /// The file is damaged, or its content is impossible.
     Reason(String),
-    /// It, or what was read of it, could not be put on disk.
+    /// An error that is no fault of the file: for example, its rows could not be written to a temporary file.
     Failed(Error),
 }
 
@@ -120,11 +120,11 @@ impl From<Error> for Unsound {
     }
 }
 
-/// Takes rows.
+/// Writes the tables of a stage.
 pub(crate) struct KeptWriter(SealedWriter);
 
 impl KeptWriter {
-    /// How many rows there are, and these.
+    /// Writes a table: the number of rows, then the rows.
     pub(crate) fn rows<R: Fixed>(
         &mut self,
         count: usize,
@@ -139,13 +139,13 @@ impl KeptWriter {
         Ok(())
     }
 
-    /// All of some rows.
+    /// Writes all of `rows` as a table.
     pub(crate) fn all<R: Fixed>(&mut self, rows: &Rows<R>) -> Result<()> {
         self.rows(rows.len(), rows.iter()?)
     }
 }
 
-/// Gives rows back.
+/// Reads the tables of a stage.
 pub(crate) struct KeptReader {
     lines: SealedLines,
 }
@@ -161,7 +161,7 @@ impl KeptReader {
         }
     }
 
-    /// Rows that are as they have to be: each one by itself, and ascending, none twice.
+    /// Reads a table. Rejects rows that fail `is_sound`, and rows that are not strictly ascending.
     pub(crate) fn rows<R: Fixed>(
         &mut self,
         room: &Room,
@@ -178,7 +178,7 @@ impl KeptReader {
         Ok(rows.finish()?)
     }
 
-    /// Visits rows.
+    /// Visits the rows of a table.
     pub(crate) fn visit<R: Fixed>(
         &mut self,
         mut visitor: impl FnMut(R) -> Result<(), Unsound>,

@@ -1,16 +1,16 @@
-//! Near-duplicates of a corpus: clusters, and what is kept of them. No store is needed; one can be compared with, and added to.
+//! Deduplication of a corpus: finds clusters of near-duplicates, and the documents to keep. Stores are optional: documents can be
+//! compared with stores, and added to one.
 //!
-//! [`find`] reads [files, documents or fingerprints](Inputs) and compares all with all, by [`Options`]. What it has [`Found`] can
-//! be looked at; the [`Files`] that were asked for appear, and a store changes, with [`Found::finish`]. Until then nothing can
-//! be seen of the run, and a [`Watch`] can stop it.
+//! [`find`] reads [files, documents or fingerprints](Inputs), and compares all with all as [`Options`] say. It returns the results
+//! as [`Found`]. [`Found::finish`] publishes the requested [`Files`] and changes the store. Until then the run has no visible effect,
+//! and a [`Watch`] can stop it.
 //!
-//! The result depends on what is read and on the options only, not on the number of threads. By [similarity](Compare::Similar) it
-//! takes some 140 bytes of memory for each document, by [distance](Compare::Distance) 28 for each 64-bit fingerprint and 52 for each
-//! of 128 bits; and more for ids that are no positions, for what is near something, and for pairs. What is more than [`Options::memory`]
-//! goes to disk.
+//! The result depends only on the input and the options, not on the number of threads. By [similarity](Compare::Similar), a document
+//! takes about 140 bytes of memory. By [distance](Compare::Distance), a 64-bit fingerprint takes 28 bytes, and a 128-bit fingerprint
+//! 52 bytes. Ids that are not positions, near-duplicates and pairs take more. Data that exceeds [`Options::memory`] goes to disk.
 //!
-//! [`make_shard`] makes parts of the work on one of several machines, [`estimate`] says how much there is to do.
-//! `examples/dedup.rs` is a program of its own.
+//! [`make_shard`] does a share of the work on one of several machines. [`estimate`] estimates the work of a run.
+//! `examples/dedup.rs` is a complete program.
 //!
 //! ```
 //! use simstore_corpus::dedup::{self, Answer, Files, Options};
@@ -89,13 +89,14 @@ pub use self::stages::Boilerplate;
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};
 
-/// Reads all, and finds what is near what.
+/// Reads all inputs, and finds the near-duplicates.
 ///
 /// # Errors
-/// [`Error::BadArgument`] for options and files that make no sense, or do not go with what is read; [`Error::Refused`] if
-/// inputs change, there is more than the memory allows, or there is no store; [`Error::Cancelled`] if the watch says so;
-/// [`Error::BadInput`] for what is malformed, unless that is [skipped](Inputs::skip_bad); and those of reading, writing and of
-/// the store.
+/// - [`Error::BadArgument`] if options or files are invalid, or do not apply to the input.
+/// - [`Error::Refused`] if an input changes during the run, if the memory limit is too low, or if a store is missing.
+/// - [`Error::Cancelled`] if the watch says so.
+/// - [`Error::BadInput`] for a malformed document, unless malformed documents are [skipped](Inputs::skip_bad).
+/// - Errors of reading, of writing, and of the store.
 pub fn find(inputs: &Inputs, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
     let found = match options.width()? {
         Width::Bits64(()) => run::find::<u64>(inputs, options, files, watch)?
@@ -109,11 +110,11 @@ pub fn find(inputs: &Inputs, options: &Options, files: Files, watch: &dyn Watch)
     }
 }
 
-/// Makes the parts of a shard in the folder of [`Options::resume`]. When all shards are made, on any machine, and their parts are
-/// in one folder, [`find`] with that folder joins them.
+/// Makes the parts of a shard in the folder of [`Options::resume`]. The shards may be made on different machines. When the parts
+/// of all shards are in one folder, [`find`] with that folder joins them.
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub fn make_shard(
     inputs: &Inputs,
     shard: Shard,

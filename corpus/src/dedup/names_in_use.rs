@@ -1,4 +1,4 @@
-//! Names of documents that are stored, or are to be: in a store of similar documents a name belongs to one text.
+//! Names of stored documents, and of documents that are being added. In a store of similar documents, a name belongs to one text.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,21 @@ use simstore::{Fingerprint, Result, Snapshot};
 use simstore_text::DocumentNames;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Who else has a name.
+/// The document that already has a name.
 pub(super) enum InUse {
     /// A document of the store.
     Stored,
-    /// A document that was entered before.
+    /// A document that was added before in this run.
     Entered,
 }
 
-/// The names of a store's documents, and of documents that are added to it.
+/// Names of the documents in a store, and of the documents that are added to it.
 pub(super) struct NamesInUse<'a, F: Fingerprint> {
-    /// `None` for a store that is to be made.
+    /// `None` for a store that does not exist yet.
     store: Option<&'a Snapshot<F>>,
-    /// Read when the first name is entered.
+    /// Names in the store; read when the first name is entered.
     stored: Option<DocumentNames>,
-    /// Hashes of the names that were entered.
+    /// Hashes of the names of added documents.
     entered: HashSet<u128>,
 }
 
@@ -29,7 +29,7 @@ impl<'a, F: Fingerprint> NamesInUse<'a, F> {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
-    /// Takes note of the name of a document that is added; says who has it already.
+    /// Enters the name of an added document. Returns the document that already has this name, if any.
     pub(super) fn enter(&mut self, name: &str) -> Result<Option<InUse>> {
         if !self.entered.insert(xxh3_128(name.as_bytes())) {
             return Ok(Some(InUse::Entered));
@@ -40,7 +40,7 @@ impl<'a, F: Fingerprint> NamesInUse<'a, F> {
             none => none.insert(DocumentNames::read(store)?),
         };
         for id in stored.find(store, name)? {
-            // A document that was deleted has an empty note.
+            // A deleted document has an empty note.
             if store.note(id)?.is_some_and(|note| !note.is_empty()) {
                 return Ok(Some(InUse::Stored));
             }

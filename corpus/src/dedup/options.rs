@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Options of a run.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,60 +11,60 @@ use super::question::{Compare, Question};
 use crate::output::place_of;
 use crate::spill::check_memory;
 
-/// How documents come together in clusters.
+/// How near documents form clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterBy {
-    /// What a chain of near ones connects: each is near another, not necessarily all.
+    /// A cluster is connected by chains of near documents: each is near another member, not necessarily all members.
     #[default]
     Components,
-    /// Each is near the one that stands for the cluster.
+    /// Each member of a cluster is near the representative.
     Stars,
 }
 
-/// What is near what, what is kept, and what is done with it.
+/// Options for finding near-duplicates, for choosing the documents to keep, and for adding these to a store.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What is near what.
+    /// Which documents are near.
     pub compare: Compare,
-    /// The files that the names of profiles refer to.
+    /// Files that profiles refer to, such as a dictionary.
     pub resources: Resources,
-    /// How documents come together in clusters; stars by default where texts are compared by similarity and one is kept, else
-    /// components.
+    /// How near documents form clusters. The default is stars if texts are compared by similarity and one document is kept,
+    /// components otherwise.
     pub cluster_by: Option<ClusterBy>,
     /// Which document of a cluster is kept.
     pub keep: Keep,
-    /// Stores, of one width, kind and profile: what is near something in one of them is not kept. Those of [similar
-    /// documents](simstore_text::open_similar) are asked for their similarity, or a greater one; it is estimated by sketches there, or exact if they keep texts.
+    /// Stores of one width, kind and profile. A document that is near a stored document is not kept. Stores of [similar
+    /// documents](simstore_text::open_similar) find documents of their own least similarity or a greater one. The similarity is
+    /// exact if the store keeps texts; otherwise sketches estimate it.
     pub against: Vec<PathBuf>,
-    /// Whether, and how, what is kept is added to the first of them, which is made if there is none. Store and output files change
+    /// If set, kept documents are added to the first store, which is made if it is missing. Store and output files change
     /// together.
     pub add: Option<Add>,
-    /// Where the work on finished files is kept: a run that was cut off carries on.
+    /// Where finished work is kept, so that an interrupted run can be resumed.
     pub resume: Option<Resume>,
-    /// Whether all pairs are to be [visited](super::Found::visit_pairs): they take memory.
+    /// Whether all pairs are kept for [`visit_pairs`](super::Found::visit_pairs). They take memory.
     pub pairs: bool,
-    /// Memory limit in bytes, at least 64 KiB; by default the memory that the machine, or the group of processes, has. A quarter of it,
-    /// up to 128 MiB, is left to the program and for reading. Documents that need more are compared on disk.
+    /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the control group. A
+    /// quarter of the limit, up to 128 MiB, is left to the program and for reading. Documents that need more are compared on disk.
     pub memory: Option<u64>,
-    /// The folder for temporary files; that of the system by default. What processes that were killed have left there of such files
-    /// is removed.
+    /// Folder for temporary files; the system's folder by default. Temporary files that killed runs have left there are removed.
     pub temporary: Option<PathBuf>,
 }
 
-/// How what is kept is added to a store.
+/// How kept documents are added to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// Whether a store of similar documents that is made for that keeps the texts, so that these decide from then on.
+    /// Whether a new store of similar documents keeps the texts, so that later comparisons with it are exact.
     pub with_texts: bool,
-    /// Whether it is added even if the same run has added its documents before.
+    /// Whether to add the documents even if an identical run has already added them.
     pub again: bool,
 }
 
 impl Add {
-    /// What options ask for, by one each.
+    /// Combines three separate options; `None` if nothing is added.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if one needs another.
+    /// [`Error::BadArgument`] if `with_texts` or `again` is set without `add`.
     pub fn of_options(add: bool, with_texts: bool, again: bool) -> Result<Option<Add>> {
         match (add, again, with_texts) {
             (true, ..) => Ok(Some(Add { with_texts, again })),
@@ -77,13 +77,13 @@ impl Add {
     }
 }
 
-/// Where work is kept, to be carried on.
+/// Where finished work is kept, so that a run can be resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// A folder for the fingerprints of finished files, and for what is found; those that are there are taken.
+    /// Folder for the fingerprints of finished files and for the results of stages. Results that are already there are used.
     pub folder: PathBuf,
-    /// A larger file is several parts, of about so many bytes of it on disk, if it can be read from the middle; 256 MiB by
-    /// default.
+    /// Size of a section in bytes on disk; 256 MiB by default. A larger file becomes several parts of about this size, if it can
+    /// be read from the middle.
     pub section: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl From<PathBuf> for Resume {
     }
 }
 
-/// What is found of texts of just the similarity that is asked for, where nothing says how much.
+/// Default recall: the least probability of finding a pair of exactly the requested similarity.
 const RECALL: f64 = 0.95;
 
 impl Options {
@@ -101,7 +101,7 @@ impl Options {
         self.compare.of_similar().and_then(|similar| similar.recall).unwrap_or(RECALL)
     }
 
-    /// How clusters are made, of what is near by a question.
+    /// How clusters are formed for a question: as the option says, or the default.
     pub(super) fn cluster_by(&self, question: Question) -> ClusterBy {
         self.cluster_by.unwrap_or(match question {
             Question::Similarity(_) if self.keep != Keep::None => ClusterBy::Stars,
@@ -109,17 +109,17 @@ impl Options {
         })
     }
 
-    /// Whether texts are compared, and so read a second time.
+    /// Whether texts are compared. If so, they are read a second time.
     pub(super) fn compares_texts(&self, question: Question) -> bool {
         self.compare.verify().is_some() || matches!(question, Question::Similarity(_))
     }
 
-    /// The bytes of a part of a large file, if work is kept.
+    /// Size of a section of a large file in bytes, if given.
     pub(super) fn section(&self) -> Option<u64> {
         self.resume.as_ref()?.section
     }
 
-    /// Refuses what makes no sense whatever is read.
+    /// Refuses options that are invalid for every input.
     pub(super) fn check(&self) -> Result<()> {
         if !self.against.is_empty() && self.compare.verify().is_some() {
             return bad(
@@ -145,7 +145,7 @@ impl Options {
         Ok(())
     }
 
-    /// A store that another path has named before.
+    /// Returns a store that an earlier path already names.
     fn named_twice(&self) -> Option<&PathBuf> {
         let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| place_of(store));
         let mut seen = BTreeSet::new();

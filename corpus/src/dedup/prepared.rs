@@ -1,4 +1,4 @@
-//! What a run is to do, before anything is read: the question, the stores, the files.
+//! Preparation of a run before any document is read: the question, the stores, the files.
 
 use std::path::PathBuf;
 
@@ -17,33 +17,33 @@ use super::room::Room;
 use crate::spill::{Budget, Temporary};
 use crate::{InputKind, Inputs, Watch};
 
-/// What a run is to do.
+/// A prepared run.
 pub(super) struct Prepared<F: Fingerprint> {
     pub(super) kind: InputKind,
-    /// With the field that decides what is kept.
+    /// Inputs, including the field that the `keep` rule compares.
     pub(super) inputs: Inputs,
-    /// With the profile of the files.
+    /// Options, including the profile that fits the input files.
     pub(super) options: Options,
     pub(super) question: Question,
-    /// The stores that are compared with, and the settings of those of similar documents.
+    /// Stores to compare with, and the settings of the stores of similar documents among them.
     pub(super) stores: Vec<Against<F>>,
     pub(super) settings: Vec<SimilarSettings>,
-    /// The run that added to the first of them.
+    /// The last run that added to the first store.
     pub(super) last: LastRun,
-    /// The files of documents as they are now.
+    /// State of the input files at the start; `None` for fingerprints.
     pub(super) listing: Option<Listing>,
     /// Whether documents are read twice.
     pub(super) twice: bool,
-    /// The settings of the store of similar documents that is added to, if it is one.
+    /// Settings of the store of similar documents that documents are added to, if any.
     pub(super) into_similar: Option<SimilarSettings>,
     pub(super) profiles: Profiles,
     pub(super) room: Room,
-    /// The open files.
+    /// The open output files.
     pub(super) outputs: Outputs,
 }
 
 impl<F: Fingerprint> Prepared<F> {
-    /// Refuses what makes no sense, opens stores and outputs.
+    /// Checks the options, then opens stores and outputs.
     pub(super) fn new(inputs: &Inputs, options: &Options, files: Files, watch: &dyn Watch) -> Result<Self> {
         files.check()?;
         options.check()?;
@@ -60,7 +60,7 @@ impl<F: Fingerprint> Prepared<F> {
         let settings = against::settings_of(&stores)?;
         let named = options.compare.of_distance().and_then(|distance| distance.profile.as_ref());
         if named.is_some() && settings.is_empty() && kind == InputKind::Documents {
-            // Whatever is asked, texts of another profile cannot be compared with what is stored.
+            // The profile must be the profile of the store, for every question.
             options.profile_with(stored)?;
         }
         let last = LastRun::finished(stores.first().filter(|_| adds), watch)?;
@@ -75,13 +75,13 @@ impl<F: Fingerprint> Prepared<F> {
         };
         check_files(&inputs, listing.as_ref(), &files, adds, watch)?;
         let into_similar = options.added_to_similar(question, &stores, &settings)?;
-        // Those that are stored are read again, too.
+        // Documents are also read again to store their texts; `compares_texts` is true in that case.
         let twice = options.compares_texts(question) || files.write_documents();
         let temporary = Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)?;
-        // Opened first, so that a folder that is not there costs no work.
+        // Outputs are opened before the work starts, so that a missing folder is reported at once.
         let outputs = Outputs::create(files)?;
         if twice && kind == InputKind::Documents {
-            // What is read twice has to be there twice.
+            // Pipes and iterators can be read only once, so their content is put aside for the second reading.
             inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
         }
         let profiles = Profiles::new(&options, kind, question, stored, !settings.is_empty())?;
@@ -105,7 +105,7 @@ impl<F: Fingerprint> Prepared<F> {
     }
 }
 
-/// Refuses what needs files.
+/// Refuses options that need input files, for inputs that the caller hands over.
 pub(super) fn check_given(kind: InputKind, options: &Options, files: &Files) -> Result<()> {
     let writes_documents = kind == InputKind::Documents && files.write_documents();
     let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
@@ -117,7 +117,7 @@ pub(super) fn check_given(kind: InputKind, options: &Options, files: &Files) -> 
     }
 }
 
-/// Refuses outputs that do not go with the inputs.
+/// Refuses outputs that conflict with the inputs.
 fn check_files(
     inputs: &Inputs,
     listing: Option<&Listing>,

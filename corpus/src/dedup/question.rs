@@ -1,5 +1,5 @@
-//! Which question is asked: how similar texts are, or in how many bits their fingerprints differ. [`Compare`] is what users ask for,
-//! [`Question`] what is answered.
+//! The question of a run: how similar texts are, or in how many bits their fingerprints differ. Users ask with
+//! [`Compare`]. [`Question`] is the resolved question, without defaults.
 
 use serde::Serialize;
 use simstore::{Error, Result};
@@ -7,56 +7,56 @@ use simstore_text::Resources;
 
 use crate::{Notice, Watch};
 
-/// What is near what.
+/// How documents are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Compare {
-    /// By what is at hand: texts of a similarity of 0.8, fingerprints within 3 bits, and what stores were made for.
+    /// Chosen by input and stores: texts of similarity 0.8, fingerprints within 3 bits, or the threshold of the stores.
     #[default]
     Default,
-    /// Texts by their similarity.
+    /// Compares texts by their similarity.
     Similar(Similar),
-    /// Fingerprints by the bits in which they differ.
+    /// Compares fingerprints by the number of differing bits.
     Distance(Distance),
 }
 
-/// Texts by their similarity: the share of their features that two texts have in common.
+/// Settings for texts. Their similarity is the share of their features that two texts have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Similar {
-    /// Least similarity of near texts: a number above 0, up to 1, and large enough for the recall: at least 0.43 by default. 0.8 by
-    /// default, or that of the store.
+    /// Least similarity of near texts, above 0 and up to 1. The default is 0.8, or the similarity of the store. The value must be
+    /// large enough for the recall: at least 0.43 for the default recall.
     pub least: Option<f64>,
-    /// The least probability that two texts of just that similarity are found; 0.95 by default. More similar ones are found
-    /// with a greater one.
+    /// Least probability of finding two texts of exactly the least similarity; 0.95 by default. More similar texts are found with
+    /// a greater probability.
     pub recall: Option<f64>,
-    /// The name of the [`Profile`](simstore_text::Profile) of the features; [shingles](simstore_text::Profile::shingles) by default,
-    /// or for files of source code [that of code](simstore_text::Profile::code).
+    /// Name of the [`Profile`](simstore_text::Profile) of the features. The default is
+    /// [shingles](simstore_text::Profile::shingles), or for files of source code, [code](simstore_text::Profile::code).
     pub profile: Option<String>,
 }
 
-/// Fingerprints by the bits in which they differ.
+/// Settings for fingerprints, which are compared by the number of differing bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distance {
-    /// Fingerprints are near that differ in at most so many bits; 3 by default, or what the store was built for.
+    /// Greatest distance of near fingerprints, in bits. The default is 3, or the distance of the store.
     pub most: Option<u32>,
-    /// Width of fingerprints in bits, 64 or 128; 64 by default, or that of the store.
+    /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,
-    /// The name of the [`Profile`](simstore_text::Profile) by which texts become fingerprints; the default one, or that of the
-    /// store.
+    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the default profile, or
+    /// the profile of the store.
     pub profile: Option<String>,
-    /// Whether the texts decide, which are read a second time.
+    /// If set, near fingerprints count only if their texts are similar. The texts are read a second time.
     pub verify: Option<Verify>,
 }
 
-/// Documents whose fingerprints are near are alike only if their texts are.
+/// Check of the texts of documents with near fingerprints. The documents are near only if their texts are similar, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verify {
-    /// At least this share (0 to 1) of all features of the two is in both.
+    /// Least similarity of two texts, from 0 to 1: the share of all features of the two texts that is in both.
     pub least: f64,
-    /// The name of the profile of these features, as [`Similar::profile`].
+    /// Name of the profile of these features, with the default of [`Similar::profile`].
     pub profile: Option<String>,
 }
 
-/// The same as users say it, by one option each. Options that ask for different things exclude one another.
+/// User options that choose a [`Compare`]. An option about texts and an option about fingerprints exclude each other.
 #[derive(Clone, Debug, Default)]
 pub struct CompareOptions {
     /// [`Similar::least`].
@@ -67,7 +67,7 @@ pub struct CompareOptions {
     pub distance: Option<u32>,
     /// [`Distance::bits`].
     pub bits: Option<u32>,
-    /// [`Distance::profile`]; with `similar` [`Similar::profile`].
+    /// [`Distance::profile`], or with `similar` [`Similar::profile`].
     pub profile: Option<String>,
     /// [`Verify::least`].
     pub verify_text: Option<f64>,
@@ -76,17 +76,17 @@ pub struct CompareOptions {
 }
 
 impl Compare {
-    /// Texts of at least this similarity.
+    /// Compares texts; near texts have at least this similarity.
     pub fn similar(least: f64) -> Compare {
         Compare::Similar(Similar { least: Some(least), ..Similar::default() })
     }
 
-    /// Fingerprints within so many bits.
+    /// Compares fingerprints; near fingerprints differ in at most `most` bits.
     pub fn distance(most: u32) -> Compare {
         Compare::Distance(Distance { most: Some(most), ..Distance::default() })
     }
 
-    /// Refuses numbers that make no sense.
+    /// Refuses numbers out of range.
     pub(super) fn check(&self) -> Result<()> {
         match self {
             Compare::Similar(Similar { least: Some(least), .. }) if !(*least > 0.0 && *least <= 1.0) => {
@@ -104,27 +104,27 @@ impl Compare {
         }
     }
 
-    /// What is said of texts that are compared by similarity.
+    /// Settings for texts, if these are compared.
     pub(super) fn of_similar(&self) -> Option<&Similar> {
         if let Compare::Similar(similar) = self { Some(similar) } else { None }
     }
 
-    /// What is said of fingerprints.
+    /// Settings for fingerprints, if these are compared.
     pub(super) fn of_distance(&self) -> Option<&Distance> {
         if let Compare::Distance(distance) = self { Some(distance) } else { None }
     }
 
-    /// The texts that decide whether documents of near fingerprints are alike.
+    /// Settings for the check of texts, if near fingerprints are verified.
     pub(super) fn verify(&self) -> Option<&Verify> {
         self.of_distance()?.verify.as_ref()
     }
 }
 
 impl CompareOptions {
-    /// What they ask for together. `resources` are files that profiles refer to.
+    /// Combines the options. `resources` holds the files that profiles refer to.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for options that exclude one another.
+    /// [`Error::BadArgument`] if options exclude each other.
     pub fn compare(self, resources: &Resources, watch: &dyn Watch) -> Result<Compare> {
         let CompareOptions { similar, recall, distance, bits, profile, verify_text, verify_profile } = self;
         if similar.is_some() {
@@ -149,7 +149,7 @@ impl CompareOptions {
                 profile: profile.or(verify_profile),
             }));
         }
-        // Files that profiles refer to may be those of `verify_profile`.
+        // With `verify_profile`, the resource files may belong to that profile. Otherwise they belong to fingerprints.
         let for_fingerprints = verify_profile.is_none() && given_resources(resources).next().is_some();
         if distance.is_none()
             && bits.is_none()
@@ -178,29 +178,29 @@ impl CompareOptions {
     }
 }
 
-/// The options of files that profiles refer to, of those that are given.
+/// Names of the given options for files that profiles refer to.
 pub(super) fn given_resources(resources: &Resources) -> impl Iterator<Item = &'static str> + use<> {
     let Resources { dictionary, stop_words, idf } = resources;
     let all = [("dictionary", dictionary), ("stop_words", stop_words), ("idf", idf)];
     all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
 }
 
-/// What near means. It is serialized as a field `similar` or `distance`, as the options are called that ask it.
+/// The condition for near documents. It is serialized as a field `similar` or `distance`, after the options of these names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Question {
     /// Texts of at least this similarity, from 0 to 1.
     #[serde(rename = "similar")]
     Similarity(f64),
-    /// Fingerprints that differ in at most so many bits.
+    /// Fingerprints that differ in at most this many bits.
     Distance(u32),
 }
 
-/// A question, and what a user might not expect of it.
+/// A question, and a warning if the user may not expect it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) question: Question,
-    /// Of an option that asks for nothing, but has made it another question than that of similar texts.
+    /// Warns that an option such as `bits` has selected fingerprints, although option `distance` is missing.
     pub(super) warning: Option<String>,
 }
 
@@ -209,7 +209,7 @@ impl Asked {
         Asked { question, warning: None }
     }
 
-    /// Says what a user might not expect. Returns the question.
+    /// Reports the warning, if any, and returns the question.
     pub(super) fn told(self, watch: &dyn Watch) -> Question {
         self.warning.iter().for_each(|warning| watch.notice(&Notice::Warning(warning)));
         self.question
@@ -244,7 +244,7 @@ mod tests {
             let recall = said(with(CompareOptions { recall: Some(0.9), ..none() })).unwrap_err();
             assert!(recall.contains("option `recall` is about texts"), "{recall}");
             let both = said(with(similar()));
-            // A profile is one of texts then.
+            // With `similar`, `profile` is a profile of texts.
             match at {
                 3 => assert!(matches!(both, Ok(Compare::Similar(Similar { profile: Some(_), .. })))),
                 _ => assert!(both.unwrap_err().contains("leave out one of them")),

@@ -1,4 +1,4 @@
-//! Files of lines that are kept for later runs: a frame of Zstandard, and a checksum behind it, as `format-spec/part.md` says.
+//! Files that keep lines for later runs: a Zstandard frame, followed by its checksum. `format-spec/part.md` specifies the format.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Take, Write};
@@ -11,29 +11,29 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::output::{Output, Unfinished};
 
-/// The longest line: a longer one is neither written nor read.
+/// Maximum length of a line in bytes: a longer line is refused.
 pub(super) const MAX_LINE_BYTES: usize = 1 << 26;
-/// What follows the frame: a frame of Zstandard that its readers skip, with 8 bytes in it.
+/// Header of the skippable Zstandard frame after the data. The frame holds 8 bytes, the checksum.
 const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
 const TRAILER_BYTES: u64 = 16;
 
-/// A line.
+/// Encodes a value as a line of JSON, without the line feed.
 pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// The place of a file that is found by what its first line says: with another one it has another name.
+/// Path of a file that is named by the hash of its first line, so that another header means another file.
 pub(super) fn path_of(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&json(header)?))))
 }
 
-/// A file that is being written.
+/// Writer of a sealed file.
 pub(super) struct SealedWriter {
     path: PathBuf,
     frame: zstd::Encoder<'static, Hashed>,
 }
 
-/// An output, and the checksum of what it got.
+/// An output, and the checksum of the bytes written to it.
 struct Hashed {
     output: Output,
     hash: Xxh3,
@@ -58,17 +58,17 @@ impl SealedWriter {
         Ok(SealedWriter { path: path.to_path_buf(), frame })
     }
 
-    /// Adds a line.
+    /// Writes a line and a line feed.
     pub(super) fn push(&mut self, line: &[u8]) -> Result<()> {
         self.push_bytes(line).and_then(|()| self.push_bytes(b"\n"))
     }
 
-    /// Adds bytes, which are no lines.
+    /// Writes raw bytes.
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.frame.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Gives the file its name.
+    /// Writes the checksum and gives the file its name.
     pub(super) fn finish(self) -> Result<()> {
         let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
         output.push(&TRAILER)?;
@@ -77,20 +77,20 @@ impl SealedWriter {
     }
 }
 
-/// The lines of a file that is there, whose checksum is right.
+/// Reader of a sealed file with a correct checksum.
 pub(super) struct SealedLines {
     reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
     line: Vec<u8>,
 }
 
 impl SealedLines {
-    /// Fails with a reason.
+    /// Opens a file and verifies its checksum. The error is a message for users.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
         Ok(SealedLines { reader: BufReader::new(decoder), line: Vec::new() })
     }
 
-    /// The next line; after the last one a reason.
+    /// Reads the next line. After the last line, returns an error.
     pub(super) fn next(&mut self) -> Result<&[u8], String> {
         self.line.clear();
         let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
@@ -106,18 +106,18 @@ impl SealedLines {
 }
 
 impl SealedLines {
-    /// The next bytes; a reason if there are not so many.
+    /// Fills `bytes` from the file. If fewer bytes are left, returns an error.
     pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), String> {
         self.reader.read_exact(bytes).map_err(|error| format!("cannot read: {error}"))
     }
 
-    /// Whether there is nothing more.
+    /// Whether all bytes have been read.
     pub(super) fn is_at_end(&mut self) -> bool {
         matches!(self.reader.fill_buf(), Ok([]))
     }
 }
 
-/// The frame of a file, if its checksum is right.
+/// Verifies the checksum of a file, and returns its Zstandard frame.
 fn frame(path: &Path) -> Result<Take<File>, String> {
     let failed = |error: io::Error| format!("cannot read: {error}");
     let mut file = open_regular(path).map_err(failed)?;

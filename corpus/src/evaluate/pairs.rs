@@ -1,4 +1,4 @@
-//! Labelled pairs, read from lines of JSON.
+//! Reads labelled pairs from JSON lines.
 
 use std::path::PathBuf;
 
@@ -9,30 +9,30 @@ use simstore::{Error, Result};
 use crate::formats::fields::with_short_quote;
 use crate::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records};
 
-/// Two texts of which it is known whether they are near-duplicates.
+/// Two texts, and whether they are near-duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledPair {
-    /// The texts.
+    /// The two texts.
     pub texts: [String; 2],
     /// Whether they are near-duplicates.
     pub is_positive: bool,
-    /// What the texts are versions of: pairs that have it in common give no random pair.
+    /// Path of the document that both texts are versions of. Pairs with the same path give no random pair.
     pub path: Option<String>,
 }
 
-/// Where in a line of JSON a pair stands.
+/// The fields of a pair in a JSON line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairOptions {
-    /// The field that holds the first text; `None`: `text_a`, or else `text_old`.
+    /// Field of the first text. `None`: `text_a`, or else `text_old`.
     pub text_a: Option<String>,
-    /// The field that holds the second text; `None`: `text_b`, or else `text_new`.
+    /// Field of the second text. `None`: `text_b`, or else `text_new`.
     pub text_b: Option<String>,
-    /// The field that tells whether the pair is positive: true, false, 1 or 0, or a number with
-    /// [`positive_from`](PairOptions::positive_from). `None`: `label`, and where no pair has it, every pair is positive.
+    /// Field of the label: true, false, 1 or 0, or a number with [`positive_from`](PairOptions::positive_from). `None`:
+    /// `label`; if no pair has it, every pair is positive.
     pub label_field: Option<String>,
-    /// The label is a number, and a pair positive from this one on.
+    /// Smallest label of a positive pair, if labels are numbers.
     pub positive_from: Option<f64>,
-    /// The field that holds what the texts of a pair are versions of; no pair has to have it.
+    /// Field of the path: see [`LabelledPair::path`]. Pairs need not have it.
     pub path_field: String,
 }
 
@@ -48,11 +48,12 @@ impl Default for PairOptions {
     }
 }
 
-/// The labelled pairs of files of JSON lines, in order; `-` is standard input.
+/// Reads the labelled pairs of JSON lines files, in order. `-` is standard input.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for a malformed pair, after which the next one follows, also for one that has a label where
-/// the first has none, or none where the first has one. Others are as for [`documents`](crate::documents).
+/// An item is [`Error::BadInput`] for a malformed pair; the next pair follows. Either all pairs have labels or none
+/// has: a pair that differs from the first one in this is malformed. Other errors are as for
+/// [`documents`](crate::documents).
 pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {
     let document_options = DocumentOptions {
         format: Some(DocumentFormat::Jsonl),
@@ -63,12 +64,12 @@ pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs
     LabelledPairs { records: records(paths, &document_options), options: options.clone(), are_labelled: None }
 }
 
-/// An iterator over labelled pairs: see [`labelled_pairs`].
+/// An iterator over labelled pairs. See [`labelled_pairs`].
 #[derive(Debug)]
 pub struct LabelledPairs {
     records: Records,
     options: PairOptions,
-    /// Whether pairs have labels, as the first tells.
+    /// Whether pairs have labels. The first pair decides.
     are_labelled: Option<bool>,
 }
 
@@ -83,16 +84,16 @@ impl Iterator for LabelledPairs {
 impl LabelledPairs {
     fn pair(&mut self, record: &Record) -> Result<LabelledPair> {
         let bad = |reason| Error::BadInput { path: record.path().to_path_buf(), line: record.line(), reason };
-        // Read as JSON lines, all have bytes.
+        // Records of JSON lines always have bytes.
         let line = self.options.parse(record.bytes().unwrap_or_default()).map_err(bad)?;
         labelled(line, &mut self.are_labelled).map_err(bad)
     }
 }
 
-/// The labelled pairs of rows that are handed over, in order: the fields of each, as an object of JSON has them.
+/// Reads labelled pairs from rows, in order. A row has the fields of a JSON line.
 ///
 /// # Errors
-/// Those of the rows, and [`Error::BadInput`] for a malformed one, with its number from 1, as [`labelled_pairs`].
+/// Errors of the rows, and [`Error::BadInput`] for a malformed row, with its number from 1, as for [`labelled_pairs`].
 pub fn labelled_rows(
     rows: impl Iterator<Item = Result<Map<String, Value>>>,
     options: &PairOptions,
@@ -105,7 +106,7 @@ pub fn labelled_rows(
     })
 }
 
-/// A pair, if it has a label as the first one has, or none as that.
+/// Makes a pair of a line. An error if the line has a label and the first line has none, or the other way round.
 fn labelled(line: Line, are_labelled: &mut Option<bool>) -> Result<LabelledPair, String> {
     let is_labelled = line.is_positive.is_some();
     if *are_labelled.get_or_insert(is_labelled) != is_labelled {
@@ -121,17 +122,17 @@ fn labelled(line: Line, are_labelled: &mut Option<bool>) -> Result<LabelledPair,
 #[derive(Debug, PartialEq)]
 struct Line {
     texts: [String; 2],
-    /// `None` if there is no label.
+    /// `None` without a label.
     is_positive: Option<bool>,
     path: Option<String>,
 }
 
 impl PairOptions {
-    /// Parses a line; a reason if it is malformed.
+    /// Parses a line. Returns the reason if it is malformed.
     fn parse(&self, line: &[u8]) -> Result<Line, String> {
         let fields = serde_json::from_slice(line).map_err(|error| {
             let message = error.to_string();
-            // The parser sees one line only.
+            // The parser sees one line only, so its line number says nothing.
             let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
             format!("no pair in a JSON object: {} at column {}", with_short_quote(message), error.column())
         })?;

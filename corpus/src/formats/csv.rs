@@ -17,10 +17,10 @@ use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::Result;
 use simstore::error::excerpt;
 
-/// The longest header of a table.
+/// Largest header of a table, in bytes.
 const MAX_HEADER_BYTES: usize = 16 << 20;
 
-/// What may stand between the fields of a table, if nothing else is said.
+/// Delimiters tried if the caller gives none.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The first row of a table.
@@ -28,14 +28,14 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 pub(crate) struct Header {
     pub(crate) delimiter: u8,
     pub(crate) encoding: Encoding,
-    /// The row as it stands.
+    /// The row as in the file.
     pub(crate) row: Vec<u8>,
     pub(crate) columns: Vec<String>,
-    /// Of each name, its first column, and how many columns have it.
+    /// First column and number of columns of each name.
     places: HashMap<String, (usize, usize)>,
     /// xxh3 of the row.
     pub(crate) checksum: u64,
-    /// The byte order mark before it, or none. Some programs read no UTF-8 without it.
+    /// The byte order mark before the row, or nothing. Some programs need it to read UTF-8.
     pub(crate) mark: &'static [u8],
 }
 
@@ -67,7 +67,7 @@ impl Header {
         self.places.get(name).map(|&(first, _)| first)
     }
 
-    /// The name of one more column, as it is written in the header.
+    /// Encodes the name of an additional column for the header.
     pub(crate) fn new_column(&self, name: &str) -> Result<Vec<u8>, String> {
         if self.column(name).is_some() {
             return Err(is_taken("column", name));
@@ -82,7 +82,7 @@ impl Header {
             .ok_or_else(|| format!("the name `{}` cannot be written in {}", excerpt(name), self.encoding))
     }
 
-    /// The reason why documents cannot be read from such a table, if there is one.
+    /// Checks that documents can be read from the table. Returns the reason if not.
     fn check(&self, options: &DocumentOptions) -> Result<(), String> {
         let there = |name: &str| {
             format!("{}; the columns are {}", did_you_mean(name, &self.columns), listed(&self.columns))
@@ -103,7 +103,8 @@ impl Header {
         Ok(())
     }
 
-    /// Parses a row that starts on this line; a reason if it is malformed. `position` names a document that has no id.
+    /// Parses a row that starts on `line`. Returns the reason if it is malformed. `position` names a document without
+    /// an id.
     pub(crate) fn parse(
         &self,
         row: &[u8],
@@ -138,7 +139,7 @@ impl Header {
 /// The cells of a row, without their quotes.
 struct Cells {
     bytes: Vec<u8>,
-    /// Where each ends in `bytes`.
+    /// End of each cell in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -171,7 +172,7 @@ impl Cells {
     }
 }
 
-/// The rows of a table, one after the other.
+/// Reader of the rows of a table.
 #[derive(Debug)]
 pub(crate) struct Rows {
     input: Input,
@@ -180,11 +181,11 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Reads the header; `None` if the input is empty. Where no delimiter is asked for and the `usual` one gives no
-    /// columns that are, another one is taken that does.
+    /// Reads the header; `None` if the input is empty. If the caller gives no delimiter and the `usual` one does not
+    /// give the requested columns, other delimiters are tried.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a header without the columns that are asked for.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a header without the requested columns.
     pub(crate) fn open(mut input: Input, usual: u8, options: &DocumentOptions) -> Result<Option<Rows>> {
         let usual = options.delimiter.unwrap_or(usual);
         let reader = |delimiter| ReaderBuilder::new().delimiter(delimiter).build();
@@ -204,7 +205,7 @@ impl Rows {
             if options.delimiter.is_some() {
                 return Err(reason);
             }
-            // Of those that give no columns that are asked for, the most frequent one tells which columns there are.
+            // If no delimiter gives the requested columns, the error lists the columns of the most frequent one.
             let mut others =
                 DELIMITERS.map(|other| (row.iter().filter(|&&byte| byte == other).count(), other));
             others.sort_by_key(|&(count, other)| (std::cmp::Reverse(count), other != usual));
@@ -220,11 +221,11 @@ impl Rows {
         Ok(Some(Rows { input, header: Arc::new(header), splitter }))
     }
 
-    /// Reads the next row as it stands, without the newline at its end; with it the line that it starts on.
+    /// Reads the next row as in the file, without the newline at its end. Also returns the number of its first line.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long, after which the next one follows, for one
-    /// whose quotes are not closed before the end of the file, and for what cannot be read.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The same error
+    /// for quotes that are not closed before the end of the file, and for unreadable bytes.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
         let is_there = self.splitter.read(&mut self.input, &mut row)?;
@@ -240,7 +241,7 @@ impl Rows {
     }
 }
 
-/// Finds where rows end: what is between quotes may hold newlines.
+/// Finds the ends of rows. Quoted fields may hold newlines.
 #[derive(Debug)]
 struct Splitter {
     reader: Reader,
@@ -251,7 +252,7 @@ struct Splitter {
 
 impl Splitter {
     fn read(&mut self, input: &mut Input, row: &mut Vec<u8>) -> Result<bool> {
-        // Blank lines, and the newline that follows a carriage return which has ended the row before.
+        // Skip blank lines. Also skip the newline after a carriage return that ended the last row.
         loop {
             input.set_line(self.lines);
             let bytes = input.fill()?;
@@ -263,7 +264,7 @@ impl Splitter {
             input.consume(blank);
         }
         let first_line = self.lines + 1;
-        // What the fields are is of no interest here.
+        // The contents of the fields are not used.
         let (mut fields, mut ends) = ([0; 1 << 14], [0; 256]);
         let mut length = 0;
         let mut is_ended = false;
@@ -275,7 +276,7 @@ impl Splitter {
                     return Ok(false);
                 }
                 input.set_line(first_line);
-                // Only within quotes does a newline not end a row.
+                // A newline ends a row, except within quotes.
                 let (result, ..) = self.reader.read_record(b"\n", &mut fields, &mut ends);
                 if result != ReadRecordResult::Record {
                     self.reader.reset();
@@ -292,7 +293,7 @@ impl Splitter {
             self.lines += newlines(&bytes[..read]);
             length += read;
             is_ended = bytes[..read].last() == Some(&b'\n');
-            // Room for what ends the row.
+            // Two more for the line end.
             if length <= self.longest.bytes.saturating_add(2) {
                 row.extend_from_slice(&bytes[..read]);
             }
@@ -323,8 +324,8 @@ impl Splitter {
 
 const TWICE: &str = "write each quote within quotes twice";
 
-/// A reason if text follows a closing quote, against RFC 4180. Such a quote has as a rule been opened by mistake, rows
-/// before, and what seems to be one row is several.
+/// Returns a reason if text follows a closing quote, against RFC 4180. Usually such a quote was opened by mistake some
+/// rows before, and several rows look like one.
 fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String> {
     let after =
         |at: usize, wanted: u8| row[at..].iter().position(|&byte| byte == wanted).map(|found| at + found + 1);
@@ -332,7 +333,7 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
     while let Some(mut at) = field {
         if row.get(at) == Some(&b'"') {
             loop {
-                // Two quotes are one in the text.
+                // Two quotes are an escaped quote.
                 let Some(closed) = after(at + 1, b'"') else { return Ok(()) };
                 at = closed;
                 if row.get(at) != Some(&b'"') {
@@ -353,7 +354,7 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
     Ok(())
 }
 
-/// From one line to another one, and how many they are.
+/// Formats a range of lines with its length.
 fn lines(first: u64, last: u64) -> String {
     match last.saturating_sub(first) {
         0 => format!("line {first}"),

@@ -1,4 +1,4 @@
-//! What files hold, by their names or their first bytes.
+//! Detects the formats of files by their names or their first bytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -15,10 +15,10 @@ use crate::formats::{archive, binary};
 use crate::{DocumentFormat, DocumentOptions};
 use simstore::{Error, Result};
 
-/// Bytes looked at to tell what an input without a telling name holds.
+/// Bytes examined to detect the format of an input.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
-/// What a file holds, below its compression.
+/// Format of a file, after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Documents(DocumentFormat),
@@ -30,7 +30,7 @@ pub(crate) enum Format {
     },
 }
 
-/// The end of a name, in lower case, before that of its compression.
+/// Extension of a name in lower case, without the extension of the compression.
 fn extension(path: &Path) -> Option<String> {
     let inner = match Compression::of_name(path) {
         Compression::None => path,
@@ -39,7 +39,7 @@ fn extension(path: &Path) -> Option<String> {
     Some(inner.extension()?.to_string_lossy().to_lowercase())
 }
 
-/// The format that a file name tells, if it does. A `.tsv` file may hold fingerprints all the same.
+/// Returns the format for a file name, if known. A `.tsv` file may still hold fingerprints.
 pub(crate) fn by_name(path: &Path) -> Option<Format> {
     if is_stdin(path) {
         return None;
@@ -59,16 +59,16 @@ pub(crate) fn by_name(path: &Path) -> Option<Format> {
     }))
 }
 
-/// The format of an input, by its content where that is no text, and else by its name or by its first bytes; `None`
-/// if nothing tells.
+/// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name before
+/// text content.
 ///
-/// A table is told by its first row: one of the text fields is a column.
+/// A table is recognised by its first row: one of the columns is a text field.
 ///
 /// # Errors
-/// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened, or holds what is not read;
-/// [`Io`](simstore::Error::Io) if it is not there.
+/// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened or has an unsupported format;
+/// [`Io`](simstore::Error::Io) if it does not exist.
 pub(crate) fn detect(path: &Path, options: &DocumentOptions, pipes: &Pipes) -> Result<Option<Format>> {
-    // It may begin with any bytes.
+    // Raw fingerprints may begin with any bytes.
     if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
         return Ok(Some(Format::Raw { bits }));
     }
@@ -76,7 +76,7 @@ pub(crate) fn detect(path: &Path, options: &DocumentOptions, pipes: &Pipes) -> R
     of(path, &head, options).map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
 }
 
-/// As [`detect`], by the first [`HEAD_BYTES`] of an input below its compression; a reason if it is refused.
+/// Like [`detect`], by the first [`HEAD_BYTES`] of an input after decompression. Returns the reason if it is refused.
 pub(crate) fn of(
     path: &Path,
     head: &[u8],
@@ -89,7 +89,7 @@ pub(crate) fn of(
     let named = options.format.map(Format::Documents).or_else(|| by_name(path));
     match named {
         Some(Format::Raw { .. }) => return Ok(named),
-        // These are no texts, and tell by themselves that they are not what they are called.
+        // These are binary formats. Their readers report files of other formats.
         Some(Format::Documents(DocumentFormat::Parquet | DocumentFormat::Archive)) => return Ok(named),
         _ => {}
     }
@@ -121,8 +121,8 @@ pub(crate) fn of(
     })
 }
 
-/// As [`of`], of a file in a folder, or a member of an archive, that nobody has named. `None` if it is JSON of another kind, as
-/// settings of programs are.
+/// Like [`of`], for a file in a folder or a member of an archive, which the caller has not named. `None` for JSON that
+/// is no list of documents, such as the settings of a program.
 pub(crate) fn of_unnamed(
     path: &Path,
     head: &[u8],
@@ -139,7 +139,7 @@ pub(crate) fn of_unnamed(
     Ok(format.filter(|_| !is_other))
 }
 
-/// As [`detect`], of a file in a folder: see [`of_unnamed`].
+/// Like [`detect`], for a file in a folder. See [`of_unnamed`].
 pub(crate) fn detect_unnamed(
     path: &Path,
     options: &DocumentOptions,
@@ -156,11 +156,11 @@ pub(crate) fn detect_unnamed(
     })
 }
 
-/// Whether JSON is no list of documents: none of its objects has a text field. Where it is cut or damaged, only one that goes
-/// over several lines and does not name such a field.
+/// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged, this
+/// holds only for an object over several lines that does not name such a field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = without_blank_start(head);
-    // `a.b` is in `a`, or is a name itself.
+    // `a.b` is a field of `a`, or a name itself.
     let names =
         || text_fields.iter().flat_map(|field| [&**field, field.split('.').next().unwrap_or_default()]);
     let has_text =
@@ -190,13 +190,13 @@ fn is_warc(head: &[u8]) -> bool {
     matches!(head, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..])
 }
 
-/// How an input is compressed, by its name or else by its first bytes.
+/// Detects the compression of an input by its name, or else by its first bytes.
 ///
 /// # Errors
 /// As [`detect`].
 pub(crate) fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
     match (Compression::of_name(path), by_name(path)) {
-        // Parquet is compressed inside, and raw fingerprints may start with any bytes.
+        // Parquet is compressed inside, and raw fingerprints may begin with any bytes.
         (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
             Ok(Compression::None)
         }
@@ -208,7 +208,7 @@ pub(crate) fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
     }
 }
 
-/// The first bytes of an input, below its compression.
+/// Reads the first bytes of an input, after decompression.
 fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     if pipes.is_read_once(path)? {
@@ -233,7 +233,7 @@ fn compression_of(path: &Path, head: &[u8]) -> Compression {
     }
 }
 
-/// What can be decompressed of the first bytes: where it is damaged or cut off, what came before counts.
+/// Decompresses the first bytes. If they are damaged or cut off, the bytes before the damage count.
 fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
     if let Ok(reader) = compression.reader(raw, None) {
         let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
@@ -247,7 +247,7 @@ fn read_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the first line that is not blank ends within the head: a pipe may give a few bytes at a time.
+/// Whether the head holds the first line that is not blank. A pipe may give a few bytes at a time.
 fn holds_first_line(head: &[u8]) -> bool {
     Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
 }
@@ -283,7 +283,7 @@ fn of_head(head: &[u8], text_fields: &[String]) -> Option<Format> {
     Some(Format::Documents(format))
 }
 
-/// Whether a bracket is that of an array of objects, or of an empty one, and not of a text.
+/// Whether a bracket opens an array of objects, or an empty array. In other cases it belongs to a text.
 fn begins_array(head: &[u8]) -> bool {
     let first = without_blank_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
     matches!(first, Some(b'{' | b']'))
@@ -344,7 +344,7 @@ mod tests {
             "{\"id\": 1}\n{\"id\": 2, \"text\": null}",
             "{\n  \"text\": \"a\"\n}",
             "[{\"id\": 1}, {\"text\": \"a\"}]",
-            // Damaged, or cut: whoever reads it says so.
+            // Damaged or cut off: reading the documents reports it.
             "{\"text\": \"a\",\n",
             "{\"id\": 1\n{\"text\": \"a\"}",
             "{\"id\": x}\n{\"id\": 1}",
@@ -354,7 +354,7 @@ mod tests {
         }
         assert!(!is_other("{\"a\": {\"b\": \"x\"}}", &["a.b"]) && !is_other("{\"a.b\": \"x\"}", &["a.b"]));
         assert!(!is_other("{\"body\": \"x\"}", &["title", "body"]));
-        // Of a long file, only the beginning is known.
+        // Only the beginning of a long file is known.
         assert!(!is_other_json(b"{\"id\": 1}\n{\"id\": 2}\n", false, &["text".to_owned()]));
     }
 

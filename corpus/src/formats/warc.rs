@@ -1,4 +1,4 @@
-//! Web archives: WARC, and WET, which holds the texts of pages.
+//! Web archives: WARC, and WET with the texts of pages.
 
 use simstore_text::did_you_mean;
 use std::borrow::Cow;
@@ -17,21 +17,21 @@ use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// The longest header block of a record, and what is looked at of a block to tell whether it is a document.
+/// Largest header block of a record in bytes. As many bytes of its content are examined to detect a document.
 const HEADER_BYTES: usize = 1 << 16;
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
-/// The types of records.
+/// Record types of the standard.
 const KINDS: [&str; 8] =
     ["warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"];
-/// The longest first line of a record.
+/// Longest first line of a record, in bytes.
 const FIRST_LINE_BYTES: usize = 16;
 
 /// The headers of a record.
 struct Headers<'b>(http::Headers<'b>);
 
 impl<'b> Headers<'b> {
-    /// Parses a header block, with the blank line at its end; with it the length of what follows.
+    /// Parses a header block with the blank line at its end. Also returns the length of the content that follows.
     fn parse(bytes: &'b [u8]) -> Result<(Headers<'b>, u64), String> {
         let end = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
         let (first, rest) = bytes.split_at(end);
@@ -54,13 +54,13 @@ impl<'b> Headers<'b> {
         self.get("content-type").is_some_and(|value| http::media_type(&value).0 == "application/http")
     }
 
-    /// The type of the record, if it is one of the standard.
+    /// Type of the record, or `other` if it is not in the standard.
     fn kind(&self) -> &'static str {
         let found = self.get("warc-type").unwrap_or_default();
         KINDS.into_iter().find(|kind| *kind == found).unwrap_or("other")
     }
 
-    /// Whether it is the record of a document, by its headers and the start of its block.
+    /// Whether the record is a document, by its headers and the start of its content.
     fn is_document(&self, block: &[u8]) -> bool {
         match self.get("warc-type").as_deref() {
             Some("conversion" | "resource") => {
@@ -75,7 +75,7 @@ impl<'b> Headers<'b> {
     }
 }
 
-/// Parses a record; a reason if it is malformed.
+/// Parses a record. Returns the reason if it is malformed.
 pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions) -> Result<Parsed, String> {
     let (headers, _) = Headers::parse(&bytes[..header_bytes])?;
     let block = &bytes[header_bytes..bytes.len() - RECORD_END.len()];
@@ -85,7 +85,7 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
         let meant = did_you_mean(id_field, &names);
         format!("no id header `{}`{meant}; the record has {}", excerpt(id_field), listed(&names))
     })?;
-    // Some writers put it between brackets.
+    // Some writers put the id in brackets.
     let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(&id);
     let (body, content_type) = if headers.is_http() {
         let response = Response::parse(block).ok_or("expected a response of HTTP")?;
@@ -100,7 +100,8 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, is_placed: false, guessed })
 }
 
-/// Refuses a page that is a picture, an archive or other data, by its first bytes, as a file with these bytes is refused.
+/// Refuses a page whose first bytes are binary data, such as a picture or an archive. Files are refused by the same
+/// rules.
 fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> Result<(), String> {
     let head = &body[..body.len().min(HEAD_BYTES)];
     let packed = Compression::of_head(head);
@@ -120,25 +121,25 @@ fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> 
     Ok(())
 }
 
-/// The documents of a web archive, one after the other; other records are passed over.
+/// Reader of the documents in a web archive. It skips other records.
 #[derive(Debug)]
 pub(crate) struct Pages {
     input: Input,
     /// Bytes and records read so far.
     offset: u64,
     records: u64,
-    /// The first line of the next record, if it has been read.
+    /// First line of the next record, if already read.
     first_line: Vec<u8>,
     longest: Longest,
 }
 
-/// A record as it stands.
+/// A record as in the file.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// From 1.
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
-    /// How many of them are headers.
+    /// Length of the headers, in bytes.
     pub(crate) header_bytes: usize,
 }
 
@@ -154,11 +155,11 @@ impl Pages {
     /// Reads the next document.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for one that is too long; and for a record that is malformed, damaged or cut off, after which
-    /// the reading goes on with the next one that is found.
+    /// [`Error::BadInput`] for a document that is too long, and for a record that is malformed, damaged or cut off.
+    /// After the error, reading continues with the next record found.
     pub(crate) fn read(&mut self) -> Result<Option<Page>> {
         loop {
-            // What cannot be read is in the next record.
+            // Errors have the number of the next record.
             self.input.set_line(self.records + 1);
             let start = self.offset;
             match self.is_at_end() {
@@ -183,7 +184,7 @@ impl Pages {
         Ok(self.fill()?.is_empty())
     }
 
-    /// Reads a record, and says how many of its bytes are headers; `None` if it is no document.
+    /// Reads a record. Returns its bytes and the length of its headers; `None` if it is not a document.
     fn read_record(&mut self) -> Result<Option<(Vec<u8>, usize)>> {
         let mut bytes = std::mem::take(&mut self.first_line);
         let start = self.offset - bytes.len() as u64;
@@ -239,7 +240,7 @@ impl Pages {
         Ok(Some((bytes, header_bytes)))
     }
 
-    /// Reads or skips bytes, and returns how many are not there.
+    /// Reads or skips bytes. Returns the number of missing bytes.
     fn read_block(&mut self, length: u64, mut kept: Option<&mut Vec<u8>>) -> Result<u64> {
         let mut missing = length;
         while missing > 0 {
@@ -266,13 +267,13 @@ impl Pages {
         self.offset += bytes as u64;
     }
 
-    /// The error of a record that cannot be made out; the next one is looked for.
+    /// Error for a malformed record. Skips to the next record.
     fn malformed(&mut self, start: u64, reason: &str, is_at_line: bool) -> Error {
         let error = self.input.bad(reason.to_owned());
         self.pass_over(start, &error, is_at_line)
     }
 
-    /// Adds to an error how many bytes are passed over up to the next record.
+    /// Skips to the next record, and adds the number of skipped bytes to an error.
     fn pass_over(&mut self, start: u64, error: &Error, is_at_line: bool) -> Error {
         let Error::BadInput { reason, .. } = error else { return self.input.bad(error.to_string()) };
         let is_found = self.find_record(is_at_line);
@@ -284,7 +285,7 @@ impl Pages {
         ))
     }
 
-    /// Looks for a line that begins a record, from a place on that is the start of a line or not.
+    /// Finds the next line that begins a record. `is_at_line` says whether the input is at the start of a line.
     fn find_record(&mut self, mut is_at_line: bool) -> bool {
         let mut line = Vec::new();
         loop {
@@ -298,7 +299,7 @@ impl Pages {
                     }
                     (read, end.is_some())
                 }
-                // The next member begins with a record, as a rule.
+                // The next member usually begins with a record.
                 Err(_) => {
                     line.clear();
                     is_at_line = true;

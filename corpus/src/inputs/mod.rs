@@ -1,4 +1,4 @@
-//! What a job reads, as one value; and its documents and fingerprints, one after the other.
+//! The inputs of a job as one value, with iterators over their documents and fingerprints.
 
 pub(crate) mod batch;
 pub(crate) mod code;
@@ -28,10 +28,10 @@ use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
-/// No system opens a longer path.
+/// Longer than any path that a system can open.
 const MAX_PATH_BYTES: usize = 1 << 16;
 
-/// What inputs hold.
+/// Kind of the records of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Documents.
@@ -40,11 +40,11 @@ pub enum InputKind {
     Fingerprints,
 }
 
-/// What a job reads: files of documents or of fingerprints, or either of them given in memory.
+/// Inputs of a job: files of documents or of fingerprints, or documents or fingerprints in memory.
 ///
-/// It owns what is read of pipes and standard input before their turn, to tell what they hold, and what is
-/// [put aside](Inputs::put_aside) of them; that is gone when the value and its readers are dropped. Two values know nothing of
-/// each other, also if they name the same file.
+/// Inputs own the bytes read ahead from pipes and standard input to detect their format, and the data that was [put
+/// aside](Inputs::put_aside). Both are removed when the value and its readers are dropped. Two values share nothing,
+/// even if they name the same file.
 ///
 /// ```
 /// use simstore_corpus::{DocumentOptions, InputKind, Inputs};
@@ -70,18 +70,18 @@ pub struct Inputs {
     skip_bad: bool,
     kind: OnceLock<InputKind>,
     pipes: Arc<Pipes>,
-    /// A section, if only that is read of the one path.
+    /// A section of the only path, if no more than that is read.
     section: Option<Box<Section>>,
-    /// Documents or fingerprints in memory, for which the one path stands.
+    /// Documents or fingerprints in memory. The only path is their name.
     documents: Option<GivenDocuments>,
     given: Option<GivenFingerprints>,
 }
 
 impl Inputs {
-    /// Files, folders and patterns, and how documents are read; `-` is standard input. Nothing is opened yet.
+    /// Makes inputs of files, folders and patterns; `-` is standard input. Nothing is opened yet.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if a pipe or standard input is named twice, or a path is longer than any file's.
+    /// [`Error::BadArgument`] if a pipe or standard input is named twice, or a path is longer than a system allows.
     pub fn new(paths: &[PathBuf], options: DocumentOptions) -> Result<Inputs> {
         if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MAX_PATH_BYTES) {
             let (start, bytes) = (path.to_string_lossy(), path.as_os_str().len());
@@ -109,11 +109,11 @@ impl Inputs {
         })
     }
 
-    /// Documents that are given one after the other: their ids, texts and [extra fields](Document::extra) count. They are read as
-    /// a pipe is, once, unless they are [put aside](Inputs::put_aside), and called `documents` where a file would be named. They
-    /// cannot be written as they stood in a file.
+    /// Makes inputs of documents from an iterator: their ids, texts and [extra fields](Document::extra). As with a
+    /// pipe, they are read once, unless they are [put aside](Inputs::put_aside). In place of a file name, they are
+    /// called `documents`. They cannot be written out unchanged, as records of a file can.
     ///
-    /// An item that is [`Error::BadInput`] is a malformed document, any other error the end of the reading.
+    /// An item that is [`Error::BadInput`] is a malformed document. Any other error ends the reading.
     ///
     /// ```
     /// use simstore_corpus::{Document, DocumentId, Inputs};
@@ -129,7 +129,7 @@ impl Inputs {
     ) -> Inputs {
         Inputs {
             paths: vec![PathBuf::from(GIVEN)],
-            // Nothing tells a format.
+            // There are no bytes to detect a format by.
             options: DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() },
             skip_bad: false,
             kind: OnceLock::from(InputKind::Documents),
@@ -140,10 +140,11 @@ impl Inputs {
         }
     }
 
-    /// Fingerprints with their ids, or numbered from 0. They are called `fingerprints` where a file would be named.
+    /// Makes inputs of fingerprints with their ids, or numbered from 0. In place of a file name, they are called
+    /// `fingerprints`.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there are more or fewer ids than fingerprints.
+    /// [`Error::BadArgument`] if the numbers of ids and fingerprints differ.
     pub fn of_fingerprints<F: Fingerprint>(
         fingerprints: Vec<F>,
         ids: Option<Vec<DocumentId>>,
@@ -161,14 +162,14 @@ impl Inputs {
         })
     }
 
-    /// Whether visits go on after malformed documents and files that cannot be read, which are then told to the watch and
-    /// counted. Else the first one ends a visit. Readers hand them out in any case.
+    /// Sets whether visits skip malformed documents and unreadable files. If so, each is reported to the watch and
+    /// counted; otherwise the first one ends the visit. Readers return their errors in any case.
     #[must_use]
     pub fn skip_bad(self, skip_bad: bool) -> Inputs {
         Inputs { skip_bad, ..self }
     }
 
-    /// Some of the files as inputs of their own, read in the same way; what is known of pipes is shared.
+    /// Makes inputs of some of the files, read in the same way. They share the state of pipes.
     pub fn of_files(&self, paths: Vec<PathBuf>) -> Inputs {
         Inputs {
             paths,
@@ -182,74 +183,74 @@ impl Inputs {
         }
     }
 
-    /// Whether these are documents or fingerprints in memory.
+    /// Whether the documents or fingerprints are in memory.
     pub(crate) fn are_given(&self) -> bool {
         self.documents.is_some() || self.given.is_some()
     }
 
-    /// A section of one of the files as inputs of their own, with lines counted from its start; `section` tells how far it
-    /// has been read.
+    /// Makes inputs of a section of one of the files. Lines are counted from the start of the section; `section` knows
+    /// how far it has been read.
     pub(crate) fn of_section(&self, section: &Section) -> Inputs {
         let paths = vec![section.path.to_path_buf()];
         Inputs { section: Some(Box::new(section.clone())), ..self.of_files(paths) }
     }
 
-    /// The sections of a file of these inputs: see [`sections`](sections::sections).
+    /// Splits a file of these inputs into sections. See [`sections`](sections::sections).
     pub(crate) fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
         sections::sections(file, &self.options, bytes, &self.pipes)
     }
 
-    /// The same inputs, of which this field is read too, if any: see [`DocumentOptions::extra_field`].
+    /// Returns the same inputs with an additional field to read, if any. See [`DocumentOptions::extra_field`].
     pub(crate) fn with_extra_field(&self, field: Option<&str>) -> Inputs {
         let mut inputs = self.of_files(self.paths.clone());
         inputs.options.extra_field = field.map(str::to_owned);
         inputs
     }
 
-    /// The same inputs, read within so much memory: see [`DocumentOptions::memory`].
+    /// Returns the same inputs with a memory limit. See [`DocumentOptions::memory`].
     pub(crate) fn within(&self, memory: Option<u64>) -> Inputs {
         let mut inputs = self.of_files(self.paths.clone());
         inputs.options.memory = memory.or(self.options.memory);
         inputs
     }
 
-    /// The paths, as they were given.
+    /// Paths as given by the caller.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// How documents are read.
+    /// Options for reading documents.
     pub fn options(&self) -> &DocumentOptions {
         &self.options
     }
 
-    /// Whether malformed documents are skipped: see [`Inputs::skip_bad`].
+    /// Whether malformed documents are skipped. See [`Inputs::skip_bad`].
     pub fn skips_bad(&self) -> bool {
         self.skip_bad
     }
 
-    /// Those that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes, devices, documents
-    /// that are given.
+    /// Inputs that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes,
+    /// devices, and documents from an iterator.
     pub fn pipes(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(|path| &**path).filter(|path| self.pipes.is_read_once(path).unwrap_or(false))
     }
 
-    /// Whether a path of these inputs, or of a file below them, is that of a file, which can be read again by another call.
+    /// Whether a path of these inputs, or of a file below them, is a file that another call can read again.
     ///
     /// # Errors
-    /// Those of looking at it.
+    /// Errors of examining the path.
     pub(crate) fn is_file(&self, path: &Path) -> Result<bool> {
         Ok(self.given.is_none() && !self.pipes.is_read_once(path)?)
     }
 
-    /// What all inputs hold: documents if their format is given; else it is told by their extensions, or where these do not
-    /// tell, by their first bytes. What neither tells holds documents. What cannot be read has no say, as long as
-    /// something else has: the reading will complain of it.
+    /// Returns the kind of all inputs. If the format of documents is given, the kind is documents. Otherwise it is
+    /// detected by the extensions or, for other extensions, by the first bytes; inputs not recognised are documents.
+    /// Unreadable inputs do not count, unless there are no others: reading reports them.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if some hold documents and some fingerprints, and for a pattern that matches nothing;
-    /// [`Error::Io`] for a path that does not exist, and [`Error::BadInput`] if none of them can be read, unless what is
-    /// malformed is skipped.
+    /// [`Error::BadArgument`] if some inputs hold documents and some fingerprints, and for a pattern without matches;
+    /// [`Error::Io`] for a path that does not exist; [`Error::BadInput`] if no input can be read, unless malformed
+    /// inputs are skipped.
     pub fn kind(&self) -> Result<InputKind> {
         if let Some(&kind) = self.kind.get() {
             return Ok(kind);
@@ -292,7 +293,7 @@ impl Inputs {
         }
     }
 
-    /// What a path, or all that a pattern matches, holds.
+    /// Returns the kind of a path, or of all matches of a pattern.
     fn kind_of(&self, path: &Path) -> Result<InputKind> {
         let Some(matches) = matches_of(path, None)? else { return self.kind_of_file(path) };
         let mut kind = None;
@@ -312,7 +313,7 @@ impl Inputs {
         if !is_stdin(path) && is_folder(path)? {
             return Ok(InputKind::Documents);
         }
-        // Whether it is a text is judged when it is read, by what is asked for.
+        // Reading checks whether the input is text, with the encoding from the options.
         let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
         Ok(match detect::detect(path, &options, &self.pipes)? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
@@ -320,12 +321,12 @@ impl Inputs {
         })
     }
 
-    /// The files of documents: see [`input_files`](crate::input_files).
+    /// Lists the files of documents. See [`input_files`](crate::input_files).
     pub fn files(&self) -> InputFiles {
         InputFiles::new(&self.paths, &self.options, &self.pipes)
     }
 
-    /// The files of fingerprints, each once: the paths, with each pattern replaced by what it matches.
+    /// Lists the files of fingerprints, each once: the paths and all matches of patterns.
     ///
     /// # Errors
     /// As [`matching_paths`](crate::matching_paths).
@@ -333,7 +334,7 @@ impl Inputs {
         self.named_files(&Arc::default())
     }
 
-    /// The same, with what is passed over counted.
+    /// Like [`files_of_fingerprints`](Self::files_of_fingerprints), and counts skipped files in `progress`.
     pub(crate) fn named_files(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
         let mut named = Named::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
         let mut paths = Vec::new();
@@ -343,13 +344,14 @@ impl Inputs {
         Ok(paths)
     }
 
-    /// Whether a path leads to one of the files that are read, or that stand in a folder that is: what is written there would take
-    /// its place. Nothing is opened.
+    /// Whether a path is one of the input files, or lies in an input folder: an output there would replace an input.
+    /// Nothing is opened.
     pub fn has_file(&self, path: &Path) -> bool {
         has_file(&self.paths, path)
     }
 
-    /// Bytes of all files of documents as they are on disk; `None` where there is a pipe. What cannot be listed has none.
+    /// Total size of all document files on disk, in bytes; `None` if one is a pipe. Files that cannot be listed do not
+    /// count.
     pub fn total_bytes(&self) -> Option<u64> {
         if let Some(section) = &self.section {
             return Some(section.bytes);
@@ -357,17 +359,18 @@ impl Inputs {
         self.files().filter_map(Result::ok).map(|file| file.bytes).sum()
     }
 
-    /// Lets pipes and standard input be read again and again, by one reader at a time: they are read to their end, into
-    /// temporary files, which are gone with this value and its readers. Documents that are given are put aside as they are read.
+    /// Reads pipes and standard input to their end, into temporary files. Then they can be read any number of times, by
+    /// one reader at a time. The files are removed with this value and its readers. Documents from an iterator are put
+    /// aside while they are read.
     ///
     /// # Errors
-    /// [`Error::Io`] if an input cannot be read, or nothing can be written to the folder for temporary files; [`Error::Refused`] if
-    /// documents that are given were read before.
+    /// [`Error::Io`] if an input cannot be read, or the folder for temporary files cannot be written to;
+    /// [`Error::Refused`] if documents from an iterator have been read before.
     pub fn put_aside(&self) -> Result<()> {
         self.put_aside_in(&std::env::temp_dir())
     }
 
-    /// The same, into files in this folder.
+    /// Like [`put_aside`](Self::put_aside), with files in this folder.
     pub(crate) fn put_aside_in(&self, folder: &Path) -> Result<()> {
         match &self.documents {
             Some(documents) => documents.put_aside(folder),
@@ -375,7 +378,7 @@ impl Inputs {
         }
     }
 
-    /// The documents as they stand in their files: see [`records`](crate::records).
+    /// Reads the documents unparsed, as in their files. See [`records`](crate::records).
     pub fn records(&self) -> Records {
         match (&self.section, &self.documents) {
             (Some(section), _) => Records::of_section(section, &self.options, &self.pipes),
@@ -384,24 +387,24 @@ impl Inputs {
         }
     }
 
-    /// The documents: see [`documents`](crate::documents).
+    /// Reads the documents. See [`documents`](crate::documents).
     pub fn documents(&self) -> impl Iterator<Item = Result<Document>> + use<> {
         let options = self.options.clone();
         self.records().projected(true).map(move |record| record?.document(&options))
     }
 
-    /// The fingerprints of the documents: see [`fingerprint_documents`](crate::fingerprint_documents).
+    /// Reads the documents and fingerprints them. See [`fingerprint_documents`](crate::fingerprint_documents).
     pub fn fingerprint_documents<F: Fingerprint>(&self, profile: &Profile) -> FingerprintedDocuments<F> {
         FingerprintedDocuments::new(self.records(), &self.options, profile)
     }
 
-    /// The fingerprints of files of fingerprints: see [`fingerprints`](fn@crate::fingerprints).
+    /// Reads fingerprints from their files. See [`fingerprints`](fn@crate::fingerprints).
     pub fn fingerprints<F: Fingerprint>(&self) -> Fingerprints<F> {
         Fingerprints::new(&self.paths, &self.pipes, self.given.clone())
     }
 }
 
-/// Whether a path is standard input, a pipe or a device; one that cannot be looked at is told when it is read.
+/// Whether a path is standard input, a pipe or a device. False if it cannot be examined: reading reports that.
 fn is_pipe(path: &Path) -> bool {
     is_read_once(path).unwrap_or(false)
 }

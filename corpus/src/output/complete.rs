@@ -1,4 +1,4 @@
-//! What is complete, and gets its name in the end.
+//! A complete output that still has its temporary name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use super::temporary::{TemporaryFile, hidden, rename};
 use super::temporary_folder::TemporaryFolder;
 use crate::document::escape::path_text;
 
-/// An output of which nothing is missing but its name. Dropped, it is gone.
+/// A complete output that still has its temporary name. It is removed when dropped.
 #[derive(Debug)]
 pub struct Complete {
     path: PathBuf,
     written: Written,
 }
 
-/// What is to get a name.
+/// A written output without its final name.
 #[derive(Debug)]
 pub(super) enum Written {
-    /// What went to a pipe, or to a writer.
+    /// Output to a pipe or a writer, which needs no name.
     Nothing,
     File(TemporaryFile),
     Folder(TemporaryFolder),
@@ -29,10 +29,10 @@ impl Complete {
         Complete { path, written }
     }
 
-    /// Gives a file or a folder its name.
+    /// Gives a file or a folder its final name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be renamed; it is gone then.
+    /// [`Error::Io`] if renaming fails; the output is removed then.
     pub fn publish(self) -> Result<()> {
         let published = match self.written {
             Written::Nothing => Ok(()),
@@ -42,8 +42,8 @@ impl Complete {
         published.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Gives it another name that does not end with the process: whoever knows it can publish it later.
-    /// `None` for what has no other name.
+    /// Renames the output to another temporary name, under which a later process can find and publish it. `None` for an
+    /// output to a pipe or a writer.
     pub(crate) fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
         let aside = match &mut self.written {
             Written::Nothing => return Ok(None),
@@ -54,7 +54,7 @@ impl Complete {
         Ok(aside.map(|aside| SetAside { aside, path: self.path.clone() }))
     }
 
-    /// From now on what was set aside stays, whatever happens.
+    /// Keeps the output that was set aside, even if it is not published.
     pub(crate) fn keep(&mut self) {
         match &mut self.written {
             Written::Nothing => {}
@@ -64,7 +64,7 @@ impl Complete {
     }
 }
 
-/// A file that was set aside, and the name that it is to get.
+/// A file that was set aside, and its final name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SetAside {
     aside: PathBuf,
@@ -72,18 +72,18 @@ pub(crate) struct SetAside {
 }
 
 impl SetAside {
-    /// The file that was set aside for a path.
+    /// Returns the file set aside for a path.
     pub(crate) fn of(path: &Path, suffix: &str) -> Option<SetAside> {
         let aside = hidden(path, suffix)?;
         Some(SetAside { aside, path: path.to_path_buf() })
     }
 
-    /// Where the file is to be, whatever folder another process runs in.
+    /// Final path of the file, independent of the working folder.
     pub(crate) fn place(&self) -> String {
         path_text(&place_of(&self.path)).into_owned()
     }
 
-    /// Gives the file its name, if that is still to be done.
+    /// Gives the file its final name. Returns false if that is done already.
     pub(crate) fn publish(&self) -> Result<bool> {
         if !self.aside.try_exists().map_err(Error::io(&self.aside, "look for"))? {
             return Ok(false);
@@ -93,7 +93,7 @@ impl SetAside {
     }
 }
 
-/// Where a path leads to, also if there is nothing yet: two paths of one file are equal then.
+/// Resolves a path whose file need not exist. Two paths of one file give the same result.
 pub(crate) fn place_of(path: &Path) -> PathBuf {
     let Some(name) = path.file_name() else { return path.to_path_buf() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

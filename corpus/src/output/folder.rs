@@ -1,4 +1,4 @@
-//! A folder of files that appears only when it is complete.
+//! An output folder that appears only when it is complete.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,30 +12,31 @@ use super::temporary::{hidden, is_at};
 use super::temporary_folder::TemporaryFolder;
 use super::unfinished::Unfinished;
 
-/// A folder under a hidden name, `.NAME.tmp`; it is removed when dropped, unless it has been given another. Its files are synced
+/// A folder under a hidden name, `.NAME.tmp`. It is removed when dropped, unless it was renamed. Its files are synced
 /// when it is [complete](OutputFolder::complete).
 ///
-/// It is locked, where folders can be: what a process has left that was killed is removed by the next one that writes the same
-/// folder, and of two at the same time the second stops.
+/// The folder is locked, if the system can lock folders. If a killed process has left such a folder, the next process
+/// that writes the same output removes it. If two processes write the same output at the same time, the second one
+/// stops.
 #[derive(Debug)]
 pub struct OutputFolder {
-    /// The name that it is to get.
+    /// The final name.
     path: PathBuf,
     temporary: TemporaryFolder,
     files: Vec<PathBuf>,
 }
 
-/// Whether a path says that a folder is to be written: it ends in a slash.
+/// Whether a path names an output folder: it ends in a slash.
 pub(crate) fn names_folder(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().last().is_some_and(|&end| std::path::is_separator(end.into()))
 }
 
 impl OutputFolder {
-    /// Makes the folder under its hidden name.
+    /// Creates the folder under its hidden name.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a path that names no folder; [`Error::Refused`] if there is something that is no empty
-    /// folder, or another process writes it; [`Error::Io`] if it cannot be made.
+    /// [`Error::BadArgument`] for a path that does not name a folder; [`Error::Refused`] if the path exists and is not
+    /// an empty folder, or if another process writes it; [`Error::Io`] if the folder cannot be created.
     pub fn create(path: &Path, unfinished: &Unfinished) -> Result<OutputFolder> {
         let Some(hidden) = hidden(path, "tmp") else {
             return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
@@ -46,7 +47,7 @@ impl OutputFolder {
             }
             Ok(_) => false,
             Err(error) => {
-                // A file with a slash behind its name is there, but no folder.
+                // The path of a file with a slash behind it exists, but is not a folder.
                 let is_file = error.kind() == io::ErrorKind::NotADirectory
                     && path.components().collect::<PathBuf>().symlink_metadata().is_ok();
                 !is_file
@@ -62,7 +63,7 @@ impl OutputFolder {
             match fs::create_dir(&hidden) {
                 Ok(()) => {
                     let lock = lock(&hidden, path)?;
-                    // Whoever took it for one that was left has removed it meanwhile.
+                    // Before the lock, another process may have removed the folder as a leftover.
                     if lock.as_ref().is_none_or(|lock| is_at(lock, &hidden)) {
                         break lock;
                     }
@@ -87,15 +88,15 @@ impl OutputFolder {
         Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
     }
 
-    /// Where files are written until the folder has its name.
+    /// Path of the folder until it has its final name.
     pub fn hidden(&self) -> &Path {
         self.temporary.path().unwrap_or(&self.path)
     }
 
-    /// Copies a file as it is to a place in the folder.
+    /// Copies a file to a path in the folder.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a place that is taken, or not in the folder; [`Error::Io`] if it cannot be written.
+    /// [`Error::Refused`] for a path that is taken or outside of the folder; [`Error::Io`] if it cannot be written.
     pub(crate) fn copy(&mut self, file: &Path, place: &Path) -> Result<()> {
         let refused = |reason: String| Err(Error::Refused(format!("{}: {reason}", file.display())));
         let is_inside = |component: Component<'_>| matches!(component, Component::Normal(_));
@@ -119,7 +120,7 @@ impl OutputFolder {
             Err(error) => return Err(Error::io(&to, "write")(error)),
         };
         let metadata = from.metadata().map_err(Error::io(file, "read"))?;
-        // Who may read it may read the copy.
+        // The copy has the permissions of the file.
         let copied =
             io::copy(&mut from, &mut into).and_then(|_| into.set_permissions(metadata.permissions()));
         copied.map_err(Error::io(&to, "write"))?;
@@ -127,10 +128,10 @@ impl OutputFolder {
         Ok(())
     }
 
-    /// Waits until all is on the disk. The folder has not got its name then.
+    /// Syncs all files to disk. The folder keeps its hidden name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written; the folder is gone then.
+    /// [`Error::Io`] if a file cannot be synced; the folder is removed then.
     pub fn complete(self) -> Result<Complete> {
         threads::ensure_pool()?;
         let OutputFolder { path, temporary, files } = self;
@@ -149,7 +150,7 @@ impl OutputFolder {
     }
 }
 
-/// Locks a folder, where that can be done.
+/// Locks a folder, if the system can do so.
 fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
     // Opening a pipe would wait for its other end.
     if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {

@@ -1,8 +1,9 @@
 //! A file under a temporary name.
 //!
-//! The name is `.NAME.tmp`, in the folder where `NAME` is to appear, and the file is locked: what a process has left that
-//! was killed is removed by the next one that writes the same output, and of two at the same time the second stops. It is always
-//! a new file: what others have put under that name, as a link that leads to some other file, is not written to.
+//! The name is `.NAME.tmp`, in the folder where `NAME` will appear, and the file is locked. If a killed process has
+//! left such a file, the next process that writes the same output removes it. If two processes write the same output at
+//! the same time, the second one stops. The file is always new: a link or file already under this name is never written
+//! to.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -13,11 +14,10 @@ use simstore::{Error, Result};
 
 use super::unfinished::Unfinished;
 
-/// A file, where it can be replaced under a temporary name; that one is removed when dropped, unless it has been given
-/// another.
+/// An output file under a temporary name, if it can be replaced. It is removed when dropped, unless it was renamed.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    /// `None` for what is no regular file (a pipe, /dev/null), and can only be written to; and for what stays.
+    /// `None` for a pipe or a device such as `/dev/null`, which is written directly, and for a file to keep.
     path: Option<PathBuf>,
     file: File,
     unfinished: Unfinished,
@@ -26,7 +26,7 @@ pub(super) struct TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // What cannot be removed is no more than litter.
+            // A file that cannot be removed does no harm.
             let _ = std::fs::remove_file(path);
             self.unfinished.change(|all| all.remove(path));
         }
@@ -51,7 +51,7 @@ pub(super) fn hidden(path: &Path, suffix: &str) -> Option<PathBuf> {
     Some(path.with_file_name(hidden))
 }
 
-/// Renames, durably.
+/// Renames a file, durably.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
     sync_folder(to)
@@ -62,7 +62,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         match File::open(folder).and_then(|folder| folder.sync_all()) {
-            // A folder may be written to that may not be listed, and some file systems sync none.
+            // A writable folder may not be readable, and some file systems cannot sync folders.
             Err(error)
                 if !matches!(
                     error.kind(),
@@ -80,7 +80,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 impl TemporaryFile {
-    /// A file, or what is there with this name if it can only be written to.
+    /// Creates a temporary file, or opens `path` itself if it is a pipe or a device.
     pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
@@ -89,7 +89,7 @@ impl TemporaryFile {
         TemporaryFile::replace(path, unfinished)
     }
 
-    /// A file that replaces anything but a folder.
+    /// Creates a temporary file that replaces anything but a folder.
     pub(super) fn replace(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         let Some(temporary) = hidden(path, "tmp") else {
             return Err(Error::BadArgument(format!("{}: not the name of a file", path.display())));
@@ -103,7 +103,7 @@ impl TemporaryFile {
                 file => file.map_err(Error::io(path, "write"))?,
             };
             lock(&file, path, &temporary)?;
-            // Before it was locked, another process may have taken it for one that was left.
+            // Before the lock, another process may have removed the file as a leftover.
             if is_at(&file, &temporary) {
                 unfinished.change(|all| all.insert(temporary.clone()));
                 let unfinished = unfinished.clone();
@@ -114,7 +114,7 @@ impl TemporaryFile {
 
     pub(super) fn sync(&self) -> io::Result<()> {
         match self.file.sync_all() {
-            // A pipe, or a device.
+            // Pipes and devices cannot be synced.
             Err(_) if self.path.is_none() => Ok(()),
             synced => synced,
         }
@@ -132,7 +132,7 @@ impl TemporaryFile {
         renamed
     }
 
-    /// Renames it to `.NAME.SUFFIX`, which is durable then; `None` if it has no name but its own.
+    /// Renames the file to `.NAME.SUFFIX`, durably. `None` if it has no temporary name.
     pub(super) fn set_aside(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
         let (Some(temporary), Some(aside)) = (&self.path, hidden(path, suffix)) else { return Ok(None) };
         self.unfinished.change(|all| {
@@ -146,7 +146,7 @@ impl TemporaryFile {
         Ok(Some(aside))
     }
 
-    /// Lets the file be where it is.
+    /// Keeps the file under its current name.
     pub(super) fn keep(&mut self) {
         if let Some(path) = self.path.take() {
             self.unfinished.change(|all| all.remove(&path));
@@ -154,7 +154,7 @@ impl TemporaryFile {
     }
 }
 
-/// Takes the lock of a temporary file.
+/// Locks a temporary file.
 fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
@@ -167,7 +167,7 @@ fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     }
 }
 
-/// Removes what is under a temporary name, unless a process has the lock of it. A link is removed, not what it leads to.
+/// Removes an entry with a temporary name, unless another process has locked it. A link is removed, not its target.
 fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let in_the_way = |error: io::Error| {
@@ -181,11 +181,11 @@ fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
         Err(error) if is_gone(&error) => return Ok(()),
         found => found.map_err(in_the_way)?.is_file(),
     };
-    // Held until it is removed.
+    // The lock is held until the file is removed.
     let left = if is_file { File::options().write(true).open(temporary).ok() } else { None };
     if let Some(file) = &left {
         lock(file, path, temporary)?;
-        // Meanwhile it may have been removed, and another one made.
+        // Before the lock, another process may have replaced the file.
         if !is_at(file, temporary) {
             return Ok(());
         }
@@ -196,7 +196,7 @@ fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
     }
 }
 
-/// Whether a path is that of an open file, and no link to it.
+/// Whether a path is the name of an open file, and not a link to it.
 pub(super) fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! A record: a document as it is in its file.
+//! A record: a document as in its file.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::formats::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use simstore::{Error, Result};
 
-/// A document as it is in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or one that was
-/// [given](crate::Inputs::of_documents).
+/// A document as in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or a document
+/// [from an iterator](crate::Inputs::of_documents).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     path: Arc<Path>,
@@ -47,7 +47,7 @@ pub(crate) enum Content {
     Given(GivenDocument),
 }
 
-/// A document that was given.
+/// A document from an iterator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GivenDocument {
     pub(crate) id: DocumentId,
@@ -64,21 +64,23 @@ impl Record {
         &self.content
     }
 
-    /// Its file; `-` for standard input. Of a member of an archive, the path of the archive and of the member in it:
-    /// `pages.zip/a/b.txt`.
+    /// Path of the file; `-` for standard input. For a member of an archive, the path of the archive and of the member
+    /// in it: `pages.zip/a/b.txt`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The line it starts on, from 1; 1 for a text file. Of a Parquet file the row, of a web archive the
-    /// number of the record, of a JSON array that of the element, from 1.
+    /// Number of the first line, from 1; 1 for a text file. For Parquet the number of the row, for a web archive of the
+    /// record, and for a JSON array of the element, each from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Its bytes as they stand: a line or a row without the newline, a record of a web archive, a whole text file.
-    /// `None` for a row of Parquet and for a document that was given. Lines and rows of a file in UTF-16 are in UTF-8; so are elements of a JSON array, which
-    /// stand on one line here, whatever newlines were between their tokens.
+    /// Bytes of the record in its file: a line or a row without the newline, a record of a web archive, a whole text
+    /// file. `None` for a row of Parquet and for a document from an iterator.
+    ///
+    /// Lines and rows of a UTF-16 file are converted to UTF-8. So are the elements of a JSON array; each is one line
+    /// here, without the newlines between its tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Jsonl { line: bytes, .. }
@@ -91,7 +93,7 @@ impl Record {
         }
     }
 
-    /// What kind of file it stands in; of a document that was given, [`DocumentFormat::Jsonl`].
+    /// Format of the file; [`DocumentFormat::Jsonl`] for a document from an iterator.
     pub fn format(&self) -> DocumentFormat {
         match &self.content {
             Content::Jsonl { .. } | Content::Given(_) => DocumentFormat::Jsonl,
@@ -104,7 +106,7 @@ impl Record {
         }
     }
 
-    /// Bytes that it takes in memory, more or less.
+    /// Approximate size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         match &self.content {
             #[cfg(feature = "parquet")]
@@ -114,8 +116,9 @@ impl Record {
         }
     }
 
-    /// A checksum of what stands there: xxh3 of its bytes and, for a row, of the header. Of a row of Parquet, of the
-    /// columns that these options ask for; of a document that was given, of its text. It tells whether a document that is read again is still the same.
+    /// Checksum that shows whether a document has changed when it is read again: xxh3 of the bytes and, for a row, of
+    /// the header. For a row of Parquet, of the columns that the options name; for a document from an iterator, of the
+    /// text.
     pub fn checksum(
         &self,
         #[cfg_attr(
@@ -138,9 +141,9 @@ impl Record {
     /// Parses the document.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a line that is not one JSON object, a row with more or fewer fields than the header,
-    /// an id that is missing where it was asked for, or too long, and fields of another type or there twice. A text that
-    /// is `null` or missing is empty.
+    /// [`Error::BadInput`] for a line that is not one JSON object, and for a row with more or fewer fields than the
+    /// header. The same error for an id that is too long, or requested and missing, and for a field of another type or
+    /// that occurs twice. A text that is `null` or missing is empty.
     pub fn document(self, options: &DocumentOptions) -> Result<Document> {
         let Record { path, line, content } = self;
         let position = || place(&path, line);

@@ -1,4 +1,4 @@
-//! The folder of a set: its list is written, what is left over is removed, and its shards are checked.
+//! The folder of a set: writes the list, removes leftovers, and checks shards.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -13,11 +13,11 @@ use crate::output::{Output, Unfinished};
 
 const MANIFEST: &str = "MANIFEST";
 
-/// Makes a folder ready for the shards of a run, and removes what failed runs have left in it.
+/// Prepares a folder for the shards of a run, and removes leftovers of failed runs.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if it has shards that are not to be replaced, or anything else; as [`Shards::read`] for the list that is
-/// there; [`Error::Io`] if it cannot be made, or read.
+/// [`Error::AlreadyExists`] if the folder has shards and `replace` is false, or has other entries; as [`Shards::read`]
+/// for an existing list; [`Error::Io`] if the folder cannot be created or read.
 pub fn make_ready(folder: &Path, replace: bool) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::io(folder, "make"))?;
     let names = names_in(folder)?;
@@ -34,11 +34,12 @@ pub fn make_ready(folder: &Path, replace: bool) -> Result<()> {
 }
 
 impl Shards {
-    /// Makes the folder the set of these shards, at once, and removes what earlier runs and attempts have left in it.
+    /// Writes the list, which makes these shards the set of the folder, atomically. Then removes leftovers of earlier
+    /// runs and attempts.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a list that could not be read again; [`Error::Refused`] if another process writes it;
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::BadArgument`] for a list that would not be valid when read; [`Error::Refused`] if another process
+    /// writes the list; [`Error::Io`] if it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let bytes = self.bytes()?;
         let mut output = Output::replace(&folder.join(LIST), &Unfinished::default())?;
@@ -47,11 +48,11 @@ impl Shards {
         remove_but(folder, &self.shards)
     }
 
-    /// Checks that the store in a folder is the shard that was written, by its manifest. If it was opened, what was found in it
-    /// is compared, too: bits, distance, and the numbers of fingerprints and pairs.
+    /// Checks by its manifest that a store is the shard in the list. If the store was opened, also compares its values
+    /// with the list: bits, distance, and the numbers of fingerprints and pairs.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is another; as [`manifest_checksum`].
+    /// [`Error::Corrupt`] if the store is another one; others as for [`manifest_checksum`].
     pub fn check_shard(
         &self,
         shard: &Shard,
@@ -70,10 +71,10 @@ impl Shards {
     }
 }
 
-/// The checksum in the manifest of a store, which stands for all of its files: eight hexadecimal digits.
+/// Returns the checksum in the manifest of a store, in eight hexadecimal digits. It covers all files of the store.
 ///
 /// # Errors
-/// [`Error::Io`] if it is not there, or cannot be read; [`Error::Corrupt`] if it was cut short.
+/// [`Error::Io`] if the manifest does not exist or cannot be read; [`Error::Corrupt`] if it is cut short.
 pub fn manifest_checksum(store: &Path) -> Result<String> {
     let path = store.join(MANIFEST);
     let mut data = Vec::new();
@@ -85,7 +86,7 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
         }
         _ => Error::io(&path, "read")(error),
     })?;
-    // Eight bytes stand behind it.
+    // Eight bytes follow the checksum.
     let checksum = data.split_last_chunk::<8>().and_then(|(before, _)| before.last_chunk());
     let Some(&checksum) = checksum else {
         let found = data.len() as u64;
@@ -98,15 +99,15 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
     Ok(format!("{:08x}", u32::from_le_bytes(checksum)))
 }
 
-/// The names of all entries, but for those that are no Unicode: "\u{fffd}" stands in them.
+/// Lists the names of all entries. Invalid Unicode in a name is replaced by "\u{fffd}".
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(Error::io(folder, "list"))?;
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.map(|entry| entry.map(name).map_err(Error::io(folder, "list"))).collect()
 }
 
-/// Removes the shards that are not named, and what attempts have left. What cannot be removed stays: no reader looks at it, an
-/// attempt that has lost may still be writing it, and the next run tries again.
+/// Removes shards not in `named`, and leftovers of attempts. Entries that cannot be removed stay: readers ignore them,
+/// an attempt that has lost may still be writing them, and the next run tries again.
 fn remove_but(folder: &Path, named: &[Shard]) -> Result<()> {
     for name in names_in(folder)? {
         if is_own(&name) && !named.iter().any(|shard| shard.folder == name) {
@@ -117,7 +118,7 @@ fn remove_but(folder: &Path, named: &[Shard]) -> Result<()> {
     Ok(())
 }
 
-/// Whether an entry is what a writer of shards has made, other than the list.
+/// Whether an entry was made by a writer of shards, and is not the list.
 fn is_own(name: &str) -> bool {
     match name.strip_prefix('.').and_then(|hidden| hidden.rsplit_once('.')) {
         None => parts_of(name).is_some(),

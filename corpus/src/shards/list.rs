@@ -9,46 +9,46 @@ use simstore::error::Damage;
 use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
-/// The name of the list in the folder of the set.
+/// Name of the list in the folder of the set.
 pub const LIST: &str = "shards.json";
 
 const FORMAT: &str = "simstore shards";
 const VERSION: u32 = 1;
-/// What the file ends with: eight digits between these two.
+/// End of the file, around the eight digits of the checksum.
 const BEFORE_CHECKSUM: &[u8] = b", \"checksum\": \"";
 const END: &[u8] = b"\"}\n";
 
 /// The list of a set's shards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shards {
-    /// The run that wrote them: 16 hexadecimal digits.
+    /// Id of the run that wrote the shards: 16 hexadecimal digits.
     pub run: String,
-    /// Width of the fingerprints.
+    /// Width of the fingerprints, in bits.
     pub bits: u32,
-    /// The largest distance that can be asked for, in bits.
+    /// Largest distance of a query, in bits.
     pub distance: u32,
-    /// How texts became fingerprints, if that is known.
+    /// Profile that made the fingerprints from texts, if known.
     pub profile: Option<String>,
-    /// How many rows had no fingerprint, and so are in no shard.
+    /// Number of rows without a fingerprint, which are in no shard.
     pub missing: u64,
-    /// Those that hold anything, by ascending number.
+    /// Shards that are not empty, by ascending number.
     pub shards: Vec<Shard>,
 }
 
 /// One shard of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    /// Its name in the folder of the set.
+    /// Folder name in the folder of the set.
     pub folder: String,
-    /// How many distinct fingerprints it holds.
+    /// Number of distinct fingerprints.
     pub fingerprints: u64,
-    /// How many of them with their ids.
+    /// Number of pairs of a fingerprint and an id.
     pub pairs: u64,
-    /// That of its manifest, which stands for all of its files: eight hexadecimal digits.
+    /// Checksum in the manifest, in eight hexadecimal digits. It covers all files of the shard.
     pub checksum: String,
 }
 
-/// What stands before the checksum.
+/// The members before the checksum.
 #[derive(Serialize)]
 struct File<'a> {
     format: &'static str,
@@ -61,8 +61,8 @@ impl Shards {
     /// Reads and checks a list.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if it is not as it was written; [`Error::NotAStore`] and
-    /// [`Error::UnsupportedVersion`] if it is something else, or of another version.
+    /// [`Error::Io`] if the list cannot be read; [`Error::Corrupt`] if it is damaged; [`Error::NotAStore`] if it is
+    /// another kind of file; [`Error::UnsupportedVersion`] if it has another version.
     pub fn read(path: &Path) -> Result<Shards> {
         let mut data = Vec::new();
         let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut data));
@@ -87,7 +87,7 @@ impl Shards {
         };
         let mut members: Map<String, Value> = serde_json::from_slice(data).map_err(|_| malformed())?;
         members.remove("checksum");
-        // Before anything else: another version may have other members.
+        // Checked first: another version may have other members.
         if members.remove("format").is_none_or(|format| format != FORMAT) {
             let reason = "not a list of shards, by its member `format`".to_owned();
             return Err(Error::NotAStore { path: path.to_path_buf(), reason });
@@ -99,7 +99,7 @@ impl Shards {
         }
         let members = Value::Object(members);
         let list = Shards::deserialize(&members).map_err(|_| malformed())?;
-        // No member is missing, and there is none besides.
+        // No member is missing, and there are no others.
         if serde_json::to_value(&list).ok().as_ref() != Some(&members) {
             return Err(malformed());
         }
@@ -107,7 +107,7 @@ impl Shards {
         Ok(list)
     }
 
-    /// Whether the values go with one another, and with what the format says of them.
+    /// Checks that the values are consistent and allowed by the format.
     fn check(&self) -> Result<(), Damage> {
         let malformed = |name, expected| Err(Damage::Malformed { name, expected });
         let field = |name, found, expected| Err(Damage::Field { name, found, expected });
@@ -142,7 +142,7 @@ impl Shards {
         Ok(())
     }
 
-    /// The list as it stands in its file, unless it could not be read again.
+    /// Encodes the list. An error if it would not be valid when read.
     pub(super) fn bytes(&self) -> Result<Vec<u8>> {
         let unfit =
             |problem: &dyn std::fmt::Display| Error::BadArgument(format!("a list of shards: {problem}"));
@@ -156,12 +156,12 @@ impl Shards {
     }
 }
 
-/// The name of a shard's folder.
+/// Returns the folder name of a shard.
 pub fn shard_folder(number: u64, run: &str) -> String {
     format!("shard-{number:05}-{run}")
 }
 
-/// The number and the run in the name of a shard's folder, if it is one.
+/// Parses the number and the run of a shard's folder name.
 pub(super) fn parts_of(folder: &str) -> Option<(u64, &str)> {
     let (number, run) = folder.strip_prefix("shard-")?.split_once('-')?;
     let number = number.parse().ok()?;
@@ -172,7 +172,7 @@ pub(super) fn is_hexadecimal(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The bytes that the checksum covers, and the checksum.
+/// Splits the file into the bytes that the checksum covers, and the checksum.
 fn without_checksum(data: &[u8]) -> Option<(&[u8], u32)> {
     let (text, digits) = data.strip_suffix(END)?.split_last_chunk::<8>()?;
     let digits = std::str::from_utf8(digits).ok().filter(|digits| is_hexadecimal(digits, 8))?;

@@ -14,27 +14,27 @@ use crate::numbers::bytes;
 use crate::output::Unfinished;
 use crate::{Notice, Watch};
 
-/// How the name of such a folder begins and ends, and the file in it that its process has locked.
+/// Prefix and suffix of the folder's name, and the file in the folder that the process locks.
 const PREFIX: &str = "simstore-";
 const SUFFIX: &str = ".tmp";
 const LOCK: &str = "lock";
 
-/// Where a run puts what is too much for its memory: a folder in the one that was asked for, or in the system's. It is made when
-/// it is first needed, and removed with all that is in it when this is dropped, or the run is interrupted. What a process that was
-/// killed has left, the next one removes that is given the same folder.
+/// Folder for data beyond the memory limit of a run, inside a given folder or the system's folder for temporary files.
+/// It is created at first use. It is removed with its contents when this value is dropped, or the run is interrupted.
+/// If a process is killed, the next run with the same parent folder removes it.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     parent: PathBuf,
     unfinished: Unfinished,
     made: Mutex<Option<Made>>,
     disk: Disk,
-    /// Bytes written, and held there.
+    /// Bytes written, and bytes held on disk.
     pub(crate) counts: Counts,
-    /// Bytes that will be there at most, as far as that is known.
+    /// Largest number of bytes expected on disk, as far as known.
     needed: AtomicU64,
 }
 
-/// A folder that is there; the lock is held as long.
+/// An existing folder. Its lock is held as long as this value.
 #[derive(Debug)]
 struct Made {
     path: PathBuf,
@@ -42,11 +42,11 @@ struct Made {
 }
 
 impl Temporary {
-    /// A folder in this one, or else in the system's, of which nothing is there yet. What was left by processes that were
-    /// killed is removed, and the watch is told.
+    /// Prepares a folder in `parent`, or else in the system's folder for temporary files; creates nothing yet. Removes
+    /// folders left by killed processes, and reports this to the watch.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the one that is asked for is no folder.
+    /// [`Error::BadArgument`] if `parent` is not a folder.
     pub(crate) fn new(
         parent: Option<&Path>,
         unfinished: &Unfinished,
@@ -77,15 +77,15 @@ impl Temporary {
         }))
     }
 
-    /// The folder that was asked for, where files without a name can be made.
+    /// The given folder, where unnamed files can be created.
     pub(crate) fn parent(&self) -> &Path {
         &self.parent
     }
 
-    /// The folder itself.
+    /// Returns the folder's path, and creates it at first use.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it cannot be made.
+    /// [`Error::Refused`] if it cannot be created.
     pub(crate) fn folder(&self) -> Result<PathBuf> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = &*made {
@@ -101,14 +101,14 @@ impl Temporary {
         loop {
             let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(&self.parent)?;
             let path = folder.path().to_path_buf();
-            // Between the two calls, another process may take it for one that was left, and remove it.
+            // Before the lock, another process may remove the folder as a leftover.
             let lock = match File::create_new(path.join(LOCK)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 lock => lock?,
             };
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => continue,
-                // Not all file systems have locks; where there are none, nobody takes it for one that was left.
+                // Not all file systems have locks. Without locks, no process removes it as a leftover.
                 Ok(()) | Err(TryLockError::Error(_)) => {}
             }
             if path.join(LOCK).exists() {
@@ -118,12 +118,12 @@ impl Temporary {
         }
     }
 
-    /// So many bytes are going to be there at most.
+    /// Announces that the folder will hold at most this many bytes.
     pub(crate) fn expect(&self, bytes: u64) {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// The error of something that was to be written there: says how much is, how much is needed, and what to do.
+    /// Error for a failed write in the folder. It names the bytes held, the bytes needed, and a remedy.
     pub(crate) fn failed(&self, error: &io::Error) -> Error {
         let is_full = matches!(
             error.kind(),
@@ -144,7 +144,7 @@ impl Temporary {
         ))
     }
 
-    /// The same, if an error is of a file there; any other is as it was.
+    /// Like [`failed`](Self::failed) for an error of a file in the folder. Returns other errors unchanged.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match error {
             Error::Io { path, source, .. } if self.is_here(&path) => self.failed(&source),
@@ -181,7 +181,7 @@ impl Drop for Temporary {
         let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(Made { path, .. }) = made {
             self.unfinished.change(|all| {
-                // What cannot be removed is left to the next run.
+                // The next run tries again.
                 let _ = std::fs::remove_dir_all(&*path);
                 all.remove(path)
             });
@@ -189,9 +189,9 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes the folders whose lock nobody has.
+/// Removes the folders that no process has locked.
 fn remove_left(parent: &Path, watch: &dyn Watch) {
-    // What cannot be looked at is not ours.
+    // A folder that cannot be read is not ours.
     let Ok(entries) = parent.read_dir() else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -200,12 +200,13 @@ fn remove_left(parent: &Path, watch: &dyn Watch) {
             continue;
         }
         let path = entry.path().join(LOCK);
-        // In a folder that all may write to, somebody else's may lead anywhere: nothing is made there, and no link followed.
+        // In a folder that all users can write to, an entry of another user may lead anywhere. Creates no file, follows
+        // no link.
         let is_removed = if path.symlink_metadata().is_ok_and(|it| it.is_file()) {
             let lock = File::open(path);
             lock.is_ok_and(|lock| lock.try_lock().is_ok() && std::fs::remove_dir_all(entry.path()).is_ok())
         } else {
-            // It may be about to be used, and is made again then. What is not empty stays.
+            // Removes an empty folder only. Its owner may be about to lock it, and then makes a new one.
             std::fs::remove_dir(entry.path()).is_ok()
         };
         if is_removed {
@@ -251,12 +252,12 @@ mod tests {
         assert_eq!((temporary.counts.held(), temporary.counts.most()), (0, 5));
         drop(temporary);
         assert_eq!(count(parent.path()), 0);
-        // A process that ends without dropping it.
+        // A process that ends without dropping the value.
         let temporary = Temporary::new(Some(parent.path()), &unfinished, &()).unwrap();
         std::mem::forget(SpillWriter::create(temporary.clone()).unwrap());
         unfinished.remove_for_good();
         assert_eq!(count(parent.path()), 0);
-        // Whatever is changed now would wait for the end of the process.
+        // Dropping it would block: after `remove_for_good`, changes wait for the end of the process.
         std::mem::forget(temporary);
     }
 

@@ -1,4 +1,4 @@
-"""Near-duplicates taken out of a DataFrame."""
+"""Near-duplicate removal for DataFrames."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# Further columns of the result, before the distance or the similarity.
+# Columns added to the result, before the distance or the similarity.
 ADDED = ["cluster", "is_kept", "representative", "duplicate_of"]
-# The id of a row while it is joined.
+# Temporary column with the id of a row during joins.
 OF = "simstore_id"
 
 
@@ -44,66 +44,66 @@ def dedup(
     drop_duplicates: bool = False,
     parts: int | None = None,
 ) -> DataFrame:
-    """The rows of a DataFrame with their clusters and duplicates; or the rows without the duplicates.
+    """Returns the rows of a DataFrame with their clusters and duplicates, or the rows without the duplicates.
 
-    Texts are near each other if they are similar (`similar`, 0.8 by default: `similar_pairs`), or if their fingerprints are within a
-    distance (`distance`: `near_pairs`). By similarity each row goes to the most preferred kept row that is similar to it, as on one
-    machine: every removed row is similar to a kept one. By distance, clusters are chains of near fingerprints.
+    Texts are near each other if they are similar (`similar`, 0.8 by default; see `similar_pairs`), or if their fingerprints are within a
+    distance (`distance`; see `near_pairs`). By similarity, each row goes to the most preferred kept row that is similar to it, as on one
+    machine. So every removed row is similar to a kept one. By distance, clusters are chains of near fingerprints.
 
-    Intermediate rows are persisted: about 150 bytes a row by similarity, 30 by distance, until `release`. By similarity, all pairs of a
-    component (texts that chains of similar ones connect) go to one task: up to 50 million pairs, some 40 bytes each. More end the job with
-    an error.
+    Intermediate rows are persisted until `release`: about 150 bytes a row by similarity, 30 by distance. By similarity, a component is a
+    group of texts connected by chains of similar texts. All pairs of a component go to one task: up to 50 million pairs, about 40 bytes
+    each. A larger component ends the job with an error.
 
     Parameters
     ----------
     df : DataFrame
-        Read several times: to look for repeated ids, to find near rows, and by the result.
+        Read several times: to look for repeated ids, to find near rows, and for the result.
     text : str
-        The column of the texts: of strings. A null, and a text of white space, is near nothing, and is kept. By distance, so
-        is a text without letters and digits; by similarity, such a text is near the same text alone.
+        The column of the texts, of type string. A row with a null or with white space is near nothing, and is kept. By distance, this
+        also applies to a text without letters and digits; by similarity, such a text is near the same text only.
     id : str
-        The column of the ids, which tell rows apart: of any type that has an order. One that is null, or is there twice, is an error.
+        The column of the ids, of any type with an order. Null and repeated ids are errors.
     similar : float, optional
-        As for `similar_pairs`; not together with `distance`.
+        As for `similar_pairs`. Cannot be combined with `distance`.
     distance : int, optional
-        In bits of the fingerprints, up to 16 of 64, 32 of 128.
+        In bits, up to 16 for fingerprints of 64 bits, and 32 for 128 bits.
     recall : float
         As for `similar_pairs`.
     keep : str
-        Which row of a cluster is kept: "smallest-id", "longest" (of the text in bytes), "newest:COLUMN" (numbers by value, dates and
-        times as ISO 8601 texts are in order), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; a row without one comes last), or
-        "none". Of several, the one with the smallest id. There is no "first": rows of a
-        DataFrame have no order.
+        Which row of a cluster is kept: "smallest-id", "longest" (text in bytes), "newest:COLUMN" (numbers by value; dates and times as
+        ISO 8601 texts sort correctly), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; rows without a number come last), or "none".
+        Among equals, the row with the smallest id is kept. There is no "first": rows of a DataFrame have no order.
     against : path or list of paths, optional
-        Stores, in folders that the driver and all executors see: rows near a stored document are not kept. By similarity they are such
-        as ``simstore add --similar`` makes: exact with texts, an estimate without. By distance they have fingerprints of the profile.
+        Paths of stores that the driver and all executors can read. Rows near a stored document are not kept. By similarity, use stores
+        made by ``simstore add --similar``: similarities are exact if the store has texts, otherwise estimates. By distance, use stores of
+        fingerprints of the profile.
     profile : Profile or str, optional
-        By similarity, the features that are compared instead of shingles; by distance, the rule that turns texts into fingerprints.
+        By similarity, the profile whose features are compared, instead of shingles. By distance, the profile for fingerprints.
     drop_duplicates : bool
-        Whether only the rows that are kept are given, with the columns of `df`.
+        Whether to return only the kept rows, with the columns of `df`.
     parts : int, optional
         As for `near_pairs`.
 
     Returns
     -------
     DataFrame
-        The rows of `df` with further columns, named as in the tables of `simstore.dedup`:
+        The rows of `df` with additional columns, named as in the tables of `simstore.dedup`:
 
-        - ``cluster``: the smallest id of the cluster; null for a row that is near no other, as are the four columns at the end;
+        - ``cluster``: the smallest id of the cluster. A row near no other has null here and in all columns below except ``is_kept``;
         - ``is_kept``: whether the row is kept;
-        - ``representative``: the id of the row that is kept of the cluster; of the first one, if `keep` is "none";
-        - ``duplicate_of``: of a row that is not kept, the id of the kept row that is nearest to it. By similarity, that may be the
-          representative of another cluster, if it is more similar; of equally similar ones it is the most preferred;
-        - ``similarity`` (double) or ``distance`` (int) to ``duplicate_of``; both are null for a row that is kept, and with "none".
+        - ``representative``: the id of the cluster's kept row, or of its first row if `keep` is "none";
+        - ``duplicate_of``: for a removed row, the id of the nearest kept row. By similarity, this may be the representative of another
+          cluster, if it is more similar. Among equally similar rows, it is the most preferred;
+        - ``similarity`` (double) or ``distance`` (int) to ``duplicate_of``: null for a kept row, and if `keep` is "none".
 
-        With `against` there are also ``stored``, the name of the stored document that is near (or its id, or its fingerprint in
-        hexadecimal digits), and ``store``, the path of its store. Then nothing is kept of the cluster, ``representative`` and
-        ``duplicate_of`` are null, and the similarity or distance is the one to the stored document.
+        With `against` there are two more columns: ``stored``, the name of the near stored document (or its id, or its fingerprint in
+        hexadecimal digits), and ``store``, the path of its store. In such a cluster no row is kept, ``representative`` and
+        ``duplicate_of`` are null, and the similarity or distance refers to the stored document.
 
     Raises
     ------
     ValueError, TypeError
-        For columns that are not there or of another type, options that make no sense together, numbers out of range.
+        If columns are missing or of another type, options contradict each other, or numbers are out of range.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _check(
     if not isinstance(of_text, T.StringType):
         raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
     _preference.check(keep, df)
-    # Spark does not tell upper case from lower.
+    # Column names in Spark ignore case.
     names = {name.lower() for name in df.columns}
     there = [name for name in [*added, OF] if name.lower() in names]
     if there:
@@ -159,7 +159,7 @@ def _check(
 
 
 def _by_similarity(search: Search, keep: str) -> DataFrame:
-    """All rows that have features: id, rank, root (the leader of the cluster), nearest (the most similar leader) and similarity to it."""
+    """Returns rows with features: id, rank, root (the cluster's leader), nearest (the most similar leader) and similarity to it."""
     pairs = keep_made(search.similar_sets())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))
     documents = search.documents.select("id", "rank", "digest")
@@ -182,7 +182,7 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
             "similarity",
         )
         of_sets = sets.withColumns({"other": F.lit(None).cast("binary"), "similarity": F.lit(None).cast("double")})
-        # A component comes to one task: its sets first, the most preferred first, then its pairs.
+        # One task gets a whole component: first its sets, the most preferred first, then its pairs.
         rows = of_sets.unionByName(of_pairs).repartition("root")
         rows = rows.sortWithinPartitions("root", F.col("other").isNotNull(), "best").drop("best")
         led = rows.mapInArrow(similarity.led, schema_of(similarity.LED))
@@ -196,7 +196,7 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
     )
     if search.stored is None:
         return members
-    # Rows that are most similar to the same stored document are one cluster.
+    # Rows with the same most similar stored document form a cluster.
     root = F.concat(*(F.encode(part, "utf-8") for part in (F.lit("stored"), F.col("stored.store").cast("string"))), "stored.id")
     name = F.struct("stored.store", "stored.name").alias("stored")
     stored = search.stored.select("id", "rank", root.alias("root"), F.lit(None).cast("binary").alias("nearest"), "stored.similarity", name)
@@ -206,7 +206,7 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
 def _by_distance(
     rows: DataFrame, distance: int, profile: simstore.Profile | str | None, parts: int | None, stores: Stores
 ) -> DataFrame:
-    """The rows that chains of near fingerprints connect, or that are near something stored: id, rank, root, fingerprint and stored."""
+    """Returns rows in chains of near fingerprints and rows near stored documents: id, rank, root, fingerprint and stored."""
     made = fingerprint(rows, "text", profile).drop("text")
     made = keep_made(stores.nearest(made.where("fingerprint is not null"), distance))
     of, buckets = chosen(made, "fingerprint", distance, parts, None)
@@ -218,7 +218,7 @@ def _by_distance(
 
 
 def _decided(members: DataFrame, how: str, keep: str, stores: Stores) -> DataFrame:
-    """The result for the rows that are in clusters."""
+    """Returns the result for the rows in clusters."""
     others = ["fingerprint"] if how == "distance" else []
     heads = members.groupBy("root").agg(
         F.count("*").alias("members"),
@@ -229,7 +229,7 @@ def _decided(members: DataFrame, how: str, keep: str, stores: Stores) -> DataFra
     both = members.join(heads.where("members > 1 or of_store is not null"), "root")
     is_stored = F.col("of_store").isNotNull()
     if how == "distance":
-        # Near rows are in one cluster, which has one kept row.
+        # Near rows are in the same cluster, which has one kept row.
         nearest = F.col("best.id")
         of_kept = F.when(is_stored, F.col("of_store.fingerprint")).otherwise(F.col("best.fingerprint"))
         near = _columns.distance(F.col("fingerprint"), of_kept, _columns.width(members, "fingerprint"))

@@ -1,4 +1,4 @@
-"""Sets too large for one machine: stores that Spark's tasks write, and the queries past all of them."""
+"""Sets too large for one machine: builds shards in Spark tasks, and queries all of them."""
 
 from __future__ import annotations
 
@@ -37,51 +37,52 @@ def build_store(
     memory: int | str | None = None,
     replace: bool = False,
 ) -> Shards:
-    """Builds a set of fingerprints as stores, its shards: one for each task.
+    """Builds a set of fingerprints as shards. Each shard is a store, written by one task.
 
-    A row goes to the shard that the hash of its fingerprint and id says: shards are about of one size however crowded the set is, and
-    rows that are equal are one.
-    Each task builds its store under a hidden name and renames it when it is whole; of two attempts at a shard, the first counts. The
-    list of the shards is written last: until then the set is not there, or is the old one. What a run that failed has left is removed by
-    the next one. Two runs are not to write to one folder at the same time.
+    The hash of a row's fingerprint and id selects its shard. So shards have similar sizes, even if many rows share a fingerprint, and
+    equal rows are merged.
+
+    Each task builds its store under a hidden name, and renames the complete store. Of two attempts at a shard, the first counts. The list
+    of shards is written last: until then the set does not exist, or the old set is still valid. The next run removes files of a failed
+    run. Two runs must not write to the same folder at the same time.
 
     Parameters
     ----------
     df : DataFrame
         Read once.
     path : str or os.PathLike
-        A folder that the driver and all executors see under this name: it is not there, or empty. Shards that are to be in an object
-        store are built on a shared disk and copied, all of the folder.
+        A folder that the driver and all executors see under this name. It must be missing or empty. To put shards into an object store,
+        build them on a shared disk and copy the whole folder.
     shards : int
-        How many, at most: one that would hold nothing is not written. A task writes one, and a task reads one when they are queried.
+        The largest number of shards; empty shards are not written. One task writes a shard, and one task reads it for queries.
     fingerprint : str
-        The column: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. Rows where it is null are in no shard,
-        and counted.
+        The column of the fingerprints: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. Rows with null are
+        counted and skipped.
     id : str
         The column of the ids: bigint, not negative, not null.
     distance : int
-        The largest distance that queries will ask for, in bits.
+        The largest distance of later queries, in bits.
     codec, plan : str, optional
         As for `simstore.Builder`.
     profile : Profile or str, optional
-        How texts became fingerprints: kept with the shards.
+        How texts become fingerprints. The set records the profile's name.
     memory : int or str, optional
-        Memory for sorting in each task, in bytes, or as "8G": 16 MiB or more. A quarter of the machine's by default,
-        which is too much where several tasks share one.
+        Memory for sorting in each task, in bytes, or as "8G": 16 MiB or more. The default is a quarter of the machine's memory, which is
+        too much if several tasks share a machine.
     replace : bool
-        Whether shards that are there are replaced, once the new ones are complete. Queries of the old ones that are under way fail then.
+        Whether existing shards are replaced, once the new ones are complete. Queries that still read the old shards then fail.
 
     Returns
     -------
     Shards
-        What the set holds: ``pairs``, ``missing`` (rows without a fingerprint), and what each of its ``shards`` does.
+        The contents of the set: ``pairs``, ``missing`` (rows without a fingerprint), and the contents of each of its ``shards``.
 
     Raises
     ------
     FileExistsError
-        If the folder has shards, or anything else.
+        If the folder has shards or other files.
     ValueError, TypeError
-        For columns that are not there or of another type, ids that are null or negative, settings that make no sense.
+        If columns are missing or of another type, ids are null or negative, or settings are invalid.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def build_store(
         raise ValueError(f"shards is {shards}: expected 1 or more")
     if isinstance(profile, str):
         profile = Profile(profile, bits=bits)
-    # Settings that make no sense are refused here, not by the tasks.
+    # Invalid settings are refused here, before any task starts.
     with tempfile.TemporaryDirectory() as folder:
         Builder(os.path.join(folder, "store"), distance=distance, bits=bits, codec=codec, plan=plan, profile=profile, memory=memory)
     if profile is not None and profile.bits != bits:
@@ -146,46 +147,46 @@ def query(
     fetch: Fetch | None = None,
     together: int = 1 << 20,
 ) -> DataFrame:
-    """What is near the fingerprints of a DataFrame in a set of shards.
+    """Returns the pairs of a set of shards that are near the fingerprints of a DataFrame.
 
-    The fingerprints that are asked for, each once, are packed in blocks of up to a megabyte, and compressed. Spark sends each block to
-    each shard, whose task streams the shard past many queries at once. Nothing goes through the driver: what is shuffled is at most 8
-    bytes (16 of 128 bits) for each query and shard. What is found is joined with the ids of the queries.
+    The distinct fingerprints of the queries are packed in blocks of up to a megabyte, and compressed. Spark sends each block to each
+    shard, whose task streams the shard past many queries at once. No rows go through the driver, and the shuffle has at most 8 bytes (16
+    for 128 bits) for each query and shard. The matches are joined with the ids of the queries.
 
     Parameters
     ----------
     df : DataFrame
         The queries; read twice.
     path : str or os.PathLike
-        The folder that `build_store` made.
+        The folder given to `build_store`.
     distance : int, optional
-        In bits; by default the one that the set was built for, which is also the largest.
+        In bits. The default is the distance that the set was built for, which is also the maximum.
     fingerprint : str
-        The column, as for `build_store`. Nothing is near a null.
+        The column of the fingerprints, as for `build_store`. A null matches nothing.
     id : str
-        The column of the queries' ids, of any type that has an order. None may be null.
+        The column of the queries' ids, of any type with an order. None may be null.
     fetch : callable, optional
-        Where executors do not see the folder: ``fetch(path)`` copies what is at a path, the file ``path/shards.json`` or the folder of a
-        shard, to the local disk, and returns where. The driver calls it for the list; of the executors each calls it once for a shard
-        that its tasks read. It is pickled.
+        Needed if executors cannot read the folder. ``fetch(path)`` copies ``path`` (the file ``shards.json`` or the folder of a shard) to
+        the local disk, and returns the local path. The driver calls it for the list. Each executor calls it once for each shard that its
+        tasks read. It is pickled.
     together : int
-        At most so many queries, about, go past a shard at once. A shard is read once for each so many, and the task has them, and what is
-        near them, in memory.
+        Approximate maximum number of queries in one pass over a shard. The task holds these queries and their matches in memory. More
+        queries need more passes.
 
     Returns
     -------
     DataFrame
-        With columns query (the id of the query), id, fingerprint and distance (int) of what is near it: each once, however often
-        rows are repeated; in no order.
+        With columns query (the id of the query), id, fingerprint and distance (int) of each match. A match is returned once, even if rows
+        are repeated. Rows have no order.
 
     Raises
     ------
     FileNotFoundError
-        If the set, or one of its shards, is not there.
+        If the set or one of its shards is missing.
     CorruptError, NotAStoreError
-        If the list is not as it was written, or something else. A shard that is not ends the job.
+        If the list is damaged or of another format. A damaged shard ends the job.
     ValueError, TypeError
-        For columns that are not there or of another type, fingerprints of another width, a distance that is too large.
+        If columns are missing or of another type, fingerprints have another width, or the distance is too large.
 
     Examples
     --------
@@ -203,7 +204,7 @@ def query(
     <BLANKLINE>
     """
     bits, ids = _columns.width(df, fingerprint), _columns.ids(df, id)
-    # Not `abspath` where it may be an address.
+    # With `fetch`, the path may be an address, which `abspath` would damage.
     place = os.fspath(path).rstrip("/") if fetch is not None else os.path.abspath(path)
     stored = Shards.read(f"{place}/{LIST}" if fetch is None else fetch(f"{place}/{LIST}"))
     if stored.bits != bits:
@@ -228,10 +229,10 @@ def query(
         )
 
     rows = df.select(ids.alias("query"), _columns.column(fingerprint).alias("asked")).where("asked is not null").distinct()
-    # Sorted, so that blocks that are made again after a fault are the same: Spark refuses others.
+    # Sorted, so that blocks are equal when Spark computes them again after a fault. Spark refuses other blocks.
     asked = rows.select("asked").distinct().sortWithinPartitions("asked")
     blocks = asked.mapInArrow(pack, schema_of(tasks.PACKED))
-    # A partition for each shard: one task streams one.
+    # A partition for each shard, so that one task streams one shard.
     count = max(1, len(stored.shards))
     keys = [(shard, int(key)) for shard, key in enumerate(_places.keys(count))][: len(stored.shards)]
     to = F.array(*(F.struct(F.lit(shard).alias("shard"), F.lit(key).alias("key")) for shard, key in keys))
@@ -242,7 +243,7 @@ def query(
 
 
 def _working_folder() -> str:
-    """A folder that the tasks of one executor share, and that goes with it."""
+    """Returns a folder that the tasks of an executor share, and that is removed with the executor."""
     from pyspark import SparkFiles
 
     return os.path.abspath(SparkFiles.getRootDirectory())

@@ -30,47 +30,47 @@ def similar_pairs(
     *,
     parts: int | None = None,
 ) -> DataFrame:
-    """All pairs of rows whose texts are similar: the same pairs, bit for bit, that `simstore.dedup` finds on one machine.
+    """Returns all pairs of rows with similar texts: the same pairs, bit for bit, as `simstore.dedup` on one machine.
 
-    Two texts are similar if at least the share `similar` of all shingles of the two is in both; a shingle is three successive words, a
-    Han character or kana is a word, and signs are nothing. Pairs of just this similarity are found with the probability `recall` or more,
-    and more similar ones more surely.
+    Two texts are similar if the share of shingles in both, among all their shingles, is at least `similar`. A shingle is three successive
+    words; a Han character or kana is a word, and signs are ignored. Pairs of exactly this similarity are found with at least the
+    probability `recall`, and more similar pairs more often.
 
-    Texts of the same shingles are one from the start. Sets of shingles meet by their sketches, which are joined as `near_pairs`
-    does it, and the tasks compare them; each goes to them once for each candidate it is in, as 8 bytes a shingle. Nothing is collected
-    but the number of different sets.
+    Texts with the same shingles form one set. A join of the sketches, as in `near_pairs`, finds candidate pairs of sets, and tasks
+    compare them. Each set is sent to tasks once for each of its candidate pairs, with 8 bytes a shingle. The driver collects only the
+    number of different sets.
 
-    The sketches are made before the call returns, and are persisted (about 120 bytes a text; `release` lets go of them). The pairs are
-    made when they are asked for, each time.
+    The sketches are made before the call returns, and are persisted (about 120 bytes a text) until `release`. The pairs are computed each
+    time that the result is used.
 
     Parameters
     ----------
     df : DataFrame
         Read twice, for sketches and for shingles.
     text : str
-        The column of the texts: of strings. A null, and a text of white space, is similar to nothing; a text without letters
-        and digits is similar to the same text alone.
+        The column of the texts, of type string. A row with a null or with white space is similar to nothing. A text without letters and
+        digits is similar only to the same text.
     id : str
-        The column of the ids, each of one row: of any type that has an order. None may be null.
+        The column of the ids, of any type with an order. Each row needs its own id; none may be null.
     similar : float
-        Up to 1, and at least 0.43 with the default `recall`; less needs a smaller `recall`.
+        Up to 1, and at least 0.43 with the default `recall`; lower values need a smaller `recall`.
     recall : float
         Between 0 and 1.
     profile : Profile or str, optional
-        The features that are compared instead of shingles.
+        The profile whose features are compared, instead of shingles.
     parts : int, optional
         As for `near_pairs`.
 
     Returns
     -------
     DataFrame
-        With columns id_a, id_b (id_a < id_b) and similarity (double, from `similar` to 1), in no order. Of n texts that have the same
-        shingles there are n (n - 1) / 2 pairs.
+        With columns id_a, id_b (id_a < id_b) and similarity (double, from `similar` to 1), in no order. If n texts have the same
+        shingles, there are n (n - 1) / 2 pairs of them.
 
     Raises
     ------
     ValueError, TypeError
-        For columns that are not there or of another type, and for numbers out of range. An id that is null ends the job.
+        If columns are missing or of another type, or numbers are out of range. A null id ends the job.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def similar_pairs(
     a, b = (search.documents.select(F.col("digest").alias(f"digest_{x}"), F.col("id").alias(x)) for x in "ab")
     both = of_sets.join(a, "digest_a").join(b, "digest_b")
     is_ordered = F.col("a") < F.col("b")
-    # Two of one set meet in both orders, others in one.
+    # Two rows with the same set occur in both orders, others in one.
     both = both.where(is_ordered | (F.col("digest_a") != F.col("digest_b")) & (F.col("a") != F.col("b")))
     return both.select(
         F.when(is_ordered, F.col("a")).otherwise(F.col("b")).alias("id_a"),
@@ -111,13 +111,13 @@ class Search:
     Attributes
     ----------
     documents : DataFrame
-        Of each row that has features: all columns but the text, and digest, which tells the set of these from all others.
+        The rows that have features: all columns except the text, and digest, which identifies the set of features.
     sets : DataFrame
-        Of each different set: digest, features and sketches, as `simstore.tasks.similarity.sketched` gives them.
+        The different sets: digest, features and sketches, as `simstore.tasks.similarity.sketched` returns them.
     distinct : int
-        How many these are.
+        Number of different sets.
     stored : DataFrame or None
-        The rows whose column stored says that they are similar to something stored: they are among the others no more.
+        The rows that the column stored marks as similar to a stored document. They are not in documents.
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class Search:
         profile: simstore.Profile | str | None,
         parts: int | None,
     ) -> None:
-        """Makes the sketches of rows with columns id and text, and any others."""
-        # Refused before anything is read.
+        """Makes the sketches of rows with columns id and text. Other columns are kept."""
+        # Invalid values are refused before any row is read.
         _simstore._choose_sketches(similar, recall, 0)
         self._similar, self._recall, self._parts = similar, recall, parts
         self._profile = simstore.Profile(profile) if isinstance(profile, str) else profile
@@ -141,7 +141,7 @@ class Search:
         sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.stored = None
         if "stored" in rows.columns:
-            # They count among all, as on one machine, and are compared with none.
+            # Rows near stored documents count here, as on one machine, but are not compared.
             self.distinct = sets.count()
             self.stored = self.documents.where("stored is not null")
             self.documents = self.documents.where("stored is null")
@@ -151,11 +151,11 @@ class Search:
             self.distinct = self.sets.count()
 
     def similar_sets(self) -> DataFrame:
-        """All pairs of similar sets: digest_a, digest_b and similarity, each once, in one of the two orders."""
+        """Returns all pairs of similar sets: digest_a, digest_b and similarity, each pair once, in either order."""
         return self._compared(self._candidates())
 
     def _candidates(self) -> DataFrame:
-        """The pairs that sketches bring together, each once."""
+        """Returns the candidate pairs found by joining sketches, each once."""
         chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
         joined, distance, _ = chosen
         logger.info("%s different texts: %s sketches are joined, within %s bits", self.distinct, joined, distance)
@@ -175,7 +175,7 @@ class Search:
         return reduce(DataFrame.unionByName, map(of_sketch, range(joined)))
 
     def _compared(self, candidates: DataFrame) -> DataFrame:
-        """Those of the candidates that are similar, by all their features."""
+        """Returns the similar candidates, compared by all their features."""
         candidates = keep(candidates)
         wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
         make = partial(similarity.feature_sets, text="text", profile=self._profile)

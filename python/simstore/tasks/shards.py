@@ -1,4 +1,4 @@
-"""A set in shards, as `format-spec/shards.md` has it: the list of them, and the task that writes one."""
+"""Sets in shards, as specified in `format-spec/shards.md`: their list, and the task that writes a shard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simstore.tasks.columns import column_of, fingerprints_of
 
 LIST = "shards.json"
 
-#: What a task that writes a shard tells: a row, for `merged`.
+#: Schema of the row that a shard's task reports to `merged`.
 WRITTEN = pa.schema(
     [
         ("number", pa.int64()),
@@ -38,11 +38,11 @@ class Shard:
     Attributes
     ----------
     folder : str
-        Its name in the folder of the set.
+        The shard's folder in the folder of the set.
     fingerprints, pairs : int
-        How many distinct fingerprints it holds, and how many of them with their ids.
+        Number of distinct fingerprints, and number of pairs of fingerprint and id.
     checksum : str
-        That of its manifest, which stands for all of its files.
+        Checksum of the shard's manifest, which covers all of its files.
     """
 
     folder: str
@@ -58,15 +58,15 @@ class Shards:
     Attributes
     ----------
     run : str
-        The run that wrote them.
+        The run that wrote the shards.
     bits, distance : int
-        The width of the fingerprints, and the largest distance that can be asked for.
+        The width of the fingerprints, and the largest distance of queries.
     profile : str or None
         How texts became fingerprints.
     missing : int
-        How many rows had no fingerprint, and so are in no shard.
+        Number of rows without a fingerprint, which are in no shard.
     shards : tuple of Shard
-        Those that hold anything.
+        The shards that are not empty.
     """
 
     run: str
@@ -78,43 +78,43 @@ class Shards:
 
     @property
     def pairs(self) -> int:
-        """How many fingerprints with their ids the set holds."""
+        """Number of pairs of fingerprint and id in the set."""
         return sum(shard.pairs for shard in self.shards)
 
     @staticmethod
     def read(file: str | os.PathLike[str]) -> Shards:
-        """Reads the list of a set: the file `shards.json` of its folder.
+        """Reads the list of a set: the file `shards.json` in its folder.
 
         Raises
         ------
         FileNotFoundError
-            If it is not there: no run has ended well.
+            If the file is missing: no run has succeeded.
         CorruptError
-            If it is not as it was written.
+            If the file is damaged.
         NotAStoreError
-            If it is something else, or of another version.
+            If the file has another format or version.
         """
         run, bits, distance, profile, missing, shards = _simstore._read_shards(os.fspath(file))
         return Shards(run, bits, distance, profile, missing, tuple(Shard(*shard) for shard in shards))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Makes the folder the set of these shards, at once, and removes what earlier runs and attempts left in it."""
+        """Writes the list, so that the folder holds these shards from then on, and removes files of earlier runs and attempts."""
         _simstore._write_shards(os.fspath(folder), astuple(self))
 
     def check(self, shard: Shard, path: str | os.PathLike[str]) -> None:
-        """Checks that the shard in the folder `path` is the one that was written, by its manifest.
+        """Checks by its manifest that the folder `path` has the shard in the list.
 
         Raises
         ------
         FileNotFoundError
-            If it is not there.
+            If the folder is missing.
         CorruptError
-            If it is another.
+            If the folder has another shard.
         """
         _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard))
 
     def open(self, shard: Shard, path: str | os.PathLike[str]) -> Snapshot:
-        """Opens the shard in the folder `path`; raises what `check` does, and `CorruptError` for one that is damaged."""
+        """Opens the shard in the folder `path`. Raises the errors of `check`, and `CorruptError` if the shard is damaged."""
         self.check(shard, path)
         snapshot = Snapshot(path)
         has = (snapshot.bits, snapshot.distance, snapshot.stats["fingerprints"], snapshot.stats["ids"])
@@ -131,17 +131,17 @@ def _sync(folder: str | os.PathLike[str]) -> None:
 
 
 def folder_of(number: int, run: str) -> str:
-    """The name of a shard's folder."""
+    """Returns the name of a shard's folder."""
     return _simstore._shard_folder(number, run)
 
 
 def begin(folder: str | os.PathLike[str], replace: bool = False) -> str:
-    """Makes a folder ready for the shards of a run, and removes what failed ones have left; returns what the run is called.
+    """Prepares a folder for the shards of a run, and removes files of failed runs. Returns the name of the run.
 
     Raises
     ------
     FileExistsError
-        If the folder has shards and they are not to be replaced, or if it has anything else.
+        If the folder has shards and `replace` is False, or if it has other files.
     """
     _simstore._ready_for_shards(os.fspath(folder), replace)
     return secrets.token_hex(8)
@@ -162,20 +162,20 @@ def build_shard(
     profile: Profile | str | None = None,
     memory: int | str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Writes a shard: a store that appears as a whole, whoever else tries at the same time.
+    """Writes a shard: a store that appears when it is complete, even if several attempts run at the same time.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Pairs that are equal have to be in the same shard, or are found twice.
+        Equal pairs must be in the same shard; otherwise queries find them twice.
     folder : str or os.PathLike
-        Where the shards of the set are.
+        The folder of the set.
     run : str
-        What `begin` returned.
+        The name of the run, from `begin`.
     number : int
-        Which shard it is, from 0.
+        The number of the shard, from 0.
     fingerprint : str
-        The column: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are counted and left out.
+        The column of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are counted and skipped.
     id : str
         The column of the ids: integers from 0.
     bits, distance, codec, plan, profile, memory
@@ -184,7 +184,7 @@ def build_shard(
     Yields
     ------
     pyarrow.RecordBatch
-        One row, of the schema `WRITTEN`: what the shard holds, or the problem of its rows. A shard of no rows is not written.
+        One row with the schema `WRITTEN`: the contents of the shard, or the problem with its rows. An empty shard is not written.
     """
     name = folder_of(number, run)
     hidden = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
@@ -206,7 +206,7 @@ def build_shard(
             told |= {"folder": name, "fingerprints": stats["fingerprints"], "pairs": stats["ids"]}
             told["checksum"] = _rename(hidden, os.path.join(folder, name))
     except ValueError as error:
-        # Told instead of raised: no other attempt would do better. Who hands over the rows is not left in the middle.
+        # Reported instead of raised: a retry would fail too. The remaining rows are read, so that their sender can finish.
         told["problem"] = str(error)
         for _ in rows:
             pass
@@ -218,7 +218,7 @@ def build_shard(
 def _pairs(
     batch: pa.RecordBatch, fingerprint: str, id: str, bits: Literal[64, 128]
 ) -> tuple[pa.Array, pa.Array, int]:
-    """Fingerprints and ids as a builder takes them, and how many fingerprints are missing."""
+    """Returns fingerprints and ids for a builder, and the number of missing fingerprints."""
     fingerprints, ids = whole_fingerprints(batch, fingerprint, bits), column_of(batch, id)
     if ids.null_count:
         raise ValueError(f"column `{id}`: {ids.null_count} ids are null; every row needs one")
@@ -230,7 +230,7 @@ def _pairs(
 
 
 def whole_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
-    """A column of fingerprints, as uint64 or as 16 bytes of a fixed length."""
+    """Returns a column of fingerprints as uint64 or as fixed-size binary of 16 bytes."""
     column = fingerprints_of(batch, name, bits)
     if bits == 64:
         return column
@@ -241,7 +241,7 @@ def whole_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
 
 
 def _rename(hidden: str, path: str) -> str:
-    """Gives a store its name, if no other attempt has done so; the checksum of the one that has it."""
+    """Renames a store, unless another attempt has already done so. Returns the checksum of the renamed store."""
     try:
         os.rename(hidden, path)
     except OSError as error:
@@ -254,12 +254,12 @@ def _rename(hidden: str, path: str) -> str:
 def merged(
     written: Iterable[dict[str, Any]], run: str, *, bits: int, distance: int, profile: str | None = None
 ) -> Shards:
-    """The list of what tasks have written, from the rows that `build_shard` gives.
+    """Makes the list of shards from the rows that `build_shard` yields.
 
     Raises
     ------
     ValueError
-        If the rows of a shard were not as they have to be.
+        If a row reports a problem.
     """
     rows = sorted(written, key=lambda row: int(row["number"]))
     for row in rows:

@@ -1,4 +1,4 @@
-"""What `simstore.spark.dedup` keeps is what one machine keeps."""
+"""`simstore.spark.dedup` keeps the same rows as `simstore.dedup` on one machine."""
 
 import itertools
 import json
@@ -16,21 +16,21 @@ def frame(spark, rows, partitions=3, schema="id long, text string, date string")
 
 
 def mixed():
-    """Rows of three columns in the order of their ids: chains, stars, equal ones, none."""
+    """Returns rows of three columns in the order of their ids: chains, stars, equal texts, texts without a near one."""
     numbers = [f"w{at}" for at in range(150)]
     texts = [row["text"] for row in corpora.rows_of("en.jsonl")] + corpora.texts(3, 60, words=36)
     texts += [" ".join(numbers[at : at + 60]) for at in range(0, 80, 4)]
     texts += ["the same few words"] * 5 + ["", "?!", "", "nothing like it"]
     dates = ["2026-01-01", "", "2025-05-05", "9", "10", "soon", "2026-01-01"]
-    # Longer by a sign that is no word.
+    # Longer by signs, which are not part of words.
     return [(at, text + "!" * (at * 7 % 5), dates[at % 7]) for at, text in enumerate(texts)]
 
 
 def one_machine(rows, **options):
-    """Of each row its cluster, by the smallest id, whether it is kept, what stands for it, what it is a duplicate of, and how near."""
+    """Returns for each row its cluster (smallest id), whether it is kept, the representative, the kept duplicate, and the similarity."""
     told = [dict(zip(("id", "text", "date"), row)) for row in rows]
     with warnings.catch_warnings():
-        # Short texts, dates that are missing.
+        # Ignores warnings about short texts and missing dates.
         warnings.simplefilter("ignore", simstore.SimstoreWarning)
         found = simstore.dedup(told, **options)
     of = {id: (None, True, None, None, None) for id, *_ in rows}
@@ -67,7 +67,7 @@ def test_the_same_clusters_as_on_one_machine(spark, partitions):
     for id, (_, _, representative, kept, share) in removed.items():
         assert found[kept][1] and found[representative][1]
         assert simstore.similarity(texts[id], texts[kept]) == share >= simstore.similarity(texts[id], texts[representative]) >= 0.8
-    # Not always what stands for the cluster.
+    # The nearest kept row may differ from the representative.
     assert any(representative != kept for _, _, representative, kept, _ in removed.values())
 
 
@@ -88,7 +88,7 @@ def test_what_is_kept(spark, keep):
     rows = mixed()
     expected = one_machine(rows, similar=0.8, keep=keep)
     found = dedup(frame(spark, rows), keep=keep)
-    # Which of several equally similar ones is told is not the same.
+    # Among equally similar kept rows, the reported one may differ.
     assert all(found[of[3]][1] for of in found.values() if not of[1])
     found, expected = ({id: (*of[:3], of[4]) for id, of in some.items()} for some in (found, expected))
     assert found == expected and {id: of[1] for id, of in found.items()} != {

@@ -1,20 +1,21 @@
-//! The symbols of `all-differences`: how a fingerprint follows from one before it in its span.
+//! The symbols of `all-differences`: how a fingerprint is derived from an earlier one in its span.
 //!
-//! A *gap* symbol says that the top bit of the difference to the predecessor is worth 2^h; the tail is the h bits below.
-//! A *near* symbol says that the fingerprint differs from another one in the bit worth 2^h and in m bits below; the
-//! tail has the positions of these, and, where the other one is not the predecessor, how far back it is.
+//! A *gap* symbol says that the top bit of the difference to the predecessor is worth 2^h; the tail is the h bits
+//! below. A *near* symbol says that the fingerprint differs from another one in the bit worth 2^h and in m lower
+//! bits. Its tail has the positions of these bits. If the other fingerprint is not the predecessor, the tail also
+//! says how far back it is.
 
 use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::POSITIONS;
 
-/// The most bits below the first in which near fingerprints differ. Measured in `BENCHMARKS.md`, "All differences".
+/// Most lower bits that may differ between near fingerprints. Measured in `BENCHMARKS.md`, "All differences".
 pub(super) const MOST: u32 = POSITIONS;
-/// Bits that say how far back the other fingerprint is.
+/// Bits of the field that says how far back the other fingerprint is.
 const BACK_BITS: u32 = 4;
-/// How many fingerprints before it one may be coded from.
+/// Number of earlier fingerprints that a fingerprint may be coded from.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
-/// Gaps, near ones of the predecessor, near ones of earlier fingerprints.
+/// Forms of symbols: gap, near the predecessor, near an earlier fingerprint.
 const FORMS: u32 = 1 + 2 * (MOST + 1);
 
 /// Number of symbols for fingerprints of `bits` bits.
@@ -22,12 +23,12 @@ pub(crate) fn symbols(bits: u32) -> usize {
     (FORMS * bits) as usize
 }
 
-/// Bits of the position of a bit below the one worth 2^h.
+/// Bits of the position of a bit that is below the bit worth 2^h.
 fn position_bits(h: u32) -> u32 {
     if h < 2 { 0 } else { 32 - (h - 1).leading_zeros() }
 }
 
-/// What a symbol says.
+/// The meaning of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Gap { h: u32 },
@@ -35,7 +36,7 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    /// The meaning of a symbol of fingerprints of `bits` bits.
+    /// Returns the meaning of a symbol of fingerprints of `bits` bits.
     pub(super) fn of(symbol: u32, bits: u32) -> Meaning {
         let (form, h) = (symbol / bits, symbol % bits);
         match form.checked_sub(1) {
@@ -53,19 +54,19 @@ impl Meaning {
         }
     }
 
-    /// How the next fingerprint follows from its predecessor.
+    /// Codes `next` as a gap to its predecessor.
     pub(super) fn gap<F: Fingerprint>(previous: F, next: F) -> Meaning {
         Meaning::Gap { h: top_bit(next.wrapping_sub(previous)) }
     }
 
-    /// How the next fingerprint follows from one that is `back` places before its predecessor, if it is near it.
+    /// Codes `next` from a fingerprint `back` places before its predecessor, if the two are near.
     pub(super) fn near<F: Fingerprint>(other: F, next: F, back: usize) -> Option<Meaning> {
         let difference = other ^ next;
         let differing = difference.count_ones().wrapping_sub(1);
         (differing <= MOST).then(|| Meaning::Near { h: top_bit(difference), differing, is_earlier: back > 0 })
     }
 
-    /// Bits of each position, and how many stand in the tail.
+    /// Bits of each position in the tail, and the number of positions.
     pub(super) fn positions(self) -> (u32, u32) {
         match self {
             Meaning::Gap { .. } => (0, 0),
@@ -83,7 +84,7 @@ impl Meaning {
         }
     }
 
-    /// The tail of the fingerprint `next`, that is coded from `other`, `back` places before the predecessor.
+    /// The tail of the fingerprint `next`, which is coded from `other`, `back` places before the predecessor.
     pub(super) fn tail<F: Fingerprint>(self, other: F, next: F, back: usize) -> F {
         match self {
             Meaning::Gap { h } => next.wrapping_sub(other) & F::suffix_mask(h),
@@ -101,7 +102,7 @@ impl Meaning {
     }
 }
 
-/// The position of the highest bit of a number that is not 0, counted from the lowest.
+/// Position of the highest set bit of a number other than 0, counted from the lowest.
 fn top_bit<F: Fingerprint>(number: F) -> u32 {
     F::BITS - 1 - number.leading_zeros()
 }
@@ -110,7 +111,7 @@ fn top_bit<F: Fingerprint>(number: F) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coded {
     pub(super) meaning: Meaning,
-    /// How many places before its predecessor is the one that it is coded from.
+    /// Distance from the predecessor back to the fingerprint that this one is coded from; 0 is the predecessor.
     pub(super) back: usize,
 }
 
@@ -124,8 +125,10 @@ impl From<Coded> for Coding {
     }
 }
 
-/// The cheapest way to code the fingerprint that follows `before`, of which the last [`WINDOW`] count and which is not
-/// empty; `price` is that of a symbol with its tail, the first of several that are equal is taken.
+/// Returns the cheapest way to code the fingerprint after `before`.
+///
+/// Only the last [`WINDOW`] fingerprints of `before` count, and it must not be empty. `price` returns the price of a
+/// symbol with its tail. Of several with the same price, the first is taken.
 pub(super) fn cheapest<F: Fingerprint>(
     before: &[F],
     next: F,

@@ -1,8 +1,8 @@
-//! `all-differences`: where a fingerprint differs from one before it in few bits, the positions of all of them are coded, not
-//! only that of the first.
+//! `all-differences`: if a fingerprint differs from an earlier one in few bits, the positions of all these bits are
+//! coded, not only the first.
 //!
-//! Blocks and spans are as in `first-difference`, with more symbols (`alphabet.rs`): what a tail holds is known from its
-//! word, and with both how a fingerprint follows from one of the last sixteen of its span.
+//! Blocks and spans are as in `first-difference`, with more symbols (`alphabet.rs`). The code word gives the layout
+//! of a tail; word and tail together say how a fingerprint is derived from one of the last sixteen in its span.
 
 mod alphabet;
 mod decoder;
@@ -50,7 +50,7 @@ impl CodecKind for AllDifferences {
 }
 
 impl AllDifferences {
-    /// How the last of some fingerprints of a span is coded.
+    /// Returns how the last of some fingerprints of a span is coded.
     fn coded<F: Fingerprint>(&self, span: &[F]) -> Coded {
         let (&next, before) = span.split_last().expect("a fingerprint");
         let price = |symbol, meaning: Meaning| {
@@ -62,19 +62,19 @@ impl AllDifferences {
         cheapest(before, next, price).unwrap_or_else(gap)
     }
 
-    /// How the fingerprints of a span are coded, but for the first.
+    /// Returns how the fingerprints of a span are coded, except for the first.
     fn coded_all<F: Fingerprint>(&self, span: &[F]) -> Vec<Coded> {
         (1..span.len()).map(|i| self.coded(&span[i.saturating_sub(WINDOW)..=i])).collect()
     }
 
-    /// Bits of the words and the tails.
+    /// Bits of the code words and the tails.
     fn data_bits<F: Fingerprint>(&self, coded: &[Coded]) -> usize {
         let bits =
             |&Coded { meaning, .. }: &Coded| self.code.length(meaning.symbol(F::BITS)) + meaning.tail_len();
         coded.iter().map(|coded| bits(coded) as usize).sum()
     }
 
-    /// Writes the words and the tails of a span from bit to bit of a block.
+    /// Writes the code words (forward) and the tails (backward) of a span, from given bit positions of a block.
     fn write_span<F: Fingerprint>(
         &self,
         span: &[F],
@@ -92,7 +92,7 @@ impl AllDifferences {
         }
     }
 
-    /// How the fingerprints of a block that was decoded to these are coded in it, if so that a writer may.
+    /// Reads how each fingerprint of a decoded block was coded; an error if no conforming writer would code it so.
     fn read_coded<F: Fingerprint>(
         &self,
         block: &[u8],
@@ -125,7 +125,7 @@ impl AllDifferences {
         fingerprints.chunks(self.spans.span).enumerate().map(read_span).collect()
     }
 
-    /// Decodes as many spans of equal length as there are `values`, from span `first` on.
+    /// Decodes `N` spans of equal length, from span `first` on.
     #[inline(always)]
     fn decode_spans<F: Fingerprint, const N: usize>(
         &self,
@@ -152,7 +152,7 @@ impl AllDifferences {
             let mut walk = Walk::new(directory.block, end, values[0]);
             for (words, values) in words[i].as_chunks().0.iter().zip(values[1..].chunks_mut(AT_ONCE)) {
                 walk.read(words, values.len(), &mut steps)?;
-                // Most are eight, and are so known to be.
+                // Mostly there are eight. Here the compiler knows that.
                 if let Some(values) = values.first_chunk_mut::<AT_ONCE>() {
                     for (i, value) in values.iter_mut().enumerate() {
                         *value = walk.step(&steps, i);
@@ -173,7 +173,7 @@ impl AllDifferences {
 
 impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     fn count(recent: &[F], next: F, counts: &mut Counts) {
-        // Those that it is near to may be in another span.
+        // The nearest fingerprints may be in another span, so the gap always gets a word.
         if let Some(&previous) = recent.last() {
             counts.ensure(Meaning::gap(previous, next).symbol(F::BITS));
         }
@@ -196,7 +196,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     }
 
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
-        // Which of the ways to code a fingerprint a writer takes is its own business.
+        // A writer may choose any of the ways to code a fingerprint.
         let coded = self.read_coded(block, fingerprints)?;
         let write = |i: usize, span: &[F], block: &mut [u8], bits| {
             self.write_span(span, &coded[i], block, bits);
@@ -217,7 +217,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         let before = fingerprints.len();
         fingerprints.resize(before + directory.header.count, F::ZERO);
         let span = self.spans.span;
-        // The words of two spans side by side: while one waits for its look-up, the other goes on.
+        // Decodes the words of two spans side by side: while one waits for its look-up, the other continues.
         let mut words = [NO_WORDS; 2];
         let paired = directory.header.count / (2 * span) * 2;
         let (pairs, rest) = fingerprints[before..].split_at_mut(paired * span);

@@ -17,7 +17,7 @@ enum Operation<F> {
     Note(u64, Vec<u8>),
 }
 
-/// What a memtable shows at one version.
+/// The contents of a memtable at one version.
 #[derive(Clone, Debug)]
 struct Model<F> {
     live: BTreeSet<(F, u64)>,
@@ -67,7 +67,7 @@ fn apply<F: Fingerprint>(memtable: &Memtable<F>, operation: &Operation<F>) {
     }
 }
 
-/// The pairs of matches, ascending, after a look at their distances.
+/// The pairs of the matches, ascending. Checks their distances.
 fn pairs<F: Fingerprint>(query: F, mut matches: Vec<Match<F>>) -> Vec<(F, u64)> {
     matches.sort_by_key(|found| (found.fingerprint, found.id));
     assert!(matches.iter().all(|found| found.distance == query.distance(found.fingerprint)));
@@ -78,7 +78,7 @@ fn query<F: Fingerprint>(memtable: &Memtable<F>, version: u64, query: F, distanc
     let (mut matches, mut searched) = (Vec::new(), Vec::new());
     memtable.query(version, query, distance, &mut matches);
     let found = pairs(query, matches);
-    // Whatever it chose; where there are few it does not look into the bands.
+    // Searches the bands even if the query would not have chosen them: it does not for few pairs.
     if memtable.bands.serves(distance, u32::MAX) {
         dispatch(Search { memtable, version, query, distance, matches: &mut searched });
         assert_eq!(pairs(query, searched), found);
@@ -98,7 +98,7 @@ fn since<F: Fingerprint>(
     pairs(query, matches)
 }
 
-/// Few fingerprints, most of them near others, up to the ends of the range; pairs of them and of few ids.
+/// Few base fingerprints, including both ends of the range, and their neighbours.
 fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
     let few = prop::sample::select(vec![0, u128::MAX, 0x0123_4567_89ab_cdef_0246_8ace_1357_9bdf]);
     let bits = prop::collection::vec(0..F::BITS, 0..4);
@@ -178,7 +178,7 @@ fn same_as_model<F: Fingerprint>(
     }
 }
 
-/// What was inserted after one version and is live at another.
+/// Checks the pairs that were inserted after one version and are live at another.
 fn since_as_model<F: Fingerprint>(
     memtable: &Memtable<F>,
     operations: &[(Operation<F>, bool)],
@@ -187,7 +187,7 @@ fn since_as_model<F: Fingerprint>(
 ) {
     for (old, _) in versions.iter().step_by(3) {
         for (version, model) in versions.iter().step_by(2) {
-            // When each pair that is live at the version was inserted.
+            // Version at which each live pair was inserted.
             let mut inserted = BTreeMap::new();
             for (number, (operation, _)) in (1..=*version).zip(operations) {
                 match operation {
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudorandom numbers, the same in each run.
 fn random(number: u64) -> u64 {
     growing::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
@@ -248,7 +248,7 @@ fn every_neighbour_is_found() {
         let memtable = Memtable::<F>::new(distance, bytes);
         let one = F::from_u128(0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
         memtable.insert(one, u64::MAX, None);
-        // As many flipped bits as may be, in a row and spread out.
+        // As many flipped bits as the distance allows, in a row and spread out.
         for start in 0..F::BITS {
             let row =
                 |step: u32| (0..distance).fold(one, |x, i| x ^ F::bit_mask((start + i * step) % F::BITS));
@@ -276,12 +276,12 @@ fn every_neighbour_is_found() {
 fn all_equal_takes_no_longer() {
     for fingerprint in [0, u64::MAX] {
         let memtable = Memtable::new(3, 1 << 20);
-        // With a scan of a bucket for each, this would take minutes.
+        // If each insert scanned a bucket, this would take minutes.
         for id in 0..200_000 {
             memtable.insert(fingerprint, id, None);
             memtable.insert(fingerprint, id, None);
         }
-        // The same pair again and again.
+        // Deletes and inserts the same pair again and again.
         for _ in 0..100_000 {
             memtable.delete(fingerprint, 7);
             memtable.insert(fingerprint, 7, Some("seven"));
@@ -314,7 +314,7 @@ fn nothing_shows_before_it_is_published() {
 #[test]
 fn readers_see_whole_versions() {
     const ROUNDS: u64 = 2000;
-    // Round r inserts r with an id of its own and a neighbour of 0, and deletes the neighbour of the round before.
+    // Round r inserts r with an id of its own and a neighbour of 0, and deletes the previous round's neighbour.
     let neighbour = |round: u64| 1_u64 << (round % 64);
     let memtable = Memtable::new(3, 1 << 16);
     let done = AtomicBool::new(false);
@@ -331,7 +331,7 @@ fn readers_see_whole_versions() {
             since(&memtable, version.saturating_sub(3), version, 0, 3),
             query(&memtable, version, 0, 3)
         );
-        // The delete of round 6 forgets the name of round 5.
+        // The delete in round 6 removes the name of round 5.
         assert_eq!(memtable.name(version, 5).is_some(), rounds == 6);
         if let Some((_, id)) = last {
             assert_eq!(memtable.name(version, id).as_deref(), Some("name"));

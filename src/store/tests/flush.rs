@@ -1,4 +1,4 @@
-//! What a memtable becomes.
+//! Flushes of memtables to segments.
 
 use super::*;
 
@@ -22,12 +22,12 @@ fn a_memtable_becomes_a_segment_and_its_log_goes() {
     assert_eq!(snapshot.name(50).unwrap().as_deref(), Some("five"));
     let written = *lock(&store.shared.written);
     assert_eq!((written.flushes, written.flush_bytes), (1, snapshot.segments()[0].stats().bytes));
-    // Nothing has been written since: nothing becomes a segment.
+    // Nothing has been written since, so no segment is made.
     store.flush().unwrap();
     assert_eq!(store.segments(), [(3, 2, 0)]);
 }
 
-/// Tombstones are for older segments; where there are none, a deleted pair is simply not there.
+/// Tombstones hide pairs in older segments; without older segments, a deleted pair is simply left out.
 #[test]
 fn tombstones_are_kept_where_there_is_something_to_hide() {
     let store = Idle::new(small());
@@ -60,7 +60,7 @@ fn what_was_deleted_at_once_leaves_no_segment_and_no_log() {
     let manifest = store.manifest();
     assert_eq!((manifest.segments.len(), manifest.first_log, manifest.sequence), (0, 2, 1));
     assert_eq!(store.files(".names"), [""; 0]);
-    // No id is given twice, not even that of a document that is gone.
+    // No id is used twice, not even a deleted document's.
     assert_eq!(manifest.highest_id, Some(100));
 }
 
@@ -80,7 +80,7 @@ fn the_name_of_a_deleted_document_goes_with_it() {
     assert_eq!((store.pairs(), snapshot.stats().names), (vec![(3, 20)], 0));
 }
 
-/// A delete forgets the note of its id, also where the id has another fingerprint.
+/// A delete removes the note of its id, even if the id has another fingerprint.
 #[test]
 fn the_note_of_a_deleted_document_goes_with_it() {
     let store = Idle::new(small());
@@ -108,7 +108,7 @@ fn the_note_of_a_deleted_document_goes_with_it() {
     assert_eq!((store.manifest().segments.len(), store.snapshot().stats().notes), (3, 2));
 }
 
-/// What was frozen first is flushed first, and the manifest is at each time that of a whole store.
+/// Memtables are flushed in the order of freezing, and each manifest on the way describes a whole store.
 #[test]
 fn memtables_are_flushed_in_order() {
     let store = Idle::new(small());
@@ -133,7 +133,7 @@ fn after_a_failed_flush_nothing_more_is_written() {
     std::fs::remove_dir_all(store.path()).unwrap();
     let error = store.shared.in_pool(|| super::super::flush::flush(&store.shared)).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
-    // The thread that flushes tells it to the others.
+    // As the thread that flushes reports its failure.
     store.shared.fail(&error);
     assert!(matches!(store.try_commit(|batch| batch.insert(2, 2)), Err(Error::Poisoned { .. })));
     assert_eq!(store.pairs(), [(1, 1)]);

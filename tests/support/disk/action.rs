@@ -1,10 +1,10 @@
-//! What is done to a disk, as it is recorded.
+//! Recorded operations of a disk.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kinds of operations: those that change the disk, which are recorded, and then those that read it.
+/// The kinds of operations: first the recorded ones, which change the disk, then the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Create,
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Map,
     Open,
     List,
-    /// A look whether the path of a lock leads to the locked file. Such looks are not counted, and never fail.
+    /// A check that the path of a lock leads to the locked file. Such checks are not counted, and never fail.
     IsInPlace,
 }
 
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// A change of the disk. Open files are known by their numbers, the path is for the reader.
+/// A change of the disk. Open files are identified by number; the path is only for display.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Create(PathBuf),
@@ -43,7 +43,7 @@ pub(crate) enum Action {
         path: Arc<Path>,
         file: usize,
     },
-    /// A sync that failed, upon which so many of a hundred unsynced sectors fell back to what they were.
+    /// A failed sync: `percent` percent of the unsynced sectors fell back to their old contents.
     LosePages {
         path: Arc<Path>,
         file: usize,
@@ -99,9 +99,9 @@ impl fmt::Display for Action {
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) action: Action,
-    /// Whether the disk is changed by it.
+    /// Whether the operation changed the disk.
     pub(super) applied: bool,
-    /// What its caller was told, if it failed.
+    /// The error returned to the caller, if it failed.
     pub(crate) error: Option<String>,
 }
 

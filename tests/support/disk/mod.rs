@@ -1,7 +1,7 @@
-//! A disk in memory that records what is done to it, loses its power after any operation, and fails as planned.
+//! A disk in memory that records its operations, loses its power after any operation, and fails as planned.
 //!
 //! A file's content becomes durable by a sync of the file, and its name by a sync of its folder; neither makes the
-//! other durable. The order of the operations is the order in which they took the disk's lock.
+//! other durable. Operations are in the order of taking the disk's lock.
 
 mod action;
 mod crash;
@@ -30,7 +30,7 @@ use self::world::{Node, World};
 type Hook = Arc<dyn Fn(&SimulatedDisk, Kind) + Send + Sync>;
 
 struct State {
-    /// What the disk held when it was made.
+    /// The initial contents of the disk.
     start: Arc<World>,
     world: Arc<World>,
     operations: Vec<Arc<Operation>>,
@@ -70,11 +70,11 @@ impl SimulatedDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked has said so itself.
+        // A thread that panicked has reported it itself.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The disk as a store takes it.
+    /// The disk as a file system for a store.
     pub(crate) fn as_fs(&self) -> Arc<dyn Fs> {
         Arc::new(self.clone())
     }
@@ -84,12 +84,12 @@ impl SimulatedDisk {
         self.state().operations.len()
     }
 
-    /// The number of operations of some kind, reads too.
+    /// The number of operations of some kind, including reads.
     pub(crate) fn count(&self, counted: Counted) -> usize {
         self.state().faults.count(counted)
     }
 
-    /// The operations, one in a line.
+    /// The operations, one per line.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (i, operation) in self.state().operations.iter().enumerate() {
@@ -98,14 +98,14 @@ impl SimulatedDisk {
         text
     }
 
-    /// What the first `done` operations leave if the power fails then; all of them are numbers below `done`.
+    /// The disk after a power failure right after the first `done` operations, numbered from 0.
     pub(crate) fn crash(&self, done: usize, choice: &mut Choice) -> SimulatedDisk {
         let mut crashes = self.crashes();
         while crashes.done() < done && crashes.advance().is_some() {}
         crashes.image(choice)
     }
 
-    /// What power losses leave, after each of the operations that there are now.
+    /// All disks that a power failure can leave, after each of the current operations.
     pub(crate) fn crashes(&self) -> Crashes {
         let state = self.state();
         Crashes::new(state.start.clone(), state.operations.clone())
@@ -116,17 +116,18 @@ impl SimulatedDisk {
         self.state().faults.planned.push(fault);
     }
 
-    /// Has no more operations fail.
+    /// Cancels all planned failures.
     pub(crate) fn heal(&self) {
         self.state().faults.planned.clear();
     }
 
-    /// Lets so many bytes more be written, and no others; `None` is no limit.
+    /// Limits the bytes that can still be written; `None` is no limit.
     pub(crate) fn set_room(&self, room: Option<usize>) {
         self.state().faults.room = room;
     }
 
-    /// Has this called before each operation that changes the disk, and before each look for a lock's file. It may use the disk; its own operations do not call it.
+    /// Sets a hook that is called before each operation that changes the disk, and before each check of a lock's
+    /// file. The hook may use the disk; its own operations do not call it.
     pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, Kind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
@@ -146,18 +147,18 @@ impl SimulatedDisk {
         paths
     }
 
-    /// A file that is there; its folder has to be.
+    /// Creates a file with these contents. Its folder must exist.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         self.create(Path::new(path)).and_then(|mut file| file.write_all(bytes)).unwrap();
     }
 
-    /// What is in a file, if it is there; no read that could fail.
+    /// The contents of a file, if it exists. Does not count as a read, and never fails.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         state.world.file(path).ok().map(|file| state.world.files[file].bytes.to_vec())
     }
 
-    /// Whether a file of two disks is the same bytes in memory.
+    /// Whether two disks share the bytes of a file in memory.
     pub(crate) fn shares(&self, other: &SimulatedDisk, path: &Path) -> bool {
         let bytes = |disk: &SimulatedDisk| {
             let state = disk.state();
@@ -186,7 +187,7 @@ impl SimulatedDisk {
         Ok(state)
     }
 
-    /// Counts a read, and then reads.
+    /// Counts a read, and then performs it.
     fn read<T>(&self, kind: Kind, read: impl FnOnce(&World) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
         match state.faults.next(kind) {
@@ -199,7 +200,7 @@ impl SimulatedDisk {
 }
 
 impl State {
-    /// Does an operation, or fails it, and records it as it was done.
+    /// Performs or fails an operation, and records the result.
     fn perform(&mut self, mut action: Action) -> io::Result<()> {
         let failure = match &action {
             Action::Write { bytes, .. } => self.faults.next_write(bytes.len()),
@@ -324,7 +325,7 @@ impl Write for Handle {
         let action =
             Action::Write { path: self.path.clone(), file: self.file, at: self.at, bytes: bytes.into() };
         let state = self.disk.perform(action)?;
-        // The last operation is this one, as the disk is still locked; it may have been cut short.
+        // The last operation is this one, since the disk is still locked. It may have been cut short.
         let written = match &state.operations[state.operations.len() - 1].action {
             Action::Write { bytes, .. } => bytes.len(),
             _ => 0,

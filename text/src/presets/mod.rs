@@ -18,19 +18,19 @@ mod string_hash;
 mod weighted;
 mod yanyiwu;
 
-/// The fingerprints of another tool, bit for bit, for those who have some.
+/// Reproduces the fingerprints of another tool, bit for bit, for users who already have such fingerprints.
 ///
 /// | name | bits | equals |
 /// |---|---|---|
 /// | `pypi-simhash` | 64 | `Simhash(text).value` of the package `simhash` 2.1.2 on PyPI |
 /// | `seomoz-simhash` | 64 | `hash_tokenizer(text, Strspn())` of seomoz/simhash-cpp at commit 98dd188: letters, lookup3, cyclic windows of 3 |
-/// | `yanyiwu-simhash` | 64 | `make(text, 5)` of yanyiwu/simhash 1.3.0, as far as jieba-rs cuts as cppjieba 5.4.0 does |
-/// | `string-hash-64` | 64 | the class of tutorials in Python and Java, `hashbits=64`, of `text.split()` |
+/// | `yanyiwu-simhash` | 64 | `make(text, 5)` of yanyiwu/simhash 1.3.0, if jieba-rs segments the text as cppjieba 5.4.0 does |
+/// | `string-hash-64` | 64 | the simhash class from Python and Java tutorials, `hashbits=64`, of `text.split()` |
 /// | `string-hash-128` | 128 | the same, `hashbits=128` |
-/// | `practice-report` | 64 | Han characters, the 50 best keywords of jieba 0.42.1 with their weights, the string hash |
+/// | `practice-report` | 64 | the 50 best keywords of jieba 0.42.1 among the Han characters, with their weights, and the string hash |
 ///
-/// A tool gives every text a fingerprint, and so does its preset: texts in which the tool finds
-/// nothing have the fingerprint of the empty text, and so are near-duplicates of one another.
+/// Like its tool, a preset gives every text a fingerprint. Texts without features have the fingerprint of the empty text, so they are
+/// near-duplicates of one another.
 ///
 /// ```
 /// use simstore_text::Preset;
@@ -47,15 +47,15 @@ mod yanyiwu;
 pub enum Preset {
     /// The package `simhash` on PyPI, from github.com/1e0ng/simhash.
     PypiSimhash,
-    /// github.com/seomoz/simhash-cpp, before texts were left to its callers.
+    /// github.com/seomoz/simhash-cpp, at a version that still tokenizes texts itself.
     SeomozSimhash,
     /// github.com/yanyiwu/simhash, for Chinese.
     YanyiwuSimhash,
-    /// The class of tutorials, 64 bits.
+    /// The simhash class from tutorials, 64 bits.
     StringHash64,
-    /// The class of tutorials, 128 bits.
+    /// The simhash class from tutorials, 128 bits.
     StringHash128,
-    /// A pipeline for Chinese that a report from practice describes.
+    /// A pipeline for Chinese from a practice report.
     PracticeReport,
 }
 
@@ -70,7 +70,7 @@ impl Preset {
         Preset::PracticeReport,
     ];
 
-    /// The name, as in `simstore fingerprint --preset NAME`.
+    /// Returns the name, as in `simstore fingerprint --preset NAME`.
     pub fn name(self) -> &'static str {
         match self {
             Preset::PypiSimhash => "pypi-simhash",
@@ -82,12 +82,12 @@ impl Preset {
         }
     }
 
-    /// Width of the fingerprints, in bits: 64 or 128.
+    /// Returns the width of the fingerprints in bits: 64 or 128.
     pub fn bits(self) -> u32 {
         if self == Preset::StringHash128 { 128 } else { 64 }
     }
 
-    /// What the fingerprints equal, and of which version, in one line.
+    /// Returns one line that names the tool and version with the same fingerprints.
     pub fn about(self) -> &'static str {
         match self {
             Preset::PypiSimhash => "Simhash(text).value of the package simhash 2.1.2 on PyPI",
@@ -107,7 +107,7 @@ impl Preset {
         }
     }
 
-    /// The fingerprint of a text; `None` only if `F` is not [`Preset::bits`] wide.
+    /// Returns the fingerprint of a text, or `None` if `F` is not [`Preset::bits`] wide.
     pub fn fingerprint<F: Fingerprint>(self, text: &str) -> Option<Simhash<F>> {
         if F::BITS != self.bits() {
             return None;
@@ -121,10 +121,9 @@ impl Preset {
         }
     }
 
-    /// Visits the features of a text with their weights; a feature may come several times.
+    /// Visits the features of a text with their weights. A feature may occur several times.
     ///
-    /// Weights are 1, or in units of 2^-20 of what the tool gives its keywords: the fingerprint
-    /// rests on the exact ones.
+    /// Weights are 1. For tools with keywords, they are the keyword's weight in units of 2^-20; the fingerprint uses the exact weight.
     pub fn visit_features(self, text: &str, mut visit: impl FnMut(&str, u32)) {
         match self {
             Preset::PypiSimhash => pypi::visit_features(text, |feature| visit(feature, 1)),

@@ -1,10 +1,8 @@
-//! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0, with the dictionaries
-//! it comes with, and lookup3.
+//! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0 with its bundled dictionaries, and the lookup3 hash.
 //!
-//! The words are put together from what jieba-rs does with the dictionary and with its model alone.
-//! One difference is left: where punctuation follows characters that the dictionary leaves single,
-//! cppjieba joins the last of them to the one before it, whatever the model says. `BENCHMARKS.md`
-//! says how rarely that changes a fingerprint.
+//! Words are combined from two segmentations by jieba-rs: by the dictionary, and by the model alone. One difference to cppjieba remains. If
+//! punctuation follows characters that the dictionary leaves single, cppjieba always joins the last of them to the one before, against the
+//! model. `BENCHMARKS.md` reports how rarely that changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
@@ -18,18 +16,17 @@ use crate::presets::weighted::{Keyword, fingerprint_of};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Keywords of a text, as in the project's examples.
+/// Number of keywords in a text, as in the project's examples.
 const KEYWORDS: usize = 5;
-/// The mean of cppjieba's table, which it gives to words that are not in it; the table is that of
-/// jieba without words of one character.
+/// Mean IDF of cppjieba's table, used for words missing from it. The table is jieba's without words of one character.
 const MEAN_IDF: f64 = 11.739204307083542;
-/// What its cut never looks across.
+/// Characters at which cppjieba splits the text before it segments the pieces.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
-/// Words of jieba-rs's dictionary that cppjieba's has not.
+/// Words in jieba-rs's dictionary but not in cppjieba's.
 const MISSING: &str = "1号店 4S店 4s店 AA制 AB型 A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B轮 CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 \
     QQ号 Q版 RSS订阅 SIM卡 T台 T型台 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 γ射线 吉林 大S 小S 江南Style 江南style 阿Q";
-/// Words that only cppjieba has, with their frequencies; the last four are of its user dictionary.
+/// Words only in cppjieba's dictionary, with their frequencies. The last four are from its user dictionary.
 const ADDED: [(&str, usize); 6] =
     [("张力", 160), ("张华", 140), ("云计算", 3), ("韩玉鉴赏", 3), ("蓝翔", 3), ("区块链", 10)];
 
@@ -37,7 +34,7 @@ static JIEBA: LazyLock<Jieba> = LazyLock::new(|| {
     let mut jieba = Jieba::new();
     for word in MISSING.split(' ') {
         jieba.add_word(word, Some(0), None);
-        // Another way on from its first character, as frequent as cppjieba's rarest words.
+        // Adds an alternative path from the first character, as frequent as cppjieba's rarest words.
         let first: String = word.chars().take(1).collect();
         if !jieba.has_word(&first) {
             jieba.add_word(&first, Some(2), None);
@@ -59,7 +56,7 @@ pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     fingerprint_of(hashes, |sum| sum > 0.0)
 }
 
-/// The words of greatest weight, heaviest first: how often they come times their IDF.
+/// Returns the keywords with the greatest weights (count times IDF), heaviest first.
 pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
     let mut counts = BTreeMap::<&str, u32>::new();
     visit_words(text, |word| {
@@ -72,15 +69,15 @@ pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
     select_heaviest(keywords.collect(), KEYWORDS)
 }
 
-/// Visits the words of two characters and more that cppjieba's `MixSegment` finds.
+/// Visits the words with at least two characters that cppjieba's `MixSegment` finds.
 ///
-/// The dictionary is looked at first, also across punctuation; what it leaves as single characters
-/// is a run, cut by the hidden Markov model.
+/// The dictionary is applied first, also across punctuation. Consecutive characters that it leaves single form a run, which the hidden
+/// Markov model segments.
 fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     for range in text.split(SEPARATORS) {
         let mut run = 0..0;
         for token in JIEBA.cut(range, false) {
-            // Without the model jieba-rs joins only letters and digits.
+            // Without the model, jieba-rs joins only letters and digits.
             let is_single =
                 token.end - token.start == 1 || token.word.bytes().all(|b| b.is_ascii_alphanumeric());
             if is_single {
@@ -95,8 +92,8 @@ fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words of a run: a letter with the letters and digits after it, a digit with the
-/// digits and points after it, and what the model makes of stretches that are not ASCII.
+/// Visits the words of a run: a letter with the following letters and digits, a digit with the following digits and points, and the words
+/// that the model finds in stretches outside ASCII.
 fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     let mut rest = run;
     while let Some(first) = rest.bytes().next() {
@@ -119,8 +116,7 @@ fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words of a stretch. The model knows only Han characters: it takes the first other
-/// one, and whatever comes after it, as single characters.
+/// Visits the words of a stretch. The model knows only Han characters. From the first other character on, all characters are single.
 fn visit_stretch<'a>(stretch: &'a str, visit: &mut impl FnMut(&'a str)) {
     let known = stretch.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(stretch.len());
     for token in JIEBA.cut(&stretch[..known], true) {

@@ -1,49 +1,49 @@
-//! What a store keeps of a document.
+//! A document as a store keeps it.
 
 use simstore::{Fingerprint, Result, Snapshot, Transaction};
 
 use super::{SimilarSettings, StoredTexts};
 use crate::Sketched;
 
-/// What a store keeps of a document.
+/// A document as a store keeps it: its sketches, and its text if the store keeps texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     sketched: Sketched,
-    /// The text, compressed, in a store that keeps texts.
+    /// Compressed text, in a store that keeps texts.
     text: Vec<u8>,
-    /// How many sketches are looked up.
+    /// Number of sketches that are indexed.
     looked_up: usize,
 }
 
 impl Kept {
-    /// Of a document with these sketches, and of its text in a store that keeps these.
+    /// Combines the sketches of a document with its text, which is included if the store keeps texts.
     ///
     /// # Errors
-    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the text is too long to be kept.
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the text is too long for a store.
     pub fn new(sketched: Sketched, text: &str, texts: &StoredTexts) -> Result<Kept> {
         let settings = texts.settings();
         let text = if settings.has_texts() { texts.pack(text)? } else { Vec::new() };
         Ok(Kept { sketched, text, looked_up: settings.sketches() })
     }
 
-    /// The sketches of the document.
+    /// Returns the sketches of the document.
     pub fn sketched(&self) -> &Sketched {
         &self.sketched
     }
 
-    /// The fingerprints that a store has of the document.
+    /// Returns the document's fingerprints in a store.
     pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
         fingerprints(&self.sketched, self.looked_up)
     }
 
-    /// What a store keeps with the document's id.
+    /// Returns the note that a store keeps with the document's id.
     pub fn note(&self) -> Vec<u8> {
         let mut note = self.sketched.to_bytes();
         note.extend_from_slice(&self.text);
         note
     }
 
-    /// Stores the document under an id, and a name if it has one.
+    /// Stores the document with an id, and a name if it has one.
     ///
     /// # Errors
     /// [`Error::BadArgument`](simstore::Error::BadArgument) if the name is too long.
@@ -63,7 +63,7 @@ impl Kept {
     }
 }
 
-/// The fingerprints by which a document is found: its first sketches, of which several may be equal.
+/// Returns the fingerprints that index a document: its first sketches. Several may be equal.
 pub(super) fn fingerprints<F: Fingerprint>(
     sketched: &Sketched,
     count: usize,
@@ -72,12 +72,13 @@ pub(super) fn fingerprints<F: Fingerprint>(
 }
 
 impl SimilarSettings {
-    /// Deletes the document that is stored under an id; its name and its note go with it.
+    /// Deletes the document with this id, including its name and note.
     pub fn delete<F: Fingerprint>(&self, transaction: &mut Transaction<'_, F>, sketched: &Sketched, id: u64) {
         fingerprints(sketched, self.sketches()).for_each(|fingerprint| transaction.delete(fingerprint, id));
     }
 
-    /// The ids of stored documents that may be similar, ascending: where a sketch is within the store's distance.
+    /// Returns the ids of stored documents that may be similar, in ascending order. At least one of their sketches is within the store's
+    /// distance.
     ///
     /// # Errors
     /// As [`Snapshot::query`].

@@ -1,20 +1,20 @@
-//! Which estimates count for a document that has many candidates.
+//! The smallest estimate that counts as similar, for a document with many candidates.
 
 use super::Estimate;
 use crate::Sketched;
 use crate::similarity::{at_most_each, differs};
 use crate::sketch::POSITIONS;
 
-/// Standard deviations below the threshold up to which a candidate is near it: a similar set is farther away with a probability below
+/// A candidate is near the threshold down to this many standard deviations below it. A similar set is farther away with a probability below
 /// one in 30,000.
 const DEVIATIONS: f64 = 4.0;
 
-/// The least similarity that an estimate has to show, for a document with several candidates near the threshold.
+/// The smallest estimate that counts as similar, for a document with several candidates near the threshold.
 ///
-/// An estimate has a standard error, so the greatest of many estimates is too great. With m candidates near the threshold, an
-/// estimate counts if a set just below the threshold has one as great with a probability of at most 1 / (2 m²). So a document that is
-/// similar to no candidate is taken for similar to one with a probability of at most 1 / (2 m) (C. E. Bonferroni, 1936). With one
-/// candidate, an estimate that reaches the threshold counts.
+/// An estimate has a standard error, so the greatest of many estimates tends to be too large. With m candidates near the threshold, the
+/// limit is high enough that a set just below the threshold reaches it with a probability of at most 1 / (2 m²). So a document without
+/// similar candidates is wrongly judged similar to one with a probability of at most 1 / (2 m) (C. E. Bonferroni, 1936). With one
+/// candidate, the limit is the threshold itself.
 ///
 /// ```
 /// use simstore_text::{EstimateLimit, Sketched};
@@ -26,12 +26,12 @@ const DEVIATIONS: f64 = 4.0;
 #[derive(Clone, Copy, Debug)]
 pub struct EstimateLimit {
     least: f64,
-    /// The most differing bits; `None` if estimates do not count.
+    /// Greatest number of differing bits, or `None` if no estimate counts.
     bits: Option<u32>,
 }
 
 impl EstimateLimit {
-    /// The limit for a threshold and a number of [near](Sketched::is_near) candidates.
+    /// Returns the limit for a threshold and a number of [near](Sketched::is_near) candidates.
     pub fn new(least: f64, candidates: u64) -> Self {
         let bits = match candidates {
             0 | 1 => Some(POSITIONS as u32),
@@ -45,12 +45,12 @@ impl EstimateLimit {
         EstimateLimit { least, bits }
     }
 
-    /// Whether two sets count as similar. Equal sets always do.
+    /// Whether two sets count as similar. Equal sets always count.
     pub fn holds(&self, a: &Sketched, b: &Sketched) -> bool {
         self.counts(a.estimate(b), a.distance(b))
     }
 
-    /// Whether an estimate by sketches that differ in so many bits counts. A known similarity counts if it reaches the threshold.
+    /// Whether an estimate from sketches with `bits` differing bits counts. An exact similarity counts if it reaches the threshold.
     pub fn counts(&self, estimate: Estimate, bits: u32) -> bool {
         let is_within = estimate.standard_error == 0.0 || self.bits.is_some_and(|most| bits <= most);
         is_within && estimate.similarity >= self.least
@@ -58,8 +58,8 @@ impl EstimateLimit {
 }
 
 impl Sketched {
-    /// Whether another set, by the estimate of its similarity, is near this threshold or above it. Equal sets are not: their similarity is
-    /// known.
+    /// Whether the estimated similarity to another set is near this threshold or above it. Returns `false` for equal sets, since their
+    /// similarity is known exactly.
     pub fn is_near(&self, other: &Sketched, least: f64) -> bool {
         let (bits, differs) = (POSITIONS as f64, differs(least));
         let most = bits * differs + DEVIATIONS * (bits * differs * (1.0 - differs)).sqrt();
@@ -71,14 +71,16 @@ impl Sketched {
 mod tests {
     use super::*;
 
-    /// Sets of this many members that share all but `others`, for which similarity is (members - others) / (members + others).
+    /// Returns a set of `members` members. Two such sets differ in `others` members each, so their similarity is (members - others) /
+    /// (members + others).
     fn sketched(members: u64, others: u64, number: u64) -> Sketched {
         let hash = |member: u64| xxhash_rust::xxh3::xxh3_64(&member.to_le_bytes());
         let own = (0..others).map(|at| hash(1_000_000 + number * 1000 + at));
         Sketched::new(&(0..members - others).map(hash).chain(own).collect::<Vec<_>>()).unwrap()
     }
 
-    /// 200 stored pages of one template, 0.786 similar to each other: without a limit nearly each new one would be similar to some.
+    /// A store has 200 pages of one template, with similarity 0.786 to each other. Without a limit, nearly every new page would count as
+    /// similar to some of them.
     #[test]
     fn few_of_many_that_are_just_below_are_taken_for_similar() {
         const STORED: u64 = 200;
@@ -109,7 +111,7 @@ mod tests {
         }
     }
 
-    /// More candidates never make it easier, and what is nearly equal still counts among a million.
+    /// More candidates never make the limit easier to reach, and nearly equal sets count even with a million candidates.
     #[test]
     fn the_limit_falls_with_the_number_of_candidates() {
         let bits = |candidates| EstimateLimit::new(0.8, candidates).bits;

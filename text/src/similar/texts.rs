@@ -1,4 +1,4 @@
-//! Texts as a store keeps them: frames of Zstandard, with a dictionary made from the first ones.
+//! Compression of stored texts: Zstandard frames with a dictionary that is built from the store's first texts.
 
 use std::io::Read;
 use std::sync::OnceLock;
@@ -9,23 +9,23 @@ use zstd::zstd_safe::{CDict, DDict};
 
 use super::estimate;
 
-/// The marks that hold the dictionary, one part each, are called this and a number from 0 on.
+/// Prefix of the marks that hold the dictionary. A part number from 0 on follows.
 const MARK: &str = "similar texts ";
-/// A mark holds so many bytes, and there are so many of them: a dictionary of 32 KiB. Beside frames without one it saves a
-/// quarter to half of the bytes of pages and paragraphs.
+/// Bytes in each mark and number of marks: a dictionary of 32 KiB. Compared with frames without a dictionary, it saves a quarter to half of
+/// the bytes for pages and paragraphs.
 const PART: usize = 4096;
 const PARTS: usize = 8;
-/// It is made from so many documents, and so many bytes of each.
+/// Number of documents that the dictionary is built from, and bytes used of each.
 pub(super) const LEARNT_FROM: usize = 1000;
 const SAMPLE: usize = 16 << 10;
 
 const LEVEL: i32 = 3;
-/// A note has at most so many bytes.
+/// Maximum size of a note in bytes.
 const MAX_NOTE: usize = 1 << 24;
-/// What goes before the frame: the length of the text.
+/// Bytes before the frame: the length of the text.
 const LENGTH: usize = 4;
 
-/// Makes frames of texts, and texts of frames. The dictionary of a store never changes once there is one.
+/// Compresses texts to frames and decompresses them. A store's dictionary never changes once it exists.
 #[derive(Default)]
 pub(super) struct Packing {
     dictionary: OnceLock<Dictionary>,
@@ -37,7 +37,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// `None` if Zstandard makes no dictionary of these bytes; the constructors of `zstd` would panic.
+    /// Returns `None` if Zstandard rejects these bytes as a dictionary; the constructors of `zstd` would panic.
     fn new(bytes: &[u8]) -> Option<Self> {
         CDict::try_create(bytes, LEVEL)?;
         DDict::try_create(bytes)?;
@@ -47,7 +47,7 @@ impl Dictionary {
 }
 
 impl Packing {
-    /// Takes the dictionary of a store, if it has one.
+    /// Loads the store's dictionary, if it has one.
     pub(super) fn learn<F: Fingerprint>(&self, store: &Snapshot<F>) -> Result<bool> {
         if self.dictionary.get().is_none()
             && let Some(bytes) = dictionary_of(store)?
@@ -60,13 +60,13 @@ impl Packing {
                     PARTS - 1
                 ))
             })?;
-            // Another thread may have set the same one.
+            // Another thread may have set the same dictionary.
             let _ = self.dictionary.set(dictionary);
         }
         Ok(self.dictionary.get().is_some())
     }
 
-    /// The bytes that a store keeps of a text.
+    /// Returns the stored bytes of a text.
     pub(super) fn pack(&self, text: &str) -> Result<Vec<u8>> {
         let too_long = |bytes: usize| {
             Error::BadArgument(format!(
@@ -81,7 +81,7 @@ impl Packing {
             None => zstd::bulk::Compressor::new(LEVEL),
         };
         let frame = compressor.and_then(|mut compressor| {
-            // The chunk of the note has a checksum, and before the frame is the length.
+            // Checksum and size are omitted: the note's chunk has a checksum, and the length precedes the frame.
             compressor.include_contentsize(false)?;
             compressor.compress(text.as_bytes())
         });
@@ -90,7 +90,7 @@ impl Packing {
         if estimate::BYTES + packed.len() > MAX_NOTE { Err(too_long(frame.len())) } else { Ok(packed) }
     }
 
-    /// The text of some bytes that a store keeps; with a reason if they are not those of one.
+    /// Decompresses the stored bytes of a text. The inner error is the reason if the bytes are damaged.
     pub(super) fn unpack<F: Fingerprint>(
         &self,
         packed: &[u8],
@@ -103,7 +103,7 @@ impl Packing {
         }
         let length = u32::from_le_bytes(*length) as usize;
         let mut bytes = Vec::new();
-        // As much as there is: what is damaged may claim any length.
+        // Read up to the end: the length in damaged bytes may be arbitrarily large.
         let read = match self.dictionary.get().filter(|_| needs_dictionary) {
             Some(dictionary) => zstd::Decoder::with_prepared_dictionary(frame, &dictionary.decoder)
                 .and_then(|decoder| decoder.take(length as u64 + 1).read_to_end(&mut bytes)),
@@ -117,12 +117,12 @@ impl Packing {
     }
 }
 
-/// The keys of the marks that hold the dictionary.
+/// Returns the keys of the marks that hold the dictionary.
 pub(super) fn dictionary_marks() -> impl Iterator<Item = String> {
     (0..PARTS).map(|part| format!("{MARK}{part}"))
 }
 
-/// The dictionary that a store has: the parts of its marks.
+/// Returns the store's dictionary, joined from its marks.
 fn dictionary_of<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>>> {
     let mut dictionary = Vec::new();
     for key in dictionary_marks() {
@@ -134,7 +134,7 @@ fn dictionary_of<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>>>
     Ok((!dictionary.is_empty()).then_some(dictionary))
 }
 
-/// As much of a text as a dictionary is made of.
+/// Returns the beginning of a text that is used for the dictionary.
 pub(super) fn sample(mut text: String) -> String {
     let mut end = text.len().min(SAMPLE);
     while !text.is_char_boundary(end) {
@@ -145,7 +145,7 @@ pub(super) fn sample(mut text: String) -> String {
     text
 }
 
-/// Makes a dictionary of texts and stores it; not of texts that are too few or too much alike to make one of.
+/// Builds a dictionary from texts and stores it. Does nothing if the texts are too few or too much alike.
 pub(super) fn store_dictionary<F: Fingerprint>(store: &Store<F>, texts: &[String]) -> Result<()> {
     let samples: Vec<&[u8]> = texts.iter().map(|text| &text.as_bytes()[..text.len().min(SAMPLE)]).collect();
     let Ok(dictionary) = zstd::dict::from_samples(&samples, PART * PARTS) else { return Ok(()) };
@@ -176,12 +176,12 @@ mod tests {
                     prop_assert!(packing.unpack(&packed[..length], &store).unwrap() != Ok(text.clone()) || text.is_empty());
                 }
             }
-            // Whatever comes of it, it ends.
+            // Any result is fine, as long as the call returns.
             let _ = packing.unpack(&bytes, &store).unwrap();
         }
     }
 
-    /// A mark may hold anything. Bytes that begin as a dictionary and continue otherwise are refused.
+    /// A mark may hold any bytes. Bytes that only begin like a dictionary are refused.
     #[test]
     fn a_mark_that_is_no_dictionary_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ mod tests {
         assert!(packing.learn(&store.snapshot()).unwrap());
         let with = packing.pack(&text(5000)).unwrap();
         assert!(with.len() * 10 < without.len() * 8, "{} {}", with.len(), without.len());
-        // What was made before is read, and whoever has not the dictionary yet takes it.
+        // Older frames can still be read, and a reader without the dictionary loads it.
         for (packing, packed) in [(&packing, &without), (&plain, &with), (&Packing::default(), &with)] {
             assert_eq!(packing.unpack(packed, &store.snapshot()).unwrap(), Ok(text(5000)));
         }

@@ -1,4 +1,4 @@
-//! Files that are read in sections give what they give when they are read in one go.
+//! Tests that a file read in sections gives the same result as a file read in one go.
 
 use std::fs;
 use std::io::Write;
@@ -14,12 +14,12 @@ use crate::notice::Notice;
 use crate::output::Unfinished;
 use crate::{Counts, DocumentOptions, Inputs, Item, Watch};
 
-/// All that is known of a corpus when it has been read.
+/// The result of reading a corpus.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     items: Vec<String>,
     counts: Option<Counts>,
-    /// What was malformed, where nothing was known before.
+    /// Reports of malformed documents. They are reported when a part is made, not when it is used again.
     malformed: Vec<String>,
     failure: Option<String>,
 }
@@ -94,7 +94,8 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Reads files in one go, in sections of this size, again, and as some machines do; returns how many parts there were.
+/// Compares four ways to read files: in one go, in sections of this size, from the parts of an earlier run, and on several
+/// machines. Returns the number of parts.
 fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: usize) -> u64 {
     let inputs = Inputs::new(paths, options.clone()).unwrap().skip_bad(true);
     let folder = tempfile::tempdir().unwrap();
@@ -106,7 +107,7 @@ fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: u
     let known = Read { malformed: Vec::new(), ..whole };
     let (again, tally) = in_parts(&inputs, &alone, section, None);
     assert_eq!((&again, tally.found, tally.made), (&known, made.made, 0));
-    // Cut off, and with another time, so that what is there is compared.
+    // Simulates an interrupted run. The new modification time makes the run compare the contents of the files.
     for part in parts(&alone).iter().step_by(2) {
         fs::remove_file(part).unwrap();
     }
@@ -136,7 +137,7 @@ fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: u
     malformed.sort();
     let mut expected = first.malformed;
     expected.sort();
-    // What nothing comes before is read in vain.
+    // Reading may end in the middle of a malformed file. A machine also reads sections after that point, so it may report more.
     assert!(expected.iter().all(|told| malformed.contains(told)), "{malformed:?}, expected {expected:?}");
     made.made
 }
@@ -147,7 +148,7 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A block of a file as bgzip makes it: a member that says how long it is.
+/// A block as bgzip writes it: a gzip member that holds its own length.
 fn bgzf(bytes: &[u8]) -> Vec<u8> {
     let of_length = |length: u16| {
         let mut extra = b"BC\x02\x00".to_vec();
@@ -161,11 +162,11 @@ fn bgzf(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn frame(bytes: &[u8]) -> Vec<u8> {
-    // A skippable frame before each, as some parallel compressors write it.
+    // Some parallel compressors write a skippable frame before each frame.
     [&b"\x50\x2a\x4d\x18\x04\0\0\0\x01\x02\x03\x04"[..], &zstd::encode_all(bytes, 1).unwrap()].concat()
 }
 
-/// Bytes cut in pieces of these lengths, in turn, and each by itself compressed.
+/// Cuts bytes into pieces of these lengths, in turn, and compresses each piece separately.
 fn packed(bytes: &[u8], lengths: &[usize], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (mut packed, mut at) = (Vec::new(), 0);
     for &length in lengths.iter().cycle() {
@@ -179,7 +180,7 @@ fn packed(bytes: &[u8], lengths: &[usize], pack: impl Fn(&[u8]) -> Vec<u8>) -> V
     packed
 }
 
-/// What stands in the files, piece after piece; a line may be without its newline where the next piece begins with one.
+/// Content of a JSON Lines file with valid, blank and malformed lines. The last line may lack its line feed.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let words = || proptest::collection::vec("[a-z]{1,4}|é|相似", 1..12).prop_map(|words| words.join(" "));
     let line = prop_oneof![
@@ -220,7 +221,7 @@ proptest! {
             _ => ("a.jsonl.zst", packed(&content, &lengths, frame)),
         };
         let path = folder.path().join(name);
-        // Not very many parts.
+        // At most about 40 parts.
         let section = section.max(bytes.len() as u64 / 40);
         fs::write(&path, bytes).unwrap();
         let other = folder.path().join("b.jsonl");
@@ -233,7 +234,7 @@ fn numbered(from: usize, count: usize) -> String {
     (from..from + count).map(|i| format!("{{\"text\": \"document {i} of them\"}}\n")).collect()
 }
 
-/// How many parts there are of a file of this name.
+/// Checks a file of this name and content. Returns its number of parts.
 fn parts_of(name: &str, bytes: impl AsRef<[u8]>, section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -251,7 +252,7 @@ fn files_are_divided_where_they_can_be() {
     assert!(parts_of("a.jsonl.gz", &members, members.len() as u64 / 8) >= 8);
     let frames = packed(bytes, &[100, 77], frame);
     assert!(parts_of("a.jsonl.zst", &frames, frames.len() as u64 / 8) >= 8);
-    // One member or frame, or what cannot be read from the middle.
+    // A file is one part if it is a single member or frame, or cannot be read from the middle.
     assert_eq!(parts_of("a.jsonl.gz", gzip(bytes, 6), 100), 1);
     assert_eq!(parts_of("a.jsonl.zst", frame(bytes), 100), 1);
     let array = format!("[{}]", text.trim_end().replace('\n', ",\n"));
@@ -268,7 +269,7 @@ fn files_are_divided_where_they_can_be() {
     header.set_cksum();
     archive.append_data(&mut header, "inside.jsonl", bytes).unwrap();
     assert_eq!(told_without_places("a.tar", &archive.into_inner().unwrap(), 100), 1);
-    // Documents without the text field are malformed, one by one.
+    // Documents without a text field are malformed one by one: they do not end the file.
     let late = [&"{\"other\": 1}\n".repeat(200), &text].map(String::as_str).concat();
     assert!(parts_of("a.jsonl", late, 1000) > 1);
 }
@@ -288,7 +289,7 @@ fn a_record_longer_than_sections_is_read_once() {
     assert!(parts_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
 }
 
-/// What is in another encoding ends a file, wherever the first such character is; but one among many is no sign of it.
+/// Text in another encoding ends a file, wherever its first character is. A single malformed character among many others does not.
 #[test]
 fn an_encoding_is_judged_once() {
     let gbk: Vec<u8> =
@@ -306,7 +307,7 @@ fn an_encoding_is_judged_once() {
         parts_of("a.jsonl.gz", &members, members.len() as u64 / 10);
     }
     assert!(parts_of("a.jsonl", [&ascii[..], &gbk].concat(), 1500) > 6);
-    // One among few in its section; but there is much ASCII before.
+    // A malformed character in a short section, but with much ASCII before it.
     let rare = [&ascii[..], b"{\"text\": \"a\xffb\"}\n", &ascii[..390]].concat();
     assert!(parts_of("a.jsonl", rare, 3000) >= 4);
     let folder = tempfile::tempdir().unwrap();
@@ -326,7 +327,7 @@ fn damaged_members_end_a_file() {
         let section = packed.len() as u64 / 12;
         let whole = parts_of(name, &packed, section);
         assert!(whole >= 8);
-        // Cut off, and something else behind it.
+        // A truncated file, then a file with other bytes at the end.
         parts_of(name, &packed[..packed.len() - 20], section);
         parts_of(name, [&packed[..], b"something else"].concat(), section);
         let mut damaged = packed.clone();
@@ -337,7 +338,7 @@ fn damaged_members_end_a_file() {
     }
 }
 
-/// As [`parts_of`], where the places of damage in messages may be others.
+/// Like [`parts_of`], but allows messages to give different places of damage.
 fn told_without_places(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -349,7 +350,7 @@ fn told_without_places(name: &str, bytes: &[u8], section: u64) -> u64 {
     tally.made
 }
 
-/// A member within a member, which is none of the file.
+/// Gzip members inside the data of a member are not members of the file.
 #[test]
 fn a_border_that_is_none_is_not_believed() {
     let inner = gzip(&vec![b' '; 200_000], 6);
@@ -394,7 +395,7 @@ fn a_section_that_has_changed_is_made_again() {
     let parts = folder.path().join("parts");
     let (_, made) = in_parts(&inputs, &parts, 20_000, None);
     assert!(made.made > 10);
-    // In the middle of one; then a line break moves from one document to another of the same length.
+    // First a document changes in the middle of a section. Then a line break is added in one place, and a character is removed in another.
     let other = text.replacen("document 1003000 of", "document 1003xxx of", 1);
     let moved = other.replacen("1003100 of them\"}\n", "1003100 of them\"}\n\n", 1);
     let moved = moved.replacen("1003200 of them\"}\n", "1003200 of the\"}\n", 1);
@@ -430,7 +431,7 @@ fn row_groups_are_the_whole() {
         let parts = parts_of("a.parquet", &bytes, bytes.len() as u64 / 6);
         let groups = 1000_u64.div_ceil(group as u64);
         assert!(parts <= groups && parts >= groups.min(4), "{group}: {parts}");
-        // A group that cannot be read is told, and no other is lost.
+        // An unreadable row group is reported, and no other row group is lost.
         let middle = bytes.len() / 3;
         bytes[middle..middle + 30].fill(0xff);
         parts_of("a.parquet", &bytes, bytes.len() as u64 / 6);

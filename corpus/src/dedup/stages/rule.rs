@@ -1,33 +1,33 @@
-//! Which sets are to be compared by their features, as far as sketches and sizes tell.
+//! The rule that selects pairs of sets for a comparison of features, by sketches and sizes.
 
 use simstore_text::{SKETCHES, SketchSearch};
 
 use super::super::model::SketchRow;
 
-/// What two sets must be like, by their sketches, for their features to be compared.
+/// Condition on the sketches of two sets for a comparison of their features.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) search: SketchSearch,
-    /// The similarity that is asked for.
+    /// Least similarity of near sets.
     pub(crate) least: f64,
 }
 
 impl Rule {
-    /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
+    /// Whether a pair that `sketch` has brought together is compared, and no earlier sketch has brought it together.
     #[inline]
     pub(crate) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
         are_brought_together(&self.search, &a.words, &b.words, sketch)
             && may_be_similar(a.features, b.features, self.least)
     }
 
-    /// Whether two sets are to be compared: some sketch brings them together.
+    /// Whether some sketch brings two sets together, so that they are compared.
     #[inline(always)]
     pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
         brings_together(&self.search, a, b)
     }
 }
 
-/// Whether one of the joined sketches brings two sets together, and all are near enough.
+/// Whether two sets are near in one of the joined sketches, and near enough in all sketches together.
 #[inline(always)]
 pub(crate) fn brings_together(search: &SketchSearch, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
     let distance = |at: usize| (a[at] ^ b[at]).count_ones();
@@ -35,7 +35,7 @@ pub(crate) fn brings_together(search: &SketchSearch, a: &[u64; SKETCHES], b: &[u
         && (0..search.joined).any(|sketch| distance(sketch) <= search.distance)
 }
 
-/// Whether none of the sketches before one brings two sets together, and all are near enough.
+/// Whether two sets are near in no sketch before `sketch`, and near enough in all sketches together.
 #[inline]
 pub(crate) fn are_brought_together(
     search: &SketchSearch,
@@ -48,7 +48,7 @@ pub(crate) fn are_brought_together(
         && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
 }
 
-/// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
+/// Whether sets of `a` and `b` features can have similarity `least`. They share at most all features of the smaller set.
 #[inline]
 pub(crate) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9

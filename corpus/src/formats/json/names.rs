@@ -1,4 +1,4 @@
-//! What the fields of a JSON object are called.
+//! The field names of JSON objects.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::line::parsed;
 use crate::formats::fields::MAX_COLUMNS;
 
-/// The names of the fields of an object: of very many, the first.
+/// Returns the field names of an object: at most the first [`MAX_COLUMNS`].
 pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     parsed(line, NamesOf { before: "", is_deep: false, names: &mut names })?;
     Ok(names)
 }
 
-/// The names of the fields of an object, for a message: those of objects in it too, `a.b`.
+/// Returns the field names of an object, for a message. Fields of inner objects are named `a.b`.
 pub(crate) fn names_below(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if parsed(line, NamesOf { before: "", is_deep: true, names: &mut names }).is_err() {
@@ -24,12 +24,12 @@ pub(crate) fn names_below(line: &str) -> Vec<String> {
     names
 }
 
-/// What is to be known of an object that gets another field: whether it has any, and whether one of this name.
+/// Returns whether an object has any field, and whether it has a field of this name.
 pub(crate) fn has_fields(line: &str, name: &str) -> Result<(bool, bool), String> {
     parsed(line, HasFields(name))
 }
 
-/// Collects names; what is no object has none of its own.
+/// Collects names. A value that is not an object has no names of its own.
 struct NamesOf<'n> {
     before: &'n str,
     is_deep: bool,
@@ -37,7 +37,7 @@ struct NamesOf<'n> {
 }
 
 impl NamesOf<'_> {
-    /// A value that has no fields has the name that leads to it.
+    /// A value without fields has the name of the path to it.
     fn end(self) {
         if !self.before.is_empty() && self.names.len() < MAX_COLUMNS {
             self.names.push(self.before.to_owned());
