@@ -16,6 +16,7 @@ which may be damage or the trace of a crash, is reported on standard error. Pyth
 """
 
 import collections
+import itertools
 import json
 import os
 import re
@@ -1001,7 +1002,7 @@ def document(path, store, identifier):
         raise Damaged(where + "no features")
     if has_texts:
         parts = (store.marks.get("similar texts %d" % part) for part in range(8))
-        text = decompress(note[80:], b"".join(part for part in parts if part))
+        text = decompress(note[80:], b"".join(itertools.takewhile(bool, parts)))
         if text is not None and len(text) != u32(note, 76):
             raise Damaged(where + "a text of %d bytes, not %d" % (len(text), u32(note, 76)))
         try:

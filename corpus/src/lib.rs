@@ -26,7 +26,7 @@
 //! | `.parquet` | documents: a table (feature `parquet`) |
 //! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
 //! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document: its text is the whole file, its id the path |
-//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read like the files of a folder |
+//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.tbz`, `.txz`, `.tzst` | an archive: its members are read like the files of a folder |
 //! | `.hex`, `.tsv` | fingerprints: lines of `HEX` or `HEX<TAB>ID`, with the id [escaped](escape); a `.tsv` file holds fingerprints if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
@@ -43,7 +43,7 @@
 //! The format of standard input, and of files and pipes with other extensions, is detected by the first bytes:
 //!
 //! - 16 or 32 hexadecimal digits on the first line: fingerprints.
-//! - `{`: JSON lines.
+//! - `{`, or `[` before an object or `]`: JSON.
 //! - A row with the name of a text field: a table.
 //! - The magic bytes of Parquet or WARC: that format.
 //! - Anything else: JSON lines from standard input or a pipe, a text from a file.
