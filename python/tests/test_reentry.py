@@ -240,7 +240,8 @@ def test_a_call_inside_of_a_call(tmp_path, name, threads):
 )
 def test_a_signal_handler_is_refused_at_once(tmp_path, outer, inner):
     code = f"""
-many, ids, waiting = np.arange(2_000_000, dtype=np.uint64), np.arange(2_000_000), ["once"]
+count = {20_000_000 if "builder" in outer else 2_000_000}
+many, ids, waiting = np.arange(count, dtype=np.uint64), np.arange(count), ["once"]
 def handler(*_):
     try:
         {inner}
@@ -254,7 +255,7 @@ def renew():
     store = simstore.Store(path + "/store") if store.closed else store
     builder.__exit__(ValueError, None, None)
     builder = simstore.Builder(path + "/built", replace=True)
-delays = itertools.cycle([0.05, 0.1, 0.2, 0.4])
+delays = itertools.cycle([0.01, 0.05, 0.1, 0.2, 0.4])
 def call():
     # Before the call has begun there is nothing to wait for, and it is done.
     try:
