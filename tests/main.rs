@@ -5,6 +5,7 @@ mod build;
 mod cancelled;
 mod corruption;
 mod exactness;
+mod file_calls;
 mod golden;
 mod join_parts;
 mod join_places;

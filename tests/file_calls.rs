@@ -1,0 +1,83 @@
+//! The table of all places that open, remove or rename a file. A new place has to say why it neither waits for a pipe nor loses a file of
+//! someone else.
+
+use std::collections::BTreeMap;
+
+use crate::layers::{root, sources};
+
+/// The sources of all packages.
+const PACKAGES: [&str; 5] = ["src", "text/src", "corpus/src", "cli/src", "python/src"];
+
+const OPENS: [&str; 7] = [
+    "File::open(",
+    "File::create(",
+    "File::create_new(",
+    "File::options()",
+    "OpenOptions::new()",
+    "fs::read(",
+    "fs::read_to_string(",
+];
+const CHANGES: [&str; 6] =
+    ["fs::remove_file(", "fs::remove_dir(", "fs::remove_dir_all(", "fs::rename(", "fs::copy(", "fs::write("];
+
+/// Files with the number of places that open, and of places that remove or rename, and the reason why these are safe.
+const PLACES: &[(&str, usize, usize, &str)] = &[
+    (
+        "src/fs.rs",
+        7,
+        4,
+        "the disk of the engine: files of a store only if they are regular; a folder, to sync it; /proc",
+    ),
+    ("src/options.rs", 1, 0, "/proc"),
+    ("text/src/resources.rs", 1, 0, "an input, which may be a pipe"),
+    ("cli/src/inputs.rs", 1, 0, "an input, which may be a pipe"),
+    ("corpus/src/bytes/input.rs", 1, 0, "an input, which may be a pipe"),
+    ("corpus/src/bytes/pipes.rs", 1, 0, "an input, which may be a pipe"),
+    ("corpus/src/bytes/section/borders.rs", 1, 0, "an input of a known size: no pipe"),
+    ("corpus/src/bytes/section/stream.rs", 1, 0, "an input of a known size: no pipe"),
+    ("corpus/src/dedup/estimate.rs", 1, 0, "/proc"),
+    ("corpus/src/dedup/parts/outdated.rs", 0, 1, "a part, which is read before"),
+    ("corpus/src/dedup/parts/units.rs", 1, 0, "an input, after pipes are refused"),
+    ("corpus/src/formats/archive.rs", 2, 0, "an input, after a zip file in a pipe is refused"),
+    ("corpus/src/formats/detect.rs", 2, 0, "an input, after its kind is known"),
+    ("corpus/src/formats/parquet.rs", 1, 0, "an input, after Parquet in a pipe is refused"),
+    (
+        "corpus/src/output/folder.rs",
+        4,
+        2,
+        "hidden files under a lock; a file that was just written; a folder",
+    ),
+    (
+        "corpus/src/output/temporary.rs",
+        4,
+        5,
+        "hidden files under a lock; an output that is a pipe; a folder, to sync it",
+    ),
+    ("corpus/src/output/temporary_folder.rs", 0, 2, "hidden folders under a lock"),
+    ("corpus/src/reading/records.rs", 1, 0, "an input, by the reader of its format"),
+    ("corpus/src/shards/folder.rs", 0, 2, "shards by their names, in a folder that holds nothing else"),
+    ("corpus/src/spill/budget.rs", 1, 0, "/proc and /sys"),
+    ("corpus/src/spill/folder.rs", 2, 3, "temporary folders by their names, whose lock is a regular file"),
+    ("corpus/src/spill/rows.rs", 1, 0, "a temporary file in a new folder"),
+];
+
+/// Number of places in a source that have one of some names.
+fn count(source: &str, names: &[&str]) -> usize {
+    let is_name = |at: usize| !source[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    names.iter().flat_map(|name| source.match_indices(name)).filter(|&(at, _)| is_name(at)).count()
+}
+
+#[test]
+fn each_place_is_in_the_table() {
+    let mut found = BTreeMap::new();
+    for package in PACKAGES {
+        for (name, source) in sources(&root().join(package)) {
+            let counts = (count(&source, &OPENS), count(&source, &CHANGES));
+            if counts != (0, 0) {
+                found.insert(format!("{package}/{name}"), counts);
+            }
+        }
+    }
+    let table = PLACES.iter().map(|&(name, opens, changes, _)| (name.to_owned(), (opens, changes)));
+    assert_eq!(found, table.collect::<BTreeMap<_, _>>());
+}
