@@ -14,7 +14,7 @@ use simstore_text::{
 use super::super::model::SketchRow;
 use super::bitmap::Bitmap;
 use super::look_up::{Likely, SimilarStore};
-use super::rule::brings_together;
+use super::rule::Rule;
 use super::stored_pairs::{Match, READ};
 use crate::watch::Step;
 
@@ -77,7 +77,7 @@ impl<'a, F: Fingerprint> DenseComparison<'a, F> {
         }
         let before = self.candidates.len();
         self.candidates.extend(likely.iter().map(|&(_, stored)| stored));
-        // Not unstable: what was sorted before is.
+        // A stable sort merges the candidates that were sorted before.
         self.candidates.sort();
         self.candidates.dedup();
         self.bytes += BYTES_OF_A_CANDIDATE * (self.candidates.len() - before) as u64;
@@ -147,9 +147,10 @@ impl<'a, F: Fingerprint> DenseComparison<'a, F> {
         let settings = self.stores[store as usize].1.settings();
         let total = if settings.has_texts() { settings.total() } else { u32::MAX };
         let search = SketchSearch { joined: settings.sketches(), distance: settings.distance(), total };
+        let rule = Rule { search, least: self.least };
         let one = stored.sketched.sketches;
         self.words.chunks(64).zip((0..).step_by(64)).flat_map(move |(others, first)| {
-            let mut bits = dispatch(BroughtTogether { search: &search, one: &one, others });
+            let mut bits = dispatch(BroughtTogether { rule, one: &one, others });
             std::iter::from_fn(move || {
                 let at = (bits != 0).then(|| first + bits.trailing_zeros() as usize);
                 bits &= bits.wrapping_sub(1);
@@ -197,7 +198,7 @@ impl<'a, F: Fingerprint> DenseComparison<'a, F> {
 
 /// Which of at most 64 sketches some sketches are brought together with, one bit each.
 struct BroughtTogether<'a> {
-    search: &'a SketchSearch,
+    rule: Rule,
     one: &'a [u64; SKETCHES],
     others: &'a [[u64; SKETCHES]],
 }
@@ -207,8 +208,8 @@ impl Work for BroughtTogether<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let BroughtTogether { search, one, others } = self;
-        let bit = |(at, other)| u64::from(brings_together(search, one, other)) << at;
+        let BroughtTogether { rule, one, others } = self;
+        let bit = |(at, other)| u64::from(rule.holds(one, other)) << at;
         (0..64_u64).zip(others).map(bit).fold(0, |bits, bit| bits | bit)
     }
 }

@@ -20,19 +20,13 @@ impl Rule {
             && may_be_similar(a.features, b.features, self.least)
     }
 
-    /// Whether some sketch brings two sets together, so that they are compared.
+    /// Whether two sets are near in one of the joined sketches, and near enough in all sketches together.
     #[inline(always)]
     pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
-        brings_together(&self.search, a, b)
+        let distance = |at: usize| (a[at] ^ b[at]).count_ones();
+        (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
+            && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
     }
-}
-
-/// Whether two sets are near in one of the joined sketches, and near enough in all sketches together.
-#[inline(always)]
-pub(crate) fn brings_together(search: &SketchSearch, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
-    let distance = |at: usize| (a[at] ^ b[at]).count_ones();
-    (0..SKETCHES).map(distance).sum::<u32>() <= search.total
-        && (0..search.joined).any(|sketch| distance(sketch) <= search.distance)
 }
 
 /// Whether two sets are near in no sketch before `sketch`, and near enough in all sketches together.
