@@ -22,7 +22,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
     /// Number of the codec in files.
     const NUMBER: u8;
     const NAME: &'static str;
-    /// Bits of a coded random fingerprint in excess of 64 - log2 n.
+    /// Bits of a coded random fingerprint in excess of the width - log2 n.
     const BITS: f64;
 }
 
