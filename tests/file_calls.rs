@@ -22,12 +22,7 @@ const CHANGES: [&str; 6] =
 
 /// Files with the number of places that open, and of places that remove or rename, and the reason why these are safe.
 const PLACES: &[(&str, usize, usize, &str)] = &[
-    (
-        "src/fs.rs",
-        7,
-        4,
-        "the disk of the engine: files of a store only if they are regular; a folder, to sync it; /proc",
-    ),
+    ("src/fs.rs", 7, 4, "regular files of a store; folders, to sync them; /proc"),
     ("src/options.rs", 1, 0, "/proc"),
     ("text/src/resources.rs", 1, 0, "an input, which may be a pipe"),
     ("cli/src/inputs.rs", 1, 0, "an input, which may be a pipe"),
@@ -41,18 +36,8 @@ const PLACES: &[(&str, usize, usize, &str)] = &[
     ("corpus/src/formats/archive.rs", 2, 0, "an input, after a zip file in a pipe is refused"),
     ("corpus/src/formats/detect.rs", 2, 0, "an input, after its kind is known"),
     ("corpus/src/formats/parquet.rs", 1, 0, "an input, after Parquet in a pipe is refused"),
-    (
-        "corpus/src/output/folder.rs",
-        4,
-        2,
-        "hidden files under a lock; a file that was just written; a folder",
-    ),
-    (
-        "corpus/src/output/temporary.rs",
-        4,
-        5,
-        "hidden files under a lock; an output that is a pipe; a folder, to sync it",
-    ),
+    ("corpus/src/output/folder.rs", 4, 2, "locked hidden files; its own new files; folders"),
+    ("corpus/src/output/temporary.rs", 4, 5, "locked hidden files; outputs, also pipes; folders"),
     ("corpus/src/output/temporary_folder.rs", 0, 2, "hidden folders under a lock"),
     ("corpus/src/reading/records.rs", 1, 0, "an input, by the reader of its format"),
     ("corpus/src/shards/folder.rs", 0, 2, "shards by their names, in a folder that holds nothing else"),
