@@ -3,6 +3,8 @@
 use simstore::processor::{Work, dispatch};
 use simstore_text::shared_members;
 
+use super::crowd::differing;
+
 /// Words of 64 bits.
 const WORDS: usize = 32;
 
@@ -47,7 +49,7 @@ impl Work for Differing<'_> {
 
     #[inline(always)]
     fn run(self) -> u32 {
-        (0..WORDS).map(|at| (self.0[at] ^ self.1[at]).count_ones()).sum()
+        differing(self.0, self.1)
     }
 }
 

@@ -111,7 +111,7 @@ impl Asked {
 
 /// In how many bits two sketches differ.
 #[inline(always)]
-fn differing<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
+pub(super) fn differing<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
     (0..N).map(|at| (a[at] ^ b[at]).count_ones()).sum()
 }
 
