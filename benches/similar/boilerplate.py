@@ -138,7 +138,7 @@ def main():
     for name in SITES:
         pages = sites[name][::8]
         in_truth = words(program, [(key, text) for key, _, text in pages], "words-1,no-nfkc,weights=none")
-        in_main = words(program, [(key, page) for key, page, _ in pages], "words-1,strip-html,main-text,no-nfkc,weights=none")
+        in_main = words(program, [(key, page) for key, page, _ in pages], "words-1,main-text,no-nfkc,weights=none")
         lost = [(truth - kept) / truth for truth, kept in zip(in_truth, in_main) if kept < truth]
         more = [(kept - truth) / truth for truth, kept in zip(in_truth, in_main) if kept > truth]
 

@@ -27,7 +27,7 @@ With --json, a line is an object:
 
 Examples:
   simstore fingerprint samples/en.jsonl
-  simstore fingerprint --profile chars-4,strip-markup samples/zh.jsonl > zh.hex
+  simstore fingerprint --profile chars-4,plain-text samples/zh.jsonl > zh.hex
   simstore fingerprint samples/en.jsonl | simstore build new.simstore -";
 
 /// Print the fingerprint of each document: lines HEX<TAB>ID

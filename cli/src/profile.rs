@@ -13,8 +13,8 @@ use crate::failure::{Failure, Outcome, with_flags};
 /// Which profile texts have, and the files that its name refers to.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
-    /// How a text becomes features: a tokenizer, then options, after commas, as in chars-4,strip-html,weights=none;
-    /// `simstore profiles` says what there is [default: by-script,strip-markup,simplified, or that of the store]
+    /// How a text becomes features: a tokenizer, then options, after commas, as in chars-4,html-text,weights=none;
+    /// `simstore profiles` says what there is [default: by-script,plain-text,simplified, or that of the store]
     #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,
     /// Make the same fingerprints as another tool; the same as --profile with the preset's name

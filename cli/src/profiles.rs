@@ -15,7 +15,7 @@ With --json, a line is an object: group, part, meaning.
 
 Examples:
   simstore profiles
-  simstore fingerprint samples/en.jsonl --profile chars-4,strip-markup,weights=none
+  simstore fingerprint samples/en.jsonl --profile chars-4,plain-text,weights=none
   simstore build --force en.simstore samples/en.jsonl --preset pypi-simhash";
 
 /// Explain each part of a profile's name
@@ -46,7 +46,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("tokens", "what stands between white space"),
             (
                 "main-text",
-                "of HTML: short for words-3,segmented,strip-html,main-text,simplified,weights=none, without more options",
+                "of HTML: short for words-3,segmented,main-text,simplified,weights=none, without more options",
             ),
             ("features", "the text is lines FEATURE<TAB>WEIGHT, taken as they are"),
         ],
@@ -67,10 +67,10 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Cleaning, in this order",
         &[
-            ("keep-front-matter", "YAML between --- and --- at the start is text; else it is left out"),
-            ("strip-markup", "tags, scripts, styles, targets of links and code fences are left out"),
-            ("strip-html", "the text is read as HTML"),
-            ("main-text", "with strip-html: navigation, side notes, headers and footers are left out"),
+            ("keep-front-matter", "keeps YAML front matter; by default it is dropped"),
+            ("plain-text", "drops tags, scripts, styles and link targets, decodes references"),
+            ("html-text", "like plain-text, but the text is HTML whatever it begins with"),
+            ("main-text", "like html-text, and drops navigation, side notes, headers and footers"),
             ("no-nfkc", "the text is not brought to Unicode's form NFKC; else it is"),
             ("keep-case", "letters keep their case; else they become lower case"),
             ("simplified", "traditional Chinese characters become simplified ones"),

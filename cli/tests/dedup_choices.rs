@@ -340,5 +340,5 @@ fn a_store_remembers_from_run_to_run() {
         .ok();
     assert_eq!(kept, at_once);
     let profile = folder.run(&["dedup", "part.jsonl", "--against", "seen", "--profile", "chars-4"]);
-    profile.fails(1, "the store has profile by-script,strip-markup,simplified, not chars-4");
+    profile.fails(1, "the store has profile by-script,plain-text,simplified, not chars-4");
 }

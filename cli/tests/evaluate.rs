@@ -231,7 +231,7 @@ fn the_pairs_of_the_samples() {
     let text = folder.run(&["evaluate", &pairs]).ok();
     assert!(
         text.starts_with(
-            "by-script,strip-markup,simplified, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"
+            "by-script,plain-text,simplified, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"
         ),
         "{text}"
     );
@@ -252,10 +252,7 @@ fn the_pairs_of_the_samples() {
     assert!(text.lines().take(20).all(|line| line.chars().count() <= 100), "{text}");
     // At 128 bits, k = 3 is not the paper's.
     let wide = folder.run(&["evaluate", &pairs, "--bits", "128"]).ok();
-    assert!(
-        wide.contains("by-script,strip-markup,simplified, 128 bits") && !wide.contains("paper"),
-        "{wide}"
-    );
+    assert!(wide.contains("by-script,plain-text,simplified, 128 bits") && !wide.contains("paper"), "{wide}");
 }
 
 #[test]
@@ -267,11 +264,11 @@ fn markdown_and_comparison() {
     assert_eq!(rows.len(), 2 + 17);
     assert!(rows.iter().all(|row| row.matches('|').count() == 8), "{one}");
     assert!(rows[1].chars().all(|c| "|-:".contains(c)), "{one}");
-    let several = ["evaluate", &pairs, "--profile", "words-2", "--profile", "chars-4,strip-markup"];
+    let several = ["evaluate", &pairs, "--profile", "words-2", "--profile", "chars-4,plain-text"];
     let markdown = folder.run(&[&several[..], &["--markdown"]].concat()).ok();
     let rows: Vec<&str> = markdown.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 2 + 2);
-    assert!(rows[2].starts_with("| words-2") && rows[3].starts_with("| chars-4,strip-markup"), "{markdown}");
+    assert!(rows[2].starts_with("| words-2") && rows[3].starts_with("| chars-4,plain-text"), "{markdown}");
     let text = folder.run(&several).ok();
     assert!(text.lines().nth(1).unwrap().starts_with("words-2 "), "{text}");
     // The same figures as each by itself.

@@ -59,7 +59,8 @@ fn bad_profiles() {
     let folder = with_text();
     let fingerprint = |args: &[&str]| folder.run(&[&["fingerprint", "a.jsonl"], args].concat());
     fingerprint(&["--profile", "letters"]).fails(2, "expected `by-script`, `auto`, `words-1` to `words-8`");
-    fingerprint(&["--profile", "words-2,main-text"]).fails(2, "it needs `strip-html`");
+    fingerprint(&["--profile", "words-2,main-text,plain-text"]).fails(2, "exclude each other");
+    fingerprint(&["--profile", "words-3,strip-markup"]).fails(2, "`plain-text` has replaced it");
     fingerprint(&["--profile", "words-2,weights=idf"]).fails(2, "--idf FILE");
     fingerprint(&["--dictionary", "none.txt"]).fails(1, "none.txt: cannot read");
     folder.write("words.txt", "word\nanother word and more\n");
@@ -145,7 +146,7 @@ fn presets() {
         .run(&["fingerprint", "a.jsonl", "--preset", "pypi-simhash", "--profile", "auto"])
         .fails(2, "--profile");
     folder
-        .run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash,strip-html"])
+        .run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash,html-text"])
         .fails(2, "takes no options");
 }
 
@@ -155,7 +156,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
     let parts = folder.run(&["profiles", "--json"]).json();
     let text = folder.run(&["profiles"]).ok();
     assert!(
-        text.starts_with("The default is by-script,strip-markup,simplified; texts are compared by words-3,"),
+        text.starts_with("The default is by-script,plain-text,simplified; texts are compared by words-3,"),
         "{text}"
     );
     for object in &parts {
@@ -166,7 +167,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
         let name = match group.split(' ').next().unwrap() {
             "Tokenizers" | "Presets," => part,
             "Options" if part.ends_with("=CHECKSUM") => continue,
-            _ if part == "main-text" => "words-2,strip-html,main-text".to_owned(),
+            _ if part == "main-text" => "words-2,main-text".to_owned(),
             "Weights" if part == "weights=idf" => "jieba,weights=idf".to_owned(),
             "Options" => format!("auto,{part}"),
             _ => format!("words-2,{part}"),

@@ -97,7 +97,7 @@ fn texts_are_fingerprinted_as_the_documents_were() {
     let text = "A text of some words, about which it is asked again later on; chars or words, it is found.";
     folder.write("a.jsonl", json!({"id": "the text", "text": text}).to_string());
     folder.write("a.txt", text);
-    for profile in ["auto", "chars-4", "words-1,strip-markup"] {
+    for profile in ["auto", "chars-4", "words-1,plain-text"] {
         folder.run(&["build", "--force", "store", "a.jsonl", "--profile", profile]).ok();
         for args in [["--text", text], ["--file", "a.txt"]] {
             let found = folder.run(&["query", "store", args[0], args[1]]).ok();
@@ -184,7 +184,7 @@ fn a_store_that_does_not_tell_its_profile() {
     folder.write("a.hex", lines);
     folder.run(&["build", "store", "a.hex"]).ok();
     let run = folder.run(&["query", "store", "--text", text]);
-    assert!(run.stderr.contains("`by-script,strip-markup,simplified` is assumed"), "{}", run.stderr);
+    assert!(run.stderr.contains("`by-script,plain-text,simplified` is assumed"), "{}", run.stderr);
     assert_eq!(run.ok(), "");
     let run = folder.run(&["query", "store", "--text", text, "--profile", "chars-3"]);
     assert!(!run.stderr.contains("assumed"), "{}", run.stderr);

@@ -351,7 +351,7 @@ fn the_first_run_is_like_the_next_ones() {
     // A store whose creation was interrupted before it was marked.
     folder.write("empty.tsv", "");
     let half = ["build", "half", "-d", "8", "--codec", "elias-fano", "--plan", "probe-3", "empty.tsv"];
-    let shingles = ["--profile", "words-3,segmented,strip-markup,simplified,weights=none"];
+    let shingles = ["--profile", "words-3,segmented,plain-text,simplified,weights=none"];
     folder.run(&[&half[..], &shingles].concat());
     if folder.path("half").exists() {
         let healed = folder.run(&["dedup", "a.jsonl", "--against", "half", "--add", "--similar", "0.8"]);
@@ -464,7 +464,7 @@ fn a_store_keeps_the_profile_that_it_was_made_with() {
     folder.write("first.jsonl", page(1, "gunzip"));
     folder.write("then.jsonl", page(2, "clojure"));
     // A store made before Thai text was segmented into words.
-    let former = ["--profile", "words-3,strip-markup,simplified,weights=none"];
+    let former = ["--profile", "words-3,plain-text,simplified,weights=none"];
     let add = |store: &str, file: &str, options: &[&str]| {
         folder.run(&[&["add", "--similar", "0.7", "--if-new", store, file], options].concat()).ok()
     };
@@ -484,7 +484,7 @@ fn a_store_keeps_the_profile_that_it_was_made_with() {
         "former",
         "third.jsonl",
         "--profile",
-        "words-3,segmented,strip-markup,simplified,weights=none",
+        "words-3,segmented,plain-text,simplified,weights=none",
     ];
-    folder.run(&refused).fails(1, "the store has profile words-3,strip-markup,simplified,weights=none");
+    folder.run(&refused).fails(1, "the store has profile words-3,plain-text,simplified,weights=none");
 }

@@ -12,7 +12,7 @@ use simstore_corpus::{DocumentOptions, documents};
 use simstore_text::Profile;
 
 const PROFILES: &str = "auto words-1 words-2 words-3 chars-4 jieba-50 jieba-50,search phrases sentences-8 tokens \
-    words-2,strip-markup words-2,strip-html words-2,strip-html,main-text words-2,weights=none words-2,weights=levels \
+    words-2,plain-text words-2,html-text words-2,main-text words-2,weights=none words-2,weights=levels \
     auto,simplified";
 /// All are timed in turn; the fastest of as many rounds counts.
 const ROUNDS: usize = 5;

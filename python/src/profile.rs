@@ -37,7 +37,7 @@ const TEXTS: usize = 64;
 /// Examples
 /// --------
 /// >>> import simstore
-/// >>> profile = simstore.Profile("auto,strip-markup")
+/// >>> profile = simstore.Profile("auto,plain-text")
 /// >>> profile.fingerprint("To be, or not to be, that is the question") is None
 /// False
 /// >>> profile.fingerprints(["", None]).null_count

@@ -34,12 +34,18 @@ const TOKENIZERS: &str = "`by-script`, `auto`, `words-1` to `words-8`, `code-1` 
     `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
 
 const OPTIONS: &str = "`search`, `segmented`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
-    `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
+    `plain-text`, `html-text`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
     `weights=WEIGHTS` or `hash=HASH`";
 
 /// Short names of profiles, with the full names.
-const ALIASES: [(&str, &str); 1] =
-    [("main-text", "words-3,segmented,strip-html,main-text,simplified,weights=none")];
+const ALIASES: [(&str, &str); 1] = [("main-text", "words-3,segmented,main-text,simplified,weights=none")];
+
+/// Options for markup. A profile has at most one of them.
+const MARKUP: [(&str, Markup); 3] =
+    [("plain-text", Markup::PlainText), ("html-text", Markup::HtmlText), ("main-text", Markup::MainText)];
+
+/// Options of earlier versions, with the options to use instead.
+const REPLACED: [(&str, &str); 2] = [("strip-markup", "plain-text"), ("strip-html", "html-text")];
 
 /// The tokenizer with a hyphen but no number in its name.
 const BY_SCRIPT: &str = "by-script";
@@ -166,7 +172,7 @@ impl FromStr for Name {
         let tokenizer = parts.next().unwrap_or_default().parse()?;
         let mut name = Name { tokenizer, ..Name::default() };
         let mut seen = Vec::new();
-        let (mut strip_markup, mut strip_html, mut main_text) = (false, false, false);
+        let mut markup = None;
         for option in parts {
             let (key, value) = match option.split_once('=') {
                 Some((key, value)) => (key, Some(value)),
@@ -179,9 +185,6 @@ impl FromStr for Name {
                 ("stop-words", Some(value)) => name.stop_words = Some(parse_checksum(option, value)?),
                 ("idf", Some(value)) => name.idf = Some(parse_checksum(option, value)?),
                 ("keep-front-matter", None) => name.cleaning.keep_front_matter = true,
-                ("strip-markup", None) => strip_markup = true,
-                ("strip-html", None) => strip_html = true,
-                ("main-text", None) => main_text = true,
                 ("no-nfkc", None) => name.cleaning.no_nfkc = true,
                 ("keep-case", None) => name.cleaning.keep_case = true,
                 ("simplified", None) => name.cleaning.simplified = true,
@@ -189,7 +192,19 @@ impl FromStr for Name {
                 ("strip-digits", None) => name.cleaning.strip_digits = true,
                 ("weights", Some(value)) => name.weights = tokenizer.parse_weights(value)?,
                 ("hash", Some(value)) => name.hash = value.parse()?,
+                (key, None) if MARKUP.iter().any(|(option, _)| *option == key) => {
+                    if let Some(other) = markup.filter(|other| *other != key) {
+                        return bad(format!("`{other}` and `{key}` exclude each other in a text profile"));
+                    }
+                    markup = Some(key);
+                }
                 _ => {
+                    if let Some((old, new)) = REPLACED.iter().find(|(old, _)| *old == option) {
+                        return bad(format!(
+                            "text profile with `{old}`: it is of an earlier version, which deleted words; `{new}` has \
+                             replaced it, so make the fingerprints or the store again"
+                        ));
+                    }
                     return bad(format!(
                         "unknown part `{}`{} of a text profile: expected {OPTIONS}",
                         excerpt(option).escape_debug(),
@@ -202,16 +217,9 @@ impl FromStr for Name {
             }
             seen.push(key);
         }
-        name.cleaning.markup = match (strip_markup, strip_html, main_text) {
-            (false, false, false) => Markup::Keep,
-            (true, false, false) => Markup::Strip,
-            (false, true, false) => Markup::Html,
-            (false, true, true) => Markup::MainText,
-            (true, true, _) => {
-                return bad("`strip-markup` would strip what `strip-html` has decoded: choose one of them");
-            }
-            (_, false, true) => return bad("`main-text` goes by HTML elements: it needs `strip-html`"),
-        };
+        if let Some((_, kind)) = MARKUP.iter().find(|(option, _)| Some(*option) == markup) {
+            name.cleaning.markup = *kind;
+        }
         Ok(name)
     }
 }
@@ -348,8 +356,8 @@ impl fmt::Display for Name {
         }
         let flags = [
             (keep_front_matter, "keep-front-matter"),
-            (markup == Markup::Strip, "strip-markup"),
-            (matches!(markup, Markup::Html | Markup::MainText), "strip-html"),
+            (markup == Markup::PlainText, "plain-text"),
+            (markup == Markup::HtmlText, "html-text"),
             (markup == Markup::MainText, "main-text"),
             (no_nfkc, "no-nfkc"),
             (keep_case, "keep-case"),
@@ -395,10 +403,10 @@ mod tests {
         for name in [
             "auto",
             "by-script",
-            "by-script,strip-markup,simplified",
+            "by-script,plain-text,simplified",
             "words-1",
             "words-8",
-            "words-3,segmented,strip-markup,simplified,weights=none",
+            "words-3,segmented,plain-text,simplified,weights=none",
             "auto,search,segmented",
             "code-1",
             "code-8,weights=none",
@@ -413,10 +421,10 @@ mod tests {
             "string-hash-128",
             "tokens,weights=none,hash=one-at-a-time",
             "auto,keep-front-matter",
-            "words-3,keep-front-matter,strip-markup",
-            "chars-4,strip-markup",
-            "words-3,strip-html,main-text,weights=none",
-            "auto,search,strip-html,simplified,only-han,weights=levels",
+            "words-3,keep-front-matter,plain-text",
+            "chars-4,plain-text",
+            "words-3,main-text,weights=none",
+            "auto,search,html-text,simplified,only-han,weights=levels",
             "words-2,no-nfkc,keep-case,simplified,strip-digits",
         ] {
             assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
@@ -425,15 +433,12 @@ mod tests {
         for (name, canonical) in [
             ("jieba", "jieba-50"),
             ("code", "code-7"),
-            ("main-text", "words-3,segmented,strip-html,main-text,simplified,weights=none"),
+            ("main-text", "words-3,segmented,main-text,simplified,weights=none"),
             ("code,weights=none", "code-7,weights=none"),
             ("jieba-5,weights=idf", "jieba-5"),
             ("words-2,weights=tf,hash=xxh3", "words-2"),
-            ("auto,strip-markup,keep-front-matter", "auto,keep-front-matter,strip-markup"),
-            (
-                "words-3,hash=xxh3,weights=none,main-text,strip-html",
-                "words-3,strip-html,main-text,weights=none",
-            ),
+            ("auto,plain-text,keep-front-matter", "auto,keep-front-matter,plain-text"),
+            ("words-3,hash=xxh3,weights=none,main-text", "words-3,main-text,weights=none"),
         ] {
             assert_eq!(name.parse::<Name>().unwrap().to_string(), canonical);
         }
@@ -466,7 +471,7 @@ mod tests {
         ] {
             assert!(refused(name, &Resources::default()).ends_with(TOKENIZERS), "{name}");
         }
-        for name in ["auto,", "auto, strip-markup", "auto,x", "auto,search=1", "auto,idf", "auto,weights"] {
+        for name in ["auto,", "auto, plain-text", "auto,x", "auto,search=1", "auto,idf", "auto,weights"] {
             assert!(refused(name, &Resources::default()).ends_with(OPTIONS), "{name}");
         }
         for (name, reason) in [
@@ -484,12 +489,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_a_reason() {
         for (name, reason) in [
-            ("words-2,main-text", "needs `strip-html`"),
-            ("pypi-simhash,strip-markup", "takes no options"),
+            ("pypi-simhash,plain-text", "takes no options"),
             ("string-hash-64,hash=md5", "takes no options"),
             ("practice-report,weights=none", "takes no options"),
-            ("words-2,strip-markup,main-text", "needs `strip-html`"),
-            ("words-2,strip-html,strip-markup", "choose one"),
+            ("words-2,plain-text,main-text", "`plain-text` and `main-text` exclude each other"),
+            ("words-2,html-text,plain-text", "exclude each other"),
+            ("words-2,plain-text,plain-text", "given twice"),
+            ("words-3,strip-markup", "`plain-text` has replaced it"),
+            ("words-3,strip-html,main-text", "`html-text` has replaced it"),
             ("words-2,search", "`words-2` takes no keywords"),
             ("by-script,search", "`by-script` takes no keywords"),
             ("chars-2,dictionary=0000000000000000", "`chars-2` takes no keywords"),
@@ -497,7 +504,7 @@ mod tests {
             ("chars-3,segmented", "`chars-3` does not cut texts into words"),
             ("main-text,simplified", "unknown text profile `main-text`"),
             ("code,segmented", "does not cut texts into words"),
-            ("code,strip-markup", "source code as it is"),
+            ("code,plain-text", "source code as it is"),
             ("code-3,keep-case", "letters keep their case"),
             ("code,weights=idf", "option `idf` FILE"),
             ("features,keep-case", "as they are"),

@@ -1,5 +1,6 @@
 //! Texts and their fingerprints, through the public API. CONTRIBUTING.md says which file tests what.
 
+mod cleaning;
 mod presets;
 mod profiles;
 #[path = "../../tests/support/random.rs"]

@@ -35,17 +35,17 @@ fn profile(name: &str) -> Profile {
 /// Names in which every tokenizer, option and weight comes.
 const NAMES: [&str; 27] = [
     "auto",
-    "auto,strip-markup",
-    "by-script,strip-markup,simplified",
+    "auto,plain-text",
+    "by-script,plain-text,simplified",
     "auto,search,simplified,only-han",
     "auto,weights=levels",
     "words-2",
     "words-1,keep-front-matter",
-    "words-3,strip-markup",
-    "words-2,strip-html,weights=none",
-    "words-2,strip-html,main-text,weights=levels",
+    "words-3,plain-text",
+    "words-2,html-text,weights=none",
+    "words-2,main-text,weights=levels",
     "words-2,no-nfkc,keep-case",
-    "words-3,segmented,strip-markup,simplified,weights=none",
+    "words-3,segmented,plain-text,simplified,weights=none",
     "code-7",
     "code-2,weights=none",
     "chars-4",
@@ -53,9 +53,9 @@ const NAMES: [&str; 27] = [
     "jieba-5",
     "jieba-20,search",
     "jieba-5,weights=none",
-    "jieba-10,strip-markup,weights=levels",
+    "jieba-10,plain-text,weights=levels",
     "phrases",
-    "phrases,strip-html,weights=levels",
+    "phrases,html-text,weights=levels",
     "sentences-3",
     "tokens",
     "tokens,keep-case,weights=none",
@@ -144,8 +144,8 @@ fn letter_case_form_and_digits_matter_where_they_are_kept() {
     assert!(same("auto,simplified", "漢語的資料庫", "汉语的资料库"));
     assert!(!same("auto", "漢語的資料庫", "汉语的资料库"));
     assert!(same("chars-1,only-han", "（数据）SQL 2019 库", "数据 库"));
-    assert!(same("words-2,strip-html", "<p>one <i>two</i><script>x</script>", "one two"));
-    assert!(same("words-2,strip-html,main-text", "<nav>Home</nav><p>one two", "one two"));
+    assert!(same("words-2,html-text", "<p>one <i>two</i><script>x</script>", "one two"));
+    assert!(same("words-2,main-text", "<nav>Home</nav><p>one two", "one two"));
 }
 
 #[test]

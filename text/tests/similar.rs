@@ -358,7 +358,7 @@ fn golden_stores_of_similar_texts() {
 fn make_golden(path: &Path, settings: SimilarSettings) -> Estimate {
     let options = StoreOptions { plan: Some(PlanChoice::Auto), compaction: false, ..StoreOptions::default() };
     // A name that stores have which were made before there was `segmented`.
-    let profile: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
+    let profile: Profile = "words-3,plain-text,simplified,weights=none".parse().unwrap();
     let pages = SimilarDocuments::open(path, options, profile.clone(), settings).unwrap();
     pages.store().flush().unwrap();
     let [small, long, copy] = golden_texts();
@@ -415,7 +415,7 @@ fn pages_that_differ_as_much_are_as_similar_in_every_language() {
     let similar = |all: &[f64]| all.iter().filter(|&&similarity| similarity >= DEFAULT_SIMILAR).count();
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     let english = similarities(&shingles, TEMPLATES[0].1);
-    let former: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
+    let former: Profile = "words-3,plain-text,simplified,weights=none".parse().unwrap();
     for (language, template) in TEMPLATES {
         let here = similarities(&shingles, template);
         assert_eq!(similar(&here), similar(&english), "{language}");

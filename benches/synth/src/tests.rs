@@ -35,7 +35,7 @@ fn jaccard(a: &[u64], b: &[u64]) -> f64 {
 
 #[test]
 fn copies_are_as_similar_as_they_say_and_as_was_wanted() {
-    let shingles: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
+    let shingles: Profile = "words-3,plain-text,simplified,weights=none".parse().unwrap();
     for (count, words, similarity, off) in
         [(2000, 60, (0.7, 1.0), 0.02), (2000, 8, (0.0, 1.0), 0.15), (200, 400, (0.2, 0.9), 0.005)]
     {

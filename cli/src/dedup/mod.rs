@@ -86,7 +86,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
     verify_text: Option<f64>,
     /// Compare texts by a profile [default: code for source code, else
-    /// words-3,segmented,strip-markup,simplified,weights=none]
+    /// words-3,segmented,plain-text,simplified,weights=none]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// Clusters are stars (every duplicate is near the kept document) or components (chains of near documents) [default: stars;

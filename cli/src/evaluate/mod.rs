@@ -75,7 +75,7 @@ pub(crate) struct EvaluateArgs {
     /// Labelled pairs: .jsonl files; `-` is standard input
     #[arg(required = true, value_name = "PAIRS")]
     inputs: Vec<PathBuf>,
-    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: by-script,strip-markup,simplified]
+    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: by-script,plain-text,simplified]
     #[arg(long = "profile", value_name = "NAME")]
     profiles: Vec<String>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ TEXTS = ["To be, or not to be, that is the question", "", None, "你好，世界
 
 @pytest.mark.parametrize("bits", [64, 128])
 def test_they_are_those_of_the_profile(spark, bits):
-    profile = simstore.Profile("auto,strip-markup", bits=bits)
+    profile = simstore.Profile("auto,plain-text", bits=bits)
     df = spark.createDataFrame(list(enumerate(TEXTS)), "id long, text string").repartition(3)
     made = on_spark.fingerprint(df, profile=profile)
     assert made.columns == ["id", "text", "fingerprint"]

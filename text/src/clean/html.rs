@@ -5,17 +5,19 @@ use std::convert::Infallible;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// The text of an HTML document, or of a part of one: character references are decoded, elements
-/// that break a line leave an empty one, other tags and comments leave nothing.
+use crate::clean::elements::{ELEMENTS, Kind, position};
+
+/// Returns the text of an HTML document, or of a part of one.
 ///
-/// What no reader sees is left out: `script`, `style`, `template`, `noscript` and the like. With
-/// `main_only`, so is what stands around the main text: elements for navigation and side notes,
-/// controls of forms, headers and footers that are not of an `article` or `main`, and elements
-/// that have such a role. A `form` itself stays, since some sites put their whole pages into one.
+/// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The content of
+/// `script` and `style` is left out.
 ///
-/// Tags are found as the WHATWG's HTML standard says (section 13.2.5). No tree is built: an end
-/// tag closes what is open inside of its element.
-pub(crate) fn text_of(html: &str, main_only: bool) -> String {
+/// With `main_only`, so is the text around the main text: elements for navigation and side notes, controls of forms, headers and footers
+/// outside of an `article` or `main`, elements with such a role, and hidden elements such as `template` and `noscript`. A `form` itself
+/// stays, because some sites put their whole pages into one.
+///
+/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag closes all that is open in its element.
+pub(super) fn text_of(html: &str, main_only: bool) -> String {
     let mut reader = Reader::new(html.len(), main_only);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
         reader.take(&event);
@@ -26,94 +28,6 @@ pub(crate) fn text_of(html: &str, main_only: bool) -> String {
     let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
     reader.text
 }
-
-/// What the tags of an element do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Never read.
-    Unseen,
-    /// Stands around the main text.
-    Around,
-    /// Stands around the main text, or is the head or foot of an article.
-    Edge,
-    /// Holds main text.
-    Main,
-    /// Breaks lines, and may hold any other.
-    Container,
-    /// Breaks lines; its end tag is often missing, so it is not waited for.
-    Line,
-    /// Breaks a line and has no content.
-    Break,
-}
-
-/// Every element that does something, in alphabetical order.
-const ELEMENTS: &[(&str, Kind)] = &[
-    ("address", Kind::Container),
-    ("article", Kind::Main),
-    ("aside", Kind::Around),
-    ("blockquote", Kind::Container),
-    ("body", Kind::Container),
-    ("br", Kind::Break),
-    ("button", Kind::Around),
-    ("caption", Kind::Container),
-    ("center", Kind::Container),
-    ("datalist", Kind::Around),
-    ("dd", Kind::Line),
-    ("details", Kind::Container),
-    ("dialog", Kind::Around),
-    ("dir", Kind::Container),
-    ("div", Kind::Container),
-    ("dl", Kind::Container),
-    ("dt", Kind::Line),
-    ("fieldset", Kind::Container),
-    ("figcaption", Kind::Container),
-    ("figure", Kind::Container),
-    ("footer", Kind::Edge),
-    ("form", Kind::Container),
-    ("h1", Kind::Line),
-    ("h2", Kind::Line),
-    ("h3", Kind::Line),
-    ("h4", Kind::Line),
-    ("h5", Kind::Line),
-    ("h6", Kind::Line),
-    ("header", Kind::Edge),
-    ("hgroup", Kind::Container),
-    ("hr", Kind::Break),
-    ("html", Kind::Container),
-    ("iframe", Kind::Unseen),
-    ("label", Kind::Around),
-    ("legend", Kind::Around),
-    ("li", Kind::Line),
-    ("main", Kind::Main),
-    ("menu", Kind::Around),
-    ("nav", Kind::Around),
-    ("noembed", Kind::Unseen),
-    ("noframes", Kind::Unseen),
-    ("noscript", Kind::Unseen),
-    ("ol", Kind::Container),
-    ("optgroup", Kind::Line),
-    ("option", Kind::Line),
-    ("p", Kind::Line),
-    ("pre", Kind::Container),
-    ("script", Kind::Unseen),
-    ("search", Kind::Around),
-    ("section", Kind::Container),
-    ("select", Kind::Around),
-    ("style", Kind::Unseen),
-    ("summary", Kind::Container),
-    ("svg", Kind::Unseen),
-    ("table", Kind::Container),
-    ("tbody", Kind::Container),
-    ("td", Kind::Container),
-    ("template", Kind::Unseen),
-    ("textarea", Kind::Around),
-    ("tfoot", Kind::Container),
-    ("th", Kind::Container),
-    ("thead", Kind::Container),
-    ("title", Kind::Line),
-    ("tr", Kind::Container),
-    ("ul", Kind::Container),
-];
 
 /// Roles of elements around the main text, by WAI-ARIA 1.2.
 const ROLES_AROUND: &[&[u8]] = &[
@@ -167,7 +81,7 @@ impl Reader {
                 self.text.push_str(&String::from_utf8_lossy(value));
             }
             CallbackEvent::OpenStartTag { name } => {
-                self.start = element(name);
+                self.start = position(name);
                 self.role_is_around = false;
             }
             CallbackEvent::AttributeName { name } => self.is_role = name == b"role",
@@ -180,7 +94,7 @@ impl Reader {
                 }
             }
             CallbackEvent::EndTag { name } => {
-                if let Some(end) = element(name) {
+                if let Some(end) = position(name) {
                     self.end_tag(end);
                 }
             }
@@ -192,17 +106,18 @@ impl Reader {
         let (name, kind) = ELEMENTS[element];
         self.break_line(kind);
         let stays_open = match kind {
-            Kind::Break | Kind::Line => false,
+            Kind::Break | Kind::Line | Kind::Inline => false,
+            Kind::Code => true,
             // Only foreign elements can close themselves.
-            Kind::Unseen => !(self_closing && name == "svg"),
+            Kind::Hidden => self.main_only && !(self_closing && name == "svg"),
             Kind::Around | Kind::Edge | Kind::Main | Kind::Container => true,
         };
         if !stays_open {
             return;
         }
         let left_out = match kind {
-            Kind::Unseen => true,
-            Kind::Around => self.main_only,
+            Kind::Code => true,
+            Kind::Around | Kind::Hidden => self.main_only,
             Kind::Edge => self.main_only && (self.role_is_around || !self.is_in_main()),
             _ => self.main_only && self.role_is_around,
         };
@@ -230,15 +145,10 @@ impl Reader {
 
     /// Ends words, and phrases unless the element is a mere break.
     fn break_line(&mut self, kind: Kind) {
-        if self.left_out == 0 && kind != Kind::Unseen {
+        if self.left_out == 0 && !matches!(kind, Kind::Code | Kind::Hidden | Kind::Inline) {
             self.text.push_str(if kind == Kind::Break { "\n" } else { "\n\n" });
         }
     }
-}
-
-/// Position of an element in `ELEMENTS`, by its name in lower case.
-fn element(name: &[u8]) -> Option<usize> {
-    ELEMENTS.binary_search_by(|(element, _)| element.as_bytes().cmp(name)).ok()
 }
 
 #[cfg(test)]
@@ -259,11 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_sorted() {
-        assert!(ELEMENTS.is_sorted_by(|a, b| a.0 < b.0));
-    }
-
-    #[test]
     fn text_and_breaks() {
         assert_eq!(
             all("<!DOCTYPE html><title>A &lt;title&gt;</title><p>One<b>word</b>, t<!-- x -->wo<p>three"),
@@ -279,16 +184,19 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reader_sees() {
+    fn code_is_left_out() {
         assert_eq!(all("a<script>if (a<b) '</p>'</script>b<STYLE>p {}</STYLE >c"), "abc");
-        assert_eq!(
-            all("a<template><p>x</template>b<noscript>On!</noscript>c<svg><text>x</text></svg>d<svg/>e"),
-            "abcde"
-        );
-        assert_eq!(all("a<script src=x/>b</script>c<iframe>d</iframe><!-- <p>no -->e"), "ace");
-        // One that is never closed hides what follows, as in a browser.
+        assert_eq!(all("a<script src=x/>b</script>c<!-- <p>no -->d"), "acd");
+        // A script that is never closed hides all that follows, as in a browser.
         assert_eq!(all("a<script>b"), "a");
-        assert_eq!(all("<div><template>a</div>b"), "b");
+    }
+
+    #[test]
+    fn hidden_text_is_no_main_text() {
+        let page = "a<template><p>1</template>b<noscript>2</noscript>c<svg><text>3</text></svg>d<svg/>e<iframe>4</iframe>f";
+        assert_eq!(main(page), "abcdef");
+        assert_eq!(all(page), "a 1b2c3de4f");
+        assert_eq!(main("<div><template>a</div>b"), "b");
     }
 
     #[test]

@@ -1,49 +1,136 @@
-//! Normalisation form and lower case.
+//! Normalisation form, lower case, apostrophes and invisible characters.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The text in normalisation form NFKC if `nfkc`, then in lower case, character by character, if
-/// `lower`.
+/// The steps of a normalisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Whether invisible characters are removed and typographic apostrophes become `'`.
+    pub(super) plain_signs: bool,
+    /// Whether the text is converted to normalisation form NFKC.
+    pub(super) nfkc: bool,
+    /// Whether letters are converted to lower case, character by character. Unlike in `str::to_lowercase`, a capital sigma becomes `σ`
+    /// also at the end of a word.
+    pub(super) lower: bool,
+}
+
+impl Form {
+    const NONE: Form = Form { plain_signs: false, nfkc: false, lower: false };
+
+    /// Returns the normalised text.
+    pub(super) fn normalise(self, text: &str) -> Cow<'_, str> {
+        if self == Form::NONE || text.is_ascii() && !self.lower {
+            return text.into();
+        }
+        let mut normal = String::with_capacity(text.len());
+        self.push(text, &mut normal);
+        normal.into()
+    }
+
+    /// Appends the normalised text.
+    pub(super) fn push(self, text: &str, normal: &mut String) {
+        match self {
+            Form { nfkc: true, lower: true, .. } => self.push_by_runs(text, normal),
+            _ => self.push_by_characters(text, normal),
+        }
+    }
+
+    /// The definition, character by character.
+    fn push_by_characters(self, text: &str, normal: &mut String) {
+        let characters = text.chars().filter_map(|c| if self.plain_signs { plain_sign(c) } else { Some(c) });
+        match (self.nfkc, self.lower) {
+            (true, true) => normal.extend(characters.nfkc().flat_map(char::to_lowercase)),
+            (true, false) => normal.extend(characters.nfkc()),
+            (false, true) => normal.extend(characters.flat_map(char::to_lowercase)),
+            (false, false) => normal.extend(characters),
+        }
+    }
+
+    /// Like [`Form::push_by_characters`], for NFKC and lower case. Runs of ASCII characters and of other stable characters take no table
+    /// of Unicode.
+    fn push_by_runs(self, text: &str, normal: &mut String) {
+        let mut rest = text;
+        loop {
+            let ascii = ascii_length(rest.as_bytes());
+            // A mark may combine with the last character before it.
+            let kept = if ascii == rest.len() { ascii } else { ascii.saturating_sub(1) };
+            push_ascii(&rest[..kept], normal);
+            rest = &rest[kept..];
+            if rest.is_empty() {
+                return;
+            }
+            let first = ascii - kept;
+            let length = rest.as_bytes()[first..].iter().take_while(|b| !b.is_ascii()).count();
+            self.push_run(&rest[..first + length], normal);
+            rest = &rest[first + length..];
+        }
+    }
+
+    fn push_run(self, run: &str, normal: &mut String) {
+        let mut rest = run;
+        // A run of stable characters is its own NFKC, except that a mark after it may combine with its last character. No character
+        // combines with a stable one that follows it.
+        while let Some(unstable) = rest.find(|c| !is_stable(c)) {
+            let start = rest[..unstable].char_indices().next_back().map_or(0, |(at, _)| at);
+            let end = rest[unstable..].find(is_stable).map_or(rest.len(), |length| unstable + length);
+            self.push_stable(&rest[..start], normal);
+            self.push_by_characters(&rest[start..end], normal);
+            rest = &rest[end..];
+        }
+        self.push_stable(rest, normal);
+    }
+
+    /// Appends stable characters in lower case.
+    fn push_stable(self, stable: &str, normal: &mut String) {
+        for c in stable.chars() {
+            match c {
+                '\u{2018}' | '\u{2019}' if self.plain_signs => normal.push('\''),
+                ..='\u{7f}' => normal.push(c.to_ascii_lowercase()),
+                // The other stable characters have no case.
+                ..'\u{2000}' => normal.extend(c.to_lowercase()),
+                _ => normal.push(c),
+            }
+        }
+    }
+}
+
+/// Returns the character that a text is compared by, or `None` for an invisible one.
 ///
-/// Unlike `str::to_lowercase`, a capital sigma is `σ` also at the end of a word.
-pub(crate) fn normalise(text: &str, nfkc: bool, lower: bool) -> Cow<'_, str> {
-    match (nfkc, lower) {
-        (_, true) if text.is_ascii() => text.to_ascii_lowercase().into(),
-        (true, false) if text.is_ascii() => text.into(),
-        (true, true) => nfkc_lower_case(text).into(),
-        (true, false) => text.nfkc().collect::<String>().into(),
-        (false, true) => text.chars().flat_map(char::to_lowercase).collect::<String>().into(),
-        (false, false) => text.into(),
+/// Invisible are the soft hyphen, the zero-width space, the word joiner, the byte order mark and the marks of direction.
+fn plain_sign(c: char) -> Option<char> {
+    match c {
+        '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}' | '\u{feff}' => None,
+        '\u{2018}' | '\u{2019}' | '\u{2bc}' => Some('\''),
+        _ => Some(c),
     }
 }
 
-fn nfkc_lower_case(text: &str) -> String {
-    let mut normal = String::with_capacity(text.len());
-    let mut rest = text;
-    // A run of stable characters is its own NFKC, except that a mark after it may combine with
-    // its last character; no character combines with a stable one that follows it.
-    while let Some(unstable) = rest.find(|c| !is_stable(c)) {
-        let start = rest[..unstable].char_indices().next_back().map_or(0, |(at, _)| at);
-        let end = rest[unstable..].find(is_stable).map_or(rest.len(), |length| unstable + length);
-        push_lower_case(&mut normal, &rest[..start]);
-        normal.extend(rest[start..end].nfkc().flat_map(char::to_lowercase));
-        rest = &rest[end..];
-    }
-    push_lower_case(&mut normal, rest);
-    normal
-}
-
-/// Characters that NFKC keeps and that combine with none before them.
+/// Whether NFKC keeps a character, and it combines with none before it.
 fn is_stable(c: char) -> bool {
-    c.is_ascii() || matches!(c, '\u{3001}'..='\u{3029}' | '\u{4e00}'..='\u{9fff}')
+    match c {
+        // Latin and Cyrillic letters.
+        '\0'..='\u{7f}' | '\u{c0}'..='\u{131}' | '\u{400}'..='\u{482}' | '\u{48a}'..='\u{52f}' => true,
+        // Dashes, quotation marks and apostrophes.
+        '\u{2010}' | '\u{2012}'..='\u{2016}' | '\u{2018}'..='\u{201a}' | '\u{201c}'..='\u{2023}' => true,
+        // Punctuation, kana, Han characters and Hangul syllables.
+        '\u{3001}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => true,
+        '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
+        _ => false,
+    }
 }
 
-/// Appends stable characters: only the ASCII letters among them have a lower case.
-fn push_lower_case(normal: &mut String, stable: &str) {
+/// Returns the number of ASCII characters at the beginning.
+fn ascii_length(bytes: &[u8]) -> usize {
+    const CHUNK: usize = 32;
+    let chunks = bytes.chunks_exact(CHUNK).take_while(|chunk| chunk.is_ascii()).count() * CHUNK;
+    chunks + bytes[chunks..].iter().take_while(|b| b.is_ascii()).count()
+}
+
+fn push_ascii(ascii: &str, normal: &mut String) {
     let start = normal.len();
-    normal.push_str(stable);
+    normal.push_str(ascii);
     normal[start..].make_ascii_lowercase();
 }
 
@@ -52,27 +139,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const ALL: Form = Form { plain_signs: true, nfkc: true, lower: true };
+
     fn normalised(text: &str) -> Cow<'_, str> {
-        normalise(text, true, true)
+        Form { plain_signs: false, ..ALL }.normalise(text)
     }
 
-    fn plain(text: &str) -> String {
-        text.nfkc().flat_map(char::to_lowercase).collect()
+    fn by_characters(form: Form, text: &str) -> String {
+        let mut normal = String::new();
+        form.push_by_characters(text, &mut normal);
+        normal
     }
 
     #[test]
     fn normal_forms() {
         assert_eq!(normalised("Ｆｕｌｌ　Ｗｉｄｔｈ，中文。"), "full width,中文。");
-        assert_eq!(normalised("cafe\u{301} CAFÉ"), "café café");
+        assert_eq!(normalised("cafe\u{301} CAFÉ ПРИВЕТ"), "café café привет");
         assert_eq!(normalised("\u{301}x中\u{301}"), "\u{301}x中\u{301}");
         assert_eq!(normalised("ﬁ ① ㎞ ΣΑΣ"), "fi 1 km σασ");
     }
 
     #[test]
+    fn invisible_characters_and_apostrophes() {
+        let text =
+            "Don’t ‘hy\u{ad}phen\u{200b}ate’\u{feff} м\u{2bc}ята, cafe\u{200e}\u{301} co\u{2060}op\u{200f}";
+        assert_eq!(ALL.normalise(text), "don't 'hyphenate' м'ята, café coop");
+        assert_eq!(normalised("Don’t\u{200b}"), "don’t\u{200b}");
+        assert_eq!(Form { nfkc: false, lower: false, ..ALL }.normalise("A’\u{ad}ﬁ"), "A'ﬁ");
+    }
+
+    #[test]
     fn every_character_is_normalised_as_in_a_whole() {
         for c in (0..=0x10ffff).filter_map(char::from_u32) {
-            for text in [format!("e{c}"), format!("{c}\u{301}"), format!("中{c}A")] {
-                assert_eq!(normalised(&text), plain(&text), "{c:?}");
+            for text in [format!("e{c}"), format!("{c}\u{301}"), format!("中{c}A"), format!("Й{c}")] {
+                for form in [ALL, Form { plain_signs: false, ..ALL }] {
+                    assert_eq!(form.normalise(&text), by_characters(form, &text), "{c:?}");
+                }
             }
         }
     }
@@ -80,9 +182,11 @@ mod tests {
     proptest! {
         #[test]
         fn runs_are_normalised_as_in_a_whole(
-            text in "([a-zA-Z ]|[中文，。　]|[\u{300}-\u{345}]|[가-각\u{1100}-\u{11ff}]|[Ａ-ｚｶ-ﾟ]|\\PC){0,40}",
+            text in "([a-zA-Z ]{1,40}|[中文，。　“”—’]|[\u{300}-\u{345}\u{ad}\u{200b}]|[가-각\u{1100}-\u{11ff}]|[Ａ-ｚｶ-ﾟ]|[Ææßİ\u{d7}Жы]|\\PC){0,40}",
         ) {
-            prop_assert_eq!(normalised(&text), plain(&text));
+            for form in [ALL, Form { plain_signs: false, ..ALL }] {
+                prop_assert_eq!(form.normalise(&text), by_characters(form, &text));
+            }
         }
     }
 }

@@ -1,0 +1,367 @@
+//! Tags and comments of HTML in a text that may be no HTML.
+//!
+//! The WHATWG's tokenizer takes everything from `<` and a letter to the next `>` for a tag. In a plain text this may be many words.
+//! So a tag here is a tag for the tokenizer, with a known element and well-formed attributes. A tag does not reach over an empty line, as
+//! in CommonMark.
+
+use crate::clean::elements::{self, ELEMENTS, Kind};
+
+/// A tag at the beginning of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    /// Position of its element in [`ELEMENTS`].
+    pub(super) element: usize,
+    pub(super) is_end: bool,
+    /// Length in bytes.
+    pub(super) length: usize,
+}
+
+impl Tag {
+    /// Reads the tag at the beginning of a text. The tag must end within the first `limit` bytes.
+    pub(super) fn parse(text: &str, limit: usize) -> Option<Tag> {
+        let bytes = &text.as_bytes()[..limit];
+        let is_end = bytes.get(1) == Some(&b'/');
+        let start = if is_end { 2 } else { 1 };
+        let mut at = start + run(&bytes[start.min(bytes.len())..], |b| b.is_ascii_alphanumeric());
+        let element = element(bytes.get(start..at)?)?;
+        loop {
+            let spaces = run(&bytes[at..], is_space);
+            let has_space = spaces > 0;
+            at += spaces;
+            match *bytes.get(at)? {
+                b'>' => return Some(Tag { element, is_end, length: at + 1 }),
+                b'/' if bytes.get(at + 1) == Some(&b'>') && !is_end => {
+                    return Some(Tag { element, is_end, length: at + 2 });
+                }
+                // Some writers leave out the space after a quoted value.
+                _ if !is_end && (has_space || matches!(bytes[at - 1], b'"' | b'\'')) => {
+                    at += attribute_length(&text[at..limit])?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        ELEMENTS[self.element].1
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        ELEMENTS[self.element].0
+    }
+}
+
+fn element(name: &[u8]) -> Option<usize> {
+    // The longest name is `blockquote`.
+    let mut lower = [0; 10];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    elements::position(lower)
+}
+
+/// Returns the length of the well-formed attribute at the beginning of a text: a known one, or any name with a quoted value.
+fn attribute_length(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let name = run(bytes, |b| b.is_ascii_alphanumeric() || b"_:.@#*()[]-".contains(&b));
+    if name == 0 {
+        return None;
+    }
+    let lower = || text[..name].to_ascii_lowercase();
+    let equals = name + run(&bytes[name..], is_space);
+    if bytes.get(equals) != Some(&b'=') {
+        return elements::is_boolean_attribute(&lower()).then_some(name);
+    }
+    let value = equals + 1 + run(&bytes[equals + 1..], is_space);
+    match *bytes.get(value)? {
+        quote @ (b'"' | b'\'') => {
+            let length = memchr::memchr(quote, &bytes[value + 1..])?;
+            Some(value + 1 + length + 1)
+        }
+        _ => {
+            let length = run(&bytes[value..], |b| !is_space(b) && !b"\"'<>=`".contains(&b));
+            (length > 0 && elements::is_attribute(&lower())).then_some(value + length)
+        }
+    }
+}
+
+/// Elements whose tags open an HTML block of Markdown (CommonMark 0.31, section 4.6, condition 6), in alphabetical order.
+const BLOCKS: &[&str] = &[
+    "address",
+    "article",
+    "aside",
+    "base",
+    "basefont",
+    "blockquote",
+    "body",
+    "caption",
+    "center",
+    "col",
+    "colgroup",
+    "dd",
+    "details",
+    "dialog",
+    "dir",
+    "div",
+    "dl",
+    "dt",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "frame",
+    "frameset",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "header",
+    "hr",
+    "html",
+    "iframe",
+    "legend",
+    "li",
+    "link",
+    "main",
+    "menu",
+    "menuitem",
+    "nav",
+    "noframes",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "param",
+    "search",
+    "section",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "track",
+    "ul",
+];
+/// Elements whose start tags open a block that their end tags close (condition 1).
+pub(super) const RAW_BLOCKS: &[&str] = &["pre", "script", "style", "textarea"];
+
+/// Whether a line opens an HTML block of Markdown that may interrupt a paragraph.
+pub(super) fn opens_block(line: &str) -> bool {
+    let rest = line.strip_prefix("</").unwrap_or(&line[1..]);
+    opens_raw_block(line) || name_at_start(rest).is_some_and(|name| BLOCKS.binary_search(&&*name).is_ok())
+}
+
+/// Whether a line opens an HTML block that reaches to an end tag.
+pub(super) fn opens_raw_block(line: &str) -> bool {
+    name_at_start(&line[1..]).is_some_and(|name| RAW_BLOCKS.contains(&&*name))
+}
+
+/// Whether a line is one tag.
+pub(super) fn is_only_tag(line: &str) -> bool {
+    Tag::parse(line, line.len()).is_some_and(|tag| line[tag.length..].trim().is_empty())
+}
+
+fn name_at_start(text: &str) -> Option<String> {
+    let name = run(text.as_bytes(), |b| b.is_ascii_alphanumeric());
+    let rest = &text[name..];
+    let ends = rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n', '>']) || rest.starts_with("/>");
+    ends.then(|| text[..name].to_ascii_lowercase())
+}
+
+/// Returns the length of the comment at the beginning of a text, which starts with `<!--`.
+pub(super) fn comment_length(text: &str) -> Option<usize> {
+    // `<!-->` and `<!--->` are empty comments.
+    let empty = ["<!-->", "<!--->"].into_iter().find(|comment| text.starts_with(comment));
+    empty.map(str::len).or_else(|| text[4..].find("-->").map(|length| 4 + length + 3))
+}
+
+/// Returns the length of the document type declaration at the beginning of a text.
+pub(super) fn doctype_length(text: &str) -> Option<usize> {
+    const START: &str = "<!doctype html";
+    let head = text.as_bytes().get(..START.len())?;
+    let rest = &text.as_bytes()[START.len()..];
+    let is_doctype = head.eq_ignore_ascii_case(START.as_bytes())
+        && rest.first().is_some_and(|&b| is_space(b) || b == b'>');
+    let end = run(rest, |b| b != b'<' && b != b'>');
+    (is_doctype && rest.get(end) == Some(&b'>')).then_some(START.len() + end + 1)
+}
+
+/// Returns the length of the content of the `script` or `style` element whose start tag ends before a text, up to the end tag.
+pub(super) fn code_length(text: &str, name: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr::memmem::find_iter(bytes, b"</").find(|&at| {
+        let rest = &bytes[at + 2..];
+        rest.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name.as_bytes()))
+            && rest.get(name.len()).is_some_and(|&b| is_space(b) || b == b'>' || b == b'/')
+    })
+}
+
+/// Whether a text is an HTML document: a document type declaration or an `html` tag comes first, but for comments and an XML
+/// declaration.
+pub(super) fn is_html_document(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    if rest.starts_with("<?xml") {
+        rest = rest.split_once("?>").map_or("", |(_, rest)| rest).trim_start();
+    }
+    while rest.starts_with("<!--") {
+        let Some(length) = comment_length(rest) else { return false };
+        rest = rest[length..].trim_start();
+    }
+    doctype_length(rest).is_some()
+        || Tag::parse(rest, rest.len()).is_some_and(|tag| !tag.is_end && tag.name() == "html")
+}
+
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r')
+}
+
+/// Returns the length of the run of such bytes at the beginning.
+pub(super) fn run(bytes: &[u8], is_in: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|&b| !is_in(b)).unwrap_or(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+    use html5gum::{Span, Tokenizer};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn blocks_of_markdown() {
+        assert!(BLOCKS.is_sorted());
+        for line in ["<div>", "<DIV class=x", "</p>", "<hr/>", "<pre>a", "<script"] {
+            assert!(opens_block(line), "{line}");
+        }
+        for line in ["<", "</", "<b>", "<divx>", "</pre>", "<div:"] {
+            assert!(!opens_block(line), "{line}");
+        }
+        assert!(opens_raw_block("<PRE>") && !opens_raw_block("<p>"));
+        assert!(is_only_tag("<a href=x> \n") && !is_only_tag("<a href=x>a"));
+    }
+
+    fn parsed(text: &str) -> Option<(&str, &str)> {
+        Tag::parse(text, text.len()).map(|tag| (tag.name(), &text[tag.length..]))
+    }
+
+    #[test]
+    fn tags_of_known_elements() {
+        for (text, name) in [
+            ("<p>", "p"),
+            ("</P \n>", "p"),
+            ("<br/>", "br"),
+            ("<br />", "br"),
+            ("<A HREF=\"x > y\" class='a' id=b>", "a"),
+            ("<td nowrap colspan = 2>", "td"),
+            ("<div v-if=\"a\" @click='b'data-x=1>", "div"),
+            ("<input disabled>", "input"),
+            ("<h1 onclick=f()>", "h1"),
+        ] {
+            assert_eq!(parsed(&format!("{text}rest")), Some((name, "rest")), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_signs_are_text() {
+        for text in [
+            "<",
+            "</",
+            "<>",
+            "< p>",
+            "<p",
+            "<p ",
+            "<b and then c>",
+            "<b x=1>",
+            "<b =>",
+            "<p class=\"a",
+            "<p class=a<b>",
+            "</p class=\"a\">",
+            "</br/>",
+            "<name>",
+            "<paragraph>",
+            "<blockquoteblockquote>",
+            "<p\u{e9}>",
+            "<https://example.org/>",
+            "<a@example.org>",
+            "<b,c>",
+        ] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+        assert_eq!(Tag::parse("<p >", 3), None);
+    }
+
+    #[test]
+    fn comments_documents_and_scripts() {
+        assert_eq!(comment_length("<!-- a <p> -- > -->b-->"), Some(19));
+        assert_eq!((comment_length("<!-->"), comment_length("<!--->x")), (Some(5), Some(6)));
+        assert_eq!(comment_length("<!-- a"), None);
+        assert_eq!(doctype_length("<!DOCTYPE html PUBLIC \"x\">a"), Some(26));
+        assert_eq!((doctype_length("<!doctype htmlx>"), doctype_length("<!doctype html <p>")), (None, None));
+        assert_eq!(code_length("if (a</scripts>b) </SCRIPT >", "script"), Some(18));
+        assert_eq!(code_length("a</scrip", "script"), None);
+        for html in [
+            "<html>",
+            " \n<!-- a --><HTML lang=en>",
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE html>",
+            "<!doctype html>",
+        ] {
+            assert!(is_html_document(html), "{html}");
+        }
+        for other in
+            ["", "<p>", "a <html>", "<html", "</html>", "<?xml version=\"1.0\"?><feed>", "<!-- <html>"]
+        {
+            assert!(!is_html_document(other), "{other}");
+        }
+    }
+
+    /// The tags that the tokenizer finds, each with its end in the text, as `name` or `/name`.
+    fn tokens(html: &str) -> Vec<(String, usize)> {
+        let mut found = Vec::new();
+        let mut name = String::new();
+        let emitter =
+            CallbackEmitter::new(|event: CallbackEvent<'_>, span: Span<usize>| -> Option<Infallible> {
+                match event {
+                    CallbackEvent::OpenStartTag { name: start } => {
+                        name = String::from_utf8_lossy(start).into_owned();
+                    }
+                    CallbackEvent::CloseStartTag { .. } => found.push((name.clone(), span.end)),
+                    CallbackEvent::EndTag { name } => {
+                        found.push((format!("/{}", String::from_utf8_lossy(name)), span.end));
+                    }
+                    _ => {}
+                }
+                None
+            });
+        let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
+        found
+    }
+
+    proptest! {
+        /// A tag is the first tag of the WHATWG's tokenizer, with the same name and end.
+        #[test]
+        fn tags_are_those_of_the_tokenizer(
+            rest in "(/)?(a|b|p|br|IMG|td|x)(( |\n)?(class|href|id|hidden|x|and)?( |=|='a'|=\"b>\"|=1|/|\"|')?){0,4}(/)?(>|<)?[a-z<>\"'/= ]{0,8}",
+        ) {
+            let text = format!("<{rest}");
+            if let Some(tag) = Tag::parse(&text, text.len()) {
+                let name = format!("{}{}", if tag.is_end { "/" } else { "" }, tag.name());
+                let first = tokens(&text[..tag.length]);
+                prop_assert_eq!(first.len(), 1, "{}", text);
+                prop_assert_eq!(&first[0].0, &name);
+                let all = tokens(&text);
+                prop_assert_eq!(&all[0], &first[0]);
+            }
+        }
+    }
+}
