@@ -6,6 +6,7 @@
     python3 reader.py --notes STORE         ID<TAB>HEX lines: the notes of documents
     python3 reader.py --similar STORE ID ID how similar two documents are by their sketches, and the standard error of that
     python3 reader.py --sketches FILE       sets of features that follow one another: the sum and the sketches of each
+    python3 reader.py --shingles FILE       runs of words with the hashes of the words: the hash of each run
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
     python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
@@ -967,6 +968,25 @@ def sketch(features):
     return sum(words) % 2**64, sketches
 
 
+def shingle(words):
+    """The hash of a run of words, by the hashes of the words."""
+    if len(words) == 1:
+        return words[0]
+    total = 0
+    for word in words:
+        total = (total * 0x9E3779B97F4A7C15 + word) % 2**64
+    return next(splitmix((total - 0x9E3779B97F4A7C15) % 2**64))
+
+
+def print_shingles(path, out):
+    """Of each line, which holds the words of a run and their hashes: the line with the hash of the run."""
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            words, hashes = line.rstrip("\n").split("\t")[:2]
+            feature = shingle([int(number, 16) for number in hashes.split(" ")])
+            out.write("%s\t%s\t%016x\n" % (words, hashes, feature))
+
+
 def print_sketches(path, out):
     """Of each line, which begins with a feature and how many follow one another: the sum and the sketches."""
     with open(path, encoding="ascii") as lines:
@@ -1082,6 +1102,8 @@ def main(arguments):
         command, path = lambda path, out: print_similar(path, identifiers, out), arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--sketches":
         command, path = print_sketches, arguments[1]
+    elif len(arguments) == 2 and arguments[0] == "--shingles":
+        command, path = print_shingles, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":

@@ -181,7 +181,7 @@ fn what_is_similar_to_something_stored_is_the_same() {
             ..StoreOptions::default()
         };
         let store = Store::<u64>::open(&path, options.clone()).unwrap();
-        let mark = format!("similar 0.8 recall 0.95 sketches {sketches}");
+        let mark = format!("similar 0.8 recall 0.95 bands {sketches}");
         let mut transaction = store.transaction();
         transaction.mark("similar", mark.as_bytes()).unwrap();
         transaction.commit(Durability::Os).unwrap();

@@ -70,7 +70,7 @@ def test_no_fingerprints_are_looked_up(path):
 def test_no_mark_makes_one(tmp_path):
     with simstore.Store(tmp_path / "store") as store, store.batch() as batch:
         with pytest.raises(ValueError, match="choose another key"):
-            batch.mark("similar", b"similar 0.8 recall 0.95 sketches 4 sample 128")
+            batch.mark("similar", b"similar 0.8 recall 0.95 sketches 4")
 
 
 def pages(count, seed=1):

@@ -1,24 +1,35 @@
-//! Different hashes of a text.
+//! Distinct hashes of a text.
 
-/// Keeps the first of equal hashes, in their order.
-pub(crate) fn keep_first(hashes: &mut Vec<u64>) {
-    let slots = (hashes.len() * 2).next_power_of_two();
-    // 0 is an empty slot, so that hash is looked after by itself.
-    let (mut table, mut has_zero) = (vec![0; slots], false);
-    hashes.retain(|&hash| {
-        if hash == 0 {
-            return !std::mem::replace(&mut has_zero, true);
+/// A set of hashes that is made anew for each text, in the same memory.
+#[derive(Default)]
+pub(crate) struct Distinct {
+    /// An open table of hashes. 0 is a free slot.
+    table: Vec<u64>,
+}
+
+impl Distinct {
+    /// Keeps the first of equal hashes, in their order.
+    pub(crate) fn keep_first(&mut self, hashes: &mut Vec<u64>) {
+        let slots = (hashes.len() * 2).next_power_of_two();
+        self.table.clear();
+        self.table.resize(slots, 0);
+        let (table, mut has_zero, mut kept) = (&mut self.table[..], false, 0);
+        for at in 0..hashes.len() {
+            let hash = hashes[at];
+            let is_first = if hash == 0 {
+                !std::mem::replace(&mut has_zero, true)
+            } else {
+                let mut slot = (hash >> 32 ^ hash) as usize & (slots - 1);
+                while table[slot] != 0 && table[slot] != hash {
+                    slot = (slot + 1) & (slots - 1);
+                }
+                std::mem::replace(&mut table[slot], hash) == 0
+            };
+            hashes[kept] = hash;
+            kept += usize::from(is_first);
         }
-        let mut slot = (hash >> 32 ^ hash) as usize & (slots - 1);
-        while table[slot] != 0 {
-            if table[slot] == hash {
-                return false;
-            }
-            slot = (slot + 1) & (slots - 1);
-        }
-        table[slot] = hash;
-        true
-    });
+        hashes.truncate(kept);
+    }
 }
 
 #[cfg(test)]
@@ -29,7 +40,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_of_each(hashes in prop::collection::vec(prop_oneof![0_u64..20, any::<u64>()], 0..200)) {
+        fn first_of_each(hashes in prop::collection::vec(prop_oneof![0_u64..20, any::<u64>()], 0..200)) {
             let mut expected: Vec<u64> = Vec::new();
             for &hash in &hashes {
                 if !expected.contains(&hash) {
@@ -37,7 +48,7 @@ mod tests {
                 }
             }
             let mut kept = hashes;
-            keep_first(&mut kept);
+            Distinct::default().keep_first(&mut kept);
             prop_assert_eq!(kept, expected);
         }
     }

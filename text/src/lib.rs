@@ -24,7 +24,7 @@
 //! other tools, bit for bit. [`SimilarDocuments`] is a live store of documents that finds similar ones.
 #![forbid(unsafe_code)]
 
-use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::BuildHasherDefault;
@@ -33,7 +33,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::distinct::keep_first;
+use crate::clean::{Buffers, Cleaned};
+use crate::distinct::Distinct;
 use crate::idf::IdfTable;
 use crate::name::Name;
 use crate::simhash::{HashedHasher, Sums};
@@ -54,6 +55,7 @@ mod similar;
 mod similarity;
 mod sketch;
 mod spelling;
+mod splitmix;
 mod tokenize;
 mod weights;
 
@@ -277,12 +279,12 @@ impl Profile {
     /// ```
     pub fn visit_dropped<'a>(&self, text: &'a str, visit: impl FnMut(Dropped, &'a str)) {
         if !self.name.tokenizer.takes_text_as_it_is() {
-            self.name.cleaning.clean_and_visit(text, visit);
+            self.name.cleaning.clean_and_visit(text, &mut Buffers::default(), visit);
         }
     }
 
-    /// Returns the distinct features of a text as 64-bit xxh3 hashes with seed 0, in ascending order. Weights are ignored. The Jaccard
-    /// similarity of two texts is computed from these sets.
+    /// Returns the distinct features of a text as 64-bit hashes, in ascending order. Weights are ignored. The Jaccard similarity of two
+    /// texts is computed from these sets. `format-spec/sketch.md` defines the hashes.
     ///
     /// A text without features, such as `?!`, counts as a single feature: the trimmed text, hashed with seed 1. Such a text is similar only
     /// to the same text. A text of white space has no features.
@@ -298,23 +300,51 @@ impl Profile {
     /// # Ok::<(), simstore::Error>(())
     /// ```
     pub fn feature_set(&self, text: &str) -> Vec<u64> {
-        let mut features = self.distinct_features(text);
+        let mut features = self.with_distinct_features(text, |features, _| features.to_vec());
         features.sort_unstable();
         features
     }
 
-    /// Returns the hashes of [`Profile::feature_set`] in text order.
-    pub(crate) fn distinct_features(&self, text: &str) -> Vec<u64> {
-        let mut features = Vec::new();
-        self.visit_weighted(text, self.name.tokenizer.keywords(), |feature, _| {
-            features.push(xxh3_64(feature.as_bytes()));
-        });
-        keep_first(&mut features);
-        let text = text.trim();
-        if features.is_empty() && !text.is_empty() {
-            features.push(xxh3_64_with_seed(text.as_bytes(), SEED_OF_TEXTS));
+    /// Calls `take` with the hashes of [`Profile::feature_set`] in text order, and with whether cleaning dropped most words.
+    ///
+    /// All texts of a thread use the same memory.
+    pub(crate) fn with_distinct_features<T>(
+        &self,
+        text: &str,
+        take: impl FnOnce(&mut [u64], bool) -> T,
+    ) -> T {
+        MEMORY.with_borrow_mut(|memory| {
+            let Memory { buffers, words, features, distinct } = memory;
+            features.clear();
+            let lost_most = self.push_features(text, buffers, words, features);
+            distinct.keep_first(features);
+            let text = text.trim();
+            if features.is_empty() && !text.is_empty() {
+                features.push(xxh3_64_with_seed(text.as_bytes(), SEED_OF_TEXTS));
+            }
+            let taken = take(features, lost_most);
+            if text.len() > MEMORY_TEXT_MAX {
+                *memory = Memory::default();
+            }
+            taken
+        })
+    }
+
+    /// Appends the hashes of the features of a text. Returns whether cleaning dropped most words.
+    fn push_features(
+        &self,
+        text: &str,
+        buffers: &mut Buffers,
+        words: &mut Vec<u64>,
+        features: &mut Vec<u64>,
+    ) -> bool {
+        let Name { tokenizer, segmented, .. } = self.name;
+        let cleaned = self.cleaned(text, buffers);
+        let push = |keyword: &str, _| features.push(xxh3_64(keyword.as_bytes()));
+        if !self.visit_keywords(&cleaned.text, tokenizer.keywords(), push) {
+            tokenizer.push_hashes(&cleaned.text, segmented, words, features);
         }
-        features
+        cleaned.lost_most
     }
 
     /// Returns the required width of fingerprints in bits, or `None` if any width is possible.
@@ -354,29 +384,57 @@ impl Profile {
 
     /// Visits the features with their weights from the tokenizer or the IDF table.
     fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
-        let Name { tokenizer, cleaning, search, segmented, weights, .. } = self.name;
-        let text: Cow<'_, str> =
-            if tokenizer.takes_text_as_it_is() { text.into() } else { cleaning.clean(text) };
-        let takes_keywords = match tokenizer {
-            Tokenizer::Auto => clean::is_mostly_han(&text),
-            Tokenizer::Jieba(_) => true,
-            _ => false,
-        };
-        if takes_keywords {
-            let mut found = false;
-            self.keywords.visit(&text, keywords, search, |word, weight| {
-                found |= weight > 0;
-                visit(word, weight);
-            });
-            if found {
-                return;
-            }
+        let Name { tokenizer, segmented, weights, .. } = self.name;
+        let mut buffers = Buffers::default();
+        let text = self.cleaned(text, &mut buffers).text;
+        if self.visit_keywords(&text, keywords, &mut visit) {
+            return;
         }
         match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
             Some(idf) => tokenizer.visit(&text, segmented, |feature, _| visit(feature, idf.units(feature))),
             None => tokenizer.visit(&text, segmented, visit),
         }
     }
+
+    fn cleaned<'a>(&self, text: &'a str, buffers: &'a mut Buffers) -> Cleaned<'a> {
+        match self.name.tokenizer.takes_text_as_it_is() {
+            true => Cleaned { text: text.into(), lost_most: false },
+            false => self.name.cleaning.clean(text, buffers),
+        }
+    }
+
+    /// Visits the keywords of a cleaned text, if the profile takes keywords of it. Returns whether it has any with a weight.
+    fn visit_keywords(&self, text: &str, count: usize, mut visit: impl FnMut(&str, u32)) -> bool {
+        let takes_keywords = match self.name.tokenizer {
+            Tokenizer::Auto => clean::is_mostly_han(text),
+            Tokenizer::Jieba(_) => true,
+            _ => false,
+        };
+        let mut found = false;
+        if takes_keywords {
+            self.keywords.visit(text, count, self.name.search, |word, weight| {
+                found |= weight > 0;
+                visit(word, weight);
+            });
+        }
+        found
+    }
+}
+
+/// The longest text, in bytes, whose memory is kept for the next text.
+const MEMORY_TEXT_MAX: usize = 1 << 20;
+
+/// Memory of a thread that is used for one text after the other.
+#[derive(Default)]
+struct Memory {
+    buffers: Buffers,
+    words: Vec<u64>,
+    features: Vec<u64>,
+    distinct: Distinct,
+}
+
+thread_local! {
+    static MEMORY: RefCell<Memory> = RefCell::default();
 }
 
 impl Default for Profile {

@@ -4,6 +4,7 @@ use simstore::Fingerprint;
 use simstore::processor::{Work, dispatch};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::splitmix::{STEP, mix};
 use crate::{Profile, Simhash};
 
 /// Sketches of a set, of 64 bits each.
@@ -43,16 +44,12 @@ pub fn sketch(members: &[u64]) -> [u64; SKETCHES] {
 /// The words of members: hashes of them that are spread over all numbers, whatever the members are. Each is the first output of
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) seeded with the member.
 fn words(members: &[u64]) -> Vec<u64> {
-    members.iter().map(|&member| mix(member.wrapping_add(GOLDEN))).collect()
+    members.iter().map(|&member| word(member)).collect()
 }
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
 #[inline(always)]
-const fn mix(state: u64) -> u64 {
-    let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+fn word(member: u64) -> u64 {
+    mix(member.wrapping_add(STEP))
 }
 
 /// What words are multiplied with, and what is added: outputs of SplitMix64 seeded with 0.
@@ -70,14 +67,14 @@ impl Constants {
         let mut state: u64 = 0;
         let mut i = 0;
         while i < ROUNDS {
-            let odd = mix(state.wrapping_add(GOLDEN)) | 1;
-            state = state.wrapping_add(GOLDEN.wrapping_mul(2));
+            let odd = mix(state.wrapping_add(STEP)) | 1;
+            state = state.wrapping_add(STEP.wrapping_mul(2));
             made.rounds[i] = (odd, mix(state));
             i += 1;
         }
         i = 0;
         while i < POSITIONS {
-            state = state.wrapping_add(GOLDEN);
+            state = state.wrapping_add(STEP);
             let word = mix(state);
             made.odd[i] = word as u32 | 1;
             made.add[i] = (word >> 32) as u32;
@@ -235,13 +232,19 @@ pub struct Sketched {
 impl Sketched {
     /// Of a set of features; `None` if it is empty.
     pub fn new(features: &[u64]) -> Option<Sketched> {
-        if features.is_empty() {
-            return None;
-        }
-        let words = words(features);
-        Some(Sketched {
-            sketches: dispatch(OfWords(&words)),
-            features: u32::try_from(features.len()).unwrap_or(u32::MAX),
+        Sketched::from_words(&words(features))
+    }
+
+    /// Makes the sketches of a set of features in place: the features become their words.
+    fn from_features(features: &mut [u64]) -> Option<Sketched> {
+        features.iter_mut().for_each(|feature| *feature = word(*feature));
+        Sketched::from_words(features)
+    }
+
+    fn from_words(words: &[u64]) -> Option<Sketched> {
+        (!words.is_empty()).then(|| Sketched {
+            sketches: dispatch(OfWords(words)),
+            features: u32::try_from(words.len()).unwrap_or(u32::MAX),
             sum: words.iter().fold(0, |sum, &word| sum.wrapping_add(word)),
         })
     }
@@ -300,7 +303,7 @@ impl Sketcher {
     /// assert_eq!(sketcher.sketch(" "), None);
     /// ```
     pub fn sketch(&self, text: &str) -> Option<Sketched> {
-        Sketched::new(&self.profile.distinct_features(text))
+        self.profile.with_distinct_features(text, |features, _| Sketched::from_features(features))
     }
 }
 

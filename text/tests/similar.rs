@@ -258,10 +258,10 @@ fn what_is_kept_is_checked() {
     let error = pages.find(text).unwrap_err().to_string();
     assert!(error.contains("the note of document 9 holds bytes that are no sketches"), "{error}");
     let mut transaction = pages.store().transaction();
-    transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 4 sample 128").unwrap();
+    transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 4").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = SimilarSettings::of_store(&pages.store().snapshot()).unwrap_err().to_string();
-    assert!(error.contains("earlier version") && error.contains("make the store anew"), "{error}");
+    assert!(error.contains("earlier version") && error.contains("make the store again"), "{error}");
     let mut transaction = pages.store().transaction();
     transaction.mark("similar", b"similar 0.8 recall x").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
@@ -319,6 +319,38 @@ fn golden_sketches() {
     }
     assert_eq!(fs::read_to_string(&kept).unwrap(), made);
     if let Some(read) = reader(&["--sketches".as_ref(), kept.as_os_str()]) {
+        assert_eq!(read, made);
+    }
+}
+
+#[test]
+fn golden_shingles() {
+    let kept = golden("shingles");
+    let mut made = String::new();
+    for words in [
+        "rose",
+        "a rose",
+        "a rose is",
+        "a a",
+        "a a a",
+        "one two three four five six seven eight",
+        "数 据 库",
+        "l'été déjà vu",
+        "antidisestablishmentarianism pneumonoultramicroscopicsilicovolcanoconiosis",
+    ] {
+        let of = |n: usize, text: &str| {
+            let profile: Profile = format!("words-{n}").parse().unwrap();
+            let [feature] = profile.feature_set(text)[..] else { panic!("{text}") };
+            feature
+        };
+        let hashes: Vec<String> = words.split(' ').map(|word| format!("{:016x}", of(1, word))).collect();
+        made += &format!("{words}\t{}\t{:016x}\n", hashes.join(" "), of(hashes.len(), words));
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&kept, &made).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&kept).unwrap(), made);
+    if let Some(read) = reader(&["--shingles".as_ref(), kept.as_os_str()]) {
         assert_eq!(read, made);
     }
 }

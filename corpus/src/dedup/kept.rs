@@ -14,7 +14,7 @@ use crate::output::Unfinished;
 use crate::spill::{Fixed, Rows};
 use crate::{Notice, Watch};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Encoded size of the longest row, in bytes.
 const LONGEST: usize = 96;
 

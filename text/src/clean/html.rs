@@ -7,7 +7,7 @@ use html5gum::{Span, Tokenizer};
 
 use crate::clean::elements::{ELEMENTS, Kind, position};
 
-/// Returns the text of an HTML document, or of a part of one.
+/// Appends the text of an HTML document, or of a part of one.
 ///
 /// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The content of
 /// `script` and `style` is left out.
@@ -17,8 +17,8 @@ use crate::clean::elements::{ELEMENTS, Kind, position};
 /// stays, because some sites put their whole pages into one.
 ///
 /// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag closes all that is open in its element.
-pub(super) fn text_of(html: &str, main_only: bool) -> String {
-    let mut reader = Reader::new(html.len(), main_only);
+pub(super) fn push(html: &str, main_only: bool, text: &mut String) {
+    let mut reader = Reader::new(main_only, text);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
         reader.take(&event);
         None
@@ -26,7 +26,6 @@ pub(super) fn text_of(html: &str, main_only: bool) -> String {
     // The contents of a script hold no tags.
     emitter.naively_switch_states(true);
     let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
-    reader.text
 }
 
 /// Roles of elements around the main text, by WAI-ARIA 1.2.
@@ -45,9 +44,9 @@ const ROLES_AROUND: &[&[u8]] = &[
     b"toolbar",
 ];
 
-struct Reader {
+struct Reader<'a> {
     main_only: bool,
-    text: String,
+    text: &'a mut String,
     /// The open elements that may hold others: position in `ELEMENTS`, and whether each is left
     /// out.
     open: Vec<(usize, bool)>,
@@ -61,11 +60,11 @@ struct Reader {
     role_is_around: bool,
 }
 
-impl Reader {
-    fn new(length: usize, main_only: bool) -> Self {
+impl<'a> Reader<'a> {
+    fn new(main_only: bool, text: &'a mut String) -> Self {
         Reader {
             main_only,
-            text: String::with_capacity(length / 2),
+            text,
             open: Vec::new(),
             left_out: 0,
             times_open: [0; ELEMENTS.len()],
@@ -155,6 +154,12 @@ impl Reader {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn text_of(html: &str, main_only: bool) -> String {
+        let mut text = String::new();
+        push(html, main_only, &mut text);
+        text
+    }
 
     fn words(html: &str, main_only: bool) -> String {
         text_of(html, main_only).split_whitespace().collect::<Vec<_>>().join(" ")

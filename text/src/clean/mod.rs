@@ -45,45 +45,74 @@ pub(crate) enum Markup {
     MainText,
 }
 
+/// Memory of texts between the steps of cleaning, which is used for one text after the other.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    plain: String,
+    normal: String,
+}
+
+/// A text that is cleaned.
+pub(crate) struct Cleaned<'a> {
+    pub(crate) text: Cow<'a, str>,
+    /// Whether more than half of the words were dropped with markup from a text that is no HTML document. Front matter does not count.
+    pub(crate) lost_most: bool,
+}
+
 impl Cleaning {
     /// Returns the text that is cut into features.
-    pub(crate) fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.clean_and_visit(text, |_, _| {})
+    pub(crate) fn clean<'a>(&self, text: &str, buffers: &'a mut Buffers) -> Cleaned<'a> {
+        let mut dropped_words = 0;
+        let mut cleaned = self.clean_and_visit(text, buffers, |rule, piece| {
+            if rule != Dropped::FrontMatter {
+                dropped_words += count_words(piece);
+            }
+        });
+        cleaned.lost_most = dropped_words > 0 && dropped_words > count_words(&cleaned.text);
+        cleaned
     }
 
     /// Like [`Cleaning::clean`]. Visits each piece that is dropped from a text that is no HTML document.
-    pub(crate) fn clean_and_visit<'a>(
+    pub(crate) fn clean_and_visit<'a, 'b>(
         &self,
         text: &'a str,
+        buffers: &'b mut Buffers,
         mut dropped: impl FnMut(Dropped, &'a str),
-    ) -> Cow<'a, str> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let text = if self.keep_front_matter {
-            text
-        } else {
+    ) -> Cleaned<'b> {
+        let Buffers { plain, normal } = buffers;
+        plain.clear();
+        normal.clear();
+        let mut text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if !self.keep_front_matter {
             let (front_matter, rest) = front_matter::split(text);
             if !front_matter.is_empty() {
                 dropped(Dropped::FrontMatter, front_matter);
             }
-            rest
-        };
-        let plain = match self.markup {
-            Markup::Keep => text.into(),
-            Markup::PlainText => plain_text::plain_text(text, &mut dropped),
-            Markup::HtmlText => html::text_of(text, false).into(),
-            Markup::MainText => html::text_of(text, true).into(),
-        };
-        match plain {
-            Cow::Borrowed(plain) => self.normalise(plain),
-            Cow::Owned(plain) => self.normalise(&plain).into_owned().into(),
+            text = rest;
         }
+        let is_plain = match self.markup {
+            Markup::Keep => true,
+            Markup::PlainText => !plain_text::push(text, plain, &mut dropped),
+            Markup::HtmlText | Markup::MainText => {
+                html::push(text, self.markup == Markup::MainText, plain);
+                false
+            }
+        };
+        self.form().push(if is_plain { text } else { plain }, normal);
+        Cleaned { text: self.reduce(normal.as_str().into()), lost_most: false }
     }
 
     /// Takes the steps after markup. Words of dictionaries and stop words take them too.
     pub(crate) fn normalise<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let form =
-            Form { plain_signs: self.markup != Markup::Keep, nfkc: !self.no_nfkc, lower: !self.keep_case };
-        let mut text = form.normalise(text);
+        self.reduce(self.form().normalise(text))
+    }
+
+    fn form(&self) -> Form {
+        Form { plain_signs: self.markup != Markup::Keep, nfkc: !self.no_nfkc, lower: !self.keep_case }
+    }
+
+    /// Takes the steps after normalisation.
+    fn reduce<'a>(&self, mut text: Cow<'a, str>) -> Cow<'a, str> {
         if self.simplified
             && let Cow::Owned(simplified) = simplified::simplified(&text)
         {
@@ -99,9 +128,24 @@ impl Cleaning {
     }
 }
 
+/// Returns the number of words by white space and ASCII signs.
+fn count_words(text: &str) -> usize {
+    let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 0x80;
+    let mut before = false;
+    let starts = |byte: u8| {
+        let is_inside = std::mem::replace(&mut before, is_of_word(byte));
+        before && !is_inside
+    };
+    text.bytes().map(starts).map(usize::from).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cleaned(cleaning: &Cleaning, text: &str) -> String {
+        cleaning.clean(text, &mut Buffers::default()).text.into_owned()
+    }
 
     #[test]
     fn steps_in_order() {
@@ -113,11 +157,11 @@ mod tests {
         };
         // Digits of a reference, of a wide form and of a word; a compatibility character with a simplified form.
         assert_eq!(
-            all.clean("\u{feff}---\nid: 1\n---\n<p>Caf&#233; １2 b3b &lt;八萬\u{f9b0}>"),
+            cleaned(&all, "\u{feff}---\nid: 1\n---\n<p>Caf&#233; １2 b3b &lt;八萬\u{f9b0}>"),
             "\n\ncafé  bb <八万聆>"
         );
         let han = Cleaning { only_han: true, ..Cleaning::default() };
-        assert_eq!(han.clean("第１章：SQL数据库㍿"), "第 章 数据库株式会社");
+        assert_eq!(cleaned(&han, "第１章：SQL数据库㍿"), "第 章 数据库株式会社");
     }
 
     #[test]
@@ -125,10 +169,10 @@ mod tests {
         let kept =
             Cleaning { keep_front_matter: true, no_nfkc: true, keep_case: true, ..Cleaning::default() };
         let text = "---\nid: 1\n---\n<b>Ｗｉｄｅ</b>";
-        assert_eq!(kept.clean(text), text);
+        assert_eq!(cleaned(&kept, text), text);
         let lower = Cleaning { keep_case: false, ..kept };
-        assert_eq!(lower.clean("ＷＩＤＥ Ab"), "ｗｉｄｅ ab");
+        assert_eq!(cleaned(&lower, "ＷＩＤＥ Ab"), "ｗｉｄｅ ab");
         let nfkc = Cleaning { no_nfkc: false, ..kept };
-        assert_eq!(nfkc.clean("ＷＩＤＥ Ab"), "WIDE Ab");
+        assert_eq!(cleaned(&nfkc, "ＷＩＤＥ Ab"), "WIDE Ab");
     }
 }

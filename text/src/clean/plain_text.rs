@@ -1,14 +1,12 @@
 //! The plain text of a document that may hold HTML, Markdown, both or none.
 
-use std::borrow::Cow;
-
 use crate::clean::dropped::Dropped;
 use crate::clean::elements::Kind;
 use crate::clean::markdown::{self, Brackets, CodeSpans, Fence};
 use crate::clean::tags::Tag;
 use crate::clean::{html, references, tags};
 
-/// Returns the text without its markup.
+/// Appends a text without its markup, if it may hold any. Returns whether it may: else, the text is plain as it is.
 ///
 /// An HTML document, which begins with its document type or its `html` tag, is read as HTML. Any other text may hold:
 ///
@@ -18,17 +16,23 @@ use crate::clean::{html, references, tags};
 /// - inline links and images of Markdown, whose targets are dropped;
 /// - code of Markdown, in fences or between backquotes, which stays as it is; the info string after a fence is dropped.
 ///
-/// Everything else is text. `dropped` gets each piece that is dropped.
-pub(super) fn plain_text<'a>(text: &'a str, dropped: &mut impl FnMut(Dropped, &'a str)) -> Cow<'a, str> {
+/// Everything else is text. `dropped` gets each piece that is dropped from a text that is no HTML document.
+pub(super) fn push<'a>(
+    text: &'a str,
+    plain: &mut String,
+    dropped: &mut impl FnMut(Dropped, &'a str),
+) -> bool {
     if !may_hold_markup(text) {
-        return text.into();
+        return false;
     }
     if tags::is_html_document(text) {
-        return html::text_of(text, false).into();
+        html::push(text, false, plain);
+        return true;
     }
+    plain.reserve(text.len());
     let mut scanner = Scanner {
         text,
-        plain: String::with_capacity(text.len()),
+        plain,
         brackets: Brackets::default(),
         code_spans: CodeSpans::new(),
         paragraph_end: 0,
@@ -40,7 +44,7 @@ pub(super) fn plain_text<'a>(text: &'a str, dropped: &mut impl FnMut(Dropped, &'
         dropped,
     };
     scanner.scan();
-    scanner.plain.into()
+    true
 }
 
 /// Whether a text holds any sign that begins markup here.
@@ -76,7 +80,7 @@ enum HtmlBlock {
 
 struct Scanner<'a, 'd, F> {
     text: &'a str,
-    plain: String,
+    plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
     /// Where the current paragraph ends, if it was looked for: at the next empty line.
@@ -110,7 +114,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
                     continue;
                 }
                 b'<' => self.tag(at),
-                b'&' => references::decode(&self.text[at..], &mut self.plain),
+                b'&' => references::decode(&self.text[at..], self.plain),
                 _ if self.html_block.is_some() => None,
                 b'\\' => Some(self.keep(at, markdown::escape_length(&bytes[at..]))),
                 b'`' => Some(self.code_span(at)),

@@ -241,7 +241,7 @@ mod tests {
             ),
             (|transaction, _| transaction.insert(7, 1), "fingerprints that are not in its signature"),
             (
-                |transaction, _| transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 9").unwrap(),
+                |transaction, _| transaction.mark("similar", b"similar 0.8 recall 0.95 bands 9").unwrap(),
                 "does not say how similar documents are found",
             ),
         ];

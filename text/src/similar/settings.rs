@@ -23,8 +23,8 @@ const DISTANCE: u32 = 8;
 ///
 /// let settings = SimilarSettings::new(0.8, 0.95)?;
 /// assert_eq!((settings.sketches(), settings.distance()), (2, 8));
-/// assert_eq!(settings.to_string(), "similar 0.8 recall 0.95 sketches 2");
-/// assert_eq!(settings.with_texts().to_string(), "similar 0.8 recall 0.95 sketches 2 texts");
+/// assert_eq!(settings.to_string(), "similar 0.8 recall 0.95 bands 2");
+/// assert_eq!(settings.with_texts().to_string(), "similar 0.8 recall 0.95 bands 2 texts");
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,15 +92,15 @@ impl SimilarSettings {
         settings.map(Some).ok_or_else(|| {
             let (path, mark) = (store.path().display(), String::from_utf8_lossy(&mark));
             let found = excerpt(&mark);
-            Error::Refused(if found.contains(" sample ") {
+            Error::Refused(if found.contains(" sketches ") {
                 format!(
-                    "{path}: was made by an earlier version, whose sketches were of another kind: make the store anew from its \
+                    "{path}: was made by an earlier version, which hashed words differently: make the store again from its \
                      documents (found the mark `{SIMILAR_MARK}`: `{found}`)"
                 )
             } else {
                 format!(
                     "{path}: the mark `{SIMILAR_MARK}` does not say how similar documents are found: expected `{SIMILAR_MARK} S \
-                     recall R sketches N`, with or without ` texts`, found `{found}`"
+                     recall R bands N`, with or without ` texts`, found `{found}`"
                 )
             })
         })
@@ -113,7 +113,7 @@ impl SimilarSettings {
             None => (mark, false),
         };
         let words: Vec<&str> = mark.split(' ').collect();
-        let ["similar", similar, "recall", recall, "sketches", sketches] = words[..] else { return None };
+        let ["similar", similar, "recall", recall, "bands", sketches] = words[..] else { return None };
         let (similar, recall): (f64, f64) = (similar.parse().ok()?, recall.parse().ok()?);
         let sketches: usize = sketches.parse().ok()?;
         let is_sound = similar > 0.0
@@ -171,6 +171,6 @@ impl std::fmt::Display for SimilarSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SimilarSettings { similar, recall, has_texts, .. } = self;
         let texts = if *has_texts { " texts" } else { "" };
-        write!(f, "{SIMILAR_MARK} {similar} recall {recall} sketches {}{texts}", self.sketches())
+        write!(f, "{SIMILAR_MARK} {similar} recall {recall} bands {}{texts}", self.sketches())
     }
 }

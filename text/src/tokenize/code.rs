@@ -11,22 +11,23 @@ use crate::tokenize::words::{Words, visit_runs};
 /// number; and every other character that is no white space, by itself. A run that is not all ASCII, as in a comment, is cut
 /// by UAX #29.
 pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
-    let words = cut(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let mut words = Words::with_capacity(text.len());
+    visit_words(text, |word| words.push(word));
+    let words = words.finish();
     visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 
-fn cut(text: &str) -> Words {
-    let mut words = Words::with_capacity(text.len());
-    let mut rest = text;
+/// Visits the words of source code.
+pub(super) fn visit_words(text: &str, mut visit: impl FnMut(&str)) {
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     while let Some(first) = rest.chars().next() {
         let length = if is_of_run(first) { run_length(rest) } else { first.len_utf8() };
         let (word, after) = rest.split_at(length);
         if !first.is_whitespace() {
-            push(&mut words, word);
+            visit_run(word, &mut visit);
         }
         rest = after;
     }
-    words.finish()
 }
 
 fn is_of_run(c: char) -> bool {
@@ -48,16 +49,16 @@ fn run_length(text: &str) -> usize {
     }
 }
 
-fn push(words: &mut Words, run: &str) {
+fn visit_run(run: &str, visit: &mut impl FnMut(&str)) {
     if run.is_ascii() {
-        return words.push(run);
+        return visit(run);
     }
     for part in run.split_word_bounds() {
         if part.contains(char::is_alphanumeric) {
-            words.push(part);
+            visit(part);
         } else {
             let mut sign = [0; 4];
-            part.chars().for_each(|c| words.push(c.encode_utf8(&mut sign)));
+            part.chars().for_each(|c| visit(c.encode_utf8(&mut sign)));
         }
     }
 }

@@ -5,6 +5,7 @@ mod code;
 mod jieba;
 mod lines;
 mod phrases;
+mod shingles;
 mod unspaced;
 mod words;
 
@@ -17,6 +18,7 @@ use crate::clean::is_mostly_han;
 use crate::presets::Preset;
 use crate::simhash::HashedHasher;
 pub(crate) use crate::tokenize::jieba::Keywords;
+use crate::tokenize::shingles::push_shingles;
 
 /// Words in a feature of `auto` and `by-script`, and of a text without keywords.
 const AUTO_WORDS: usize = 2;
@@ -61,6 +63,38 @@ impl Tokenizer {
             Tokenizer::Jieba(count) => count,
             _ => DEFAULT_KEYWORDS,
         }
+    }
+
+    /// Returns the number of words in a feature, if features are runs of words.
+    fn shingle_size(self, text: &str) -> Option<usize> {
+        match self {
+            Tokenizer::Auto | Tokenizer::Jieba(_) => Some(AUTO_WORDS),
+            Tokenizer::ByScript => Some(if is_mostly_han(text) { 1 } else { AUTO_WORDS }),
+            Tokenizer::Words(n) | Tokenizer::Code(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// Appends the 64-bit hashes of the features of a text that are no keywords. A feature may occur several times.
+    ///
+    /// The hash of a run of words is made from the hashes of the words: see [`push_shingles`]. `words` is memory for the latter.
+    pub(crate) fn push_hashes(
+        self,
+        text: &str,
+        segmented: bool,
+        words: &mut Vec<u64>,
+        hashes: &mut Vec<u64>,
+    ) {
+        let Some(n) = self.shingle_size(text) else {
+            return self.visit(text, segmented, |feature, _| hashes.push(xxh3_64(feature.as_bytes())));
+        };
+        words.clear();
+        let push = |word: &str| words.push(xxh3_64(word.as_bytes()));
+        match self {
+            Tokenizer::Code(_) => code::visit_words(text, push),
+            _ => words::visit_words(text, segmented, push),
+        }
+        push_shingles(words, n, hashes);
     }
 
     /// Visits the features of a text that are no keywords, each with weight 1 but for those that

@@ -4,104 +4,29 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::tokenize::unspaced;
 
-/// Visits every run of `n` successive words, joined by single spaces; a text of fewer words,
-/// but at least one, is one run.
-///
-/// Words are those of Unicode's word segmentation (UAX #29) that hold a letter or a digit,
-/// without the underscores around them. A Han character is a word of its own; so is one of Thai, Lao, Khmer and Burmese, unless
-/// the text is to be `segmented`: then they are cut into words.
+/// Visits every run of `n` successive words, joined by single spaces. A text of fewer words, but at least one, is one run.
 pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, mut visit: impl FnMut(&str)) {
-    let words = Words::cut(text, segmented);
+    let mut words = Words::with_capacity(text.len());
+    visit_words(text, segmented, |word| words.push(word));
+    let words = words.finish();
     visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 
 /// The words of a text, each followed by a space.
 pub(super) struct Words {
-    /// Every n-gram is a slice of this: none is put together on its own.
+    /// Every n-gram is a slice of this text.
     pub(super) joined: String,
     /// Where each word starts in `joined`, and where the last one ends.
     pub(super) bounds: Vec<usize>,
 }
 
-/// What an ASCII character is in a word.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Letter,
-    Digit,
-    Underscore,
-    Space,
-    Other,
-    NotAscii,
-}
-
-static CLASSES: [Class; 256] = {
-    let mut classes = [Class::Other; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = match byte as u8 {
-            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
-            b'0'..=b'9' => Class::Digit,
-            b'_' => Class::Underscore,
-            b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' => Class::Space,
-            0x80.. => Class::NotAscii,
-            _ => Class::Other,
-        };
-        byte += 1;
-    }
-    classes
-};
-
-fn class(bytes: &[u8], at: usize) -> Class {
-    bytes.get(at).map_or(Class::Other, |&byte| CLASSES[usize::from(byte)])
-}
-
 impl Words {
-    /// Cuts ASCII words by the rules that UAX #29 has for them. A word never spans white space:
-    /// where a run between white space is not all ASCII, that run is cut by the full rules.
-    fn cut(text: &str, segmented: bool) -> Words {
-        let mut words = Words::with_capacity(text.len());
-        let bytes = text.as_bytes();
-        // Where the current run starts in the text, in `bounds` and in `joined`.
-        let mut run = (0, 0, 0);
-        let mut at = 0;
-        while at < bytes.len() {
-            match class(bytes, at) {
-                Class::Space => {
-                    at += 1;
-                    run = (at, words.bounds.len(), words.joined.len());
-                }
-                Class::Other => at += 1,
-                Class::NotAscii => {
-                    words.bounds.truncate(run.1);
-                    words.joined.truncate(run.2);
-                    let rest = &text[run.0..];
-                    let length = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-                    let push = |word: &str| words.push(word.trim_matches('_'));
-                    match segmented {
-                        true => unspaced::visit_words(&rest[..length], push),
-                        false => rest[..length].unicode_words().for_each(push),
-                    }
-                    at = run.0 + length;
-                }
-                Class::Letter | Class::Digit | Class::Underscore => {
-                    let end = word_end(bytes, at);
-                    let word = text[at..end].trim_matches('_');
-                    if !word.is_empty() {
-                        words.push(word);
-                    }
-                    at = end;
-                }
-            }
-        }
-        words.finish()
-    }
-
-    /// Of a text of so many bytes.
+    /// Makes room for the words of a text of this many bytes.
     pub(super) fn with_capacity(bytes: usize) -> Words {
         Words { joined: String::with_capacity(bytes + 1), bounds: Vec::with_capacity(bytes / 6) }
     }
 
-    /// The words, when the last one is pushed.
+    /// Closes the last word.
     pub(super) fn finish(mut self) -> Words {
         self.bounds.push(self.joined.len());
         self
@@ -114,29 +39,173 @@ impl Words {
     }
 }
 
-/// Where the ASCII word ends that starts at `at`.
-fn word_end(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        while matches!(class(bytes, at), Class::Letter | Class::Digit | Class::Underscore) {
-            at += 1;
-        }
-        // A full stop or an apostrophe joins two letters or two digits; a colon, letters; a comma or
-        // semicolon, digits.
-        let joins = match bytes.get(at) {
-            Some(b'.' | b'\'') => [Class::Letter, Class::Digit].as_slice(),
-            Some(b':') => &[Class::Letter],
-            Some(b',' | b';') => &[Class::Digit],
-            _ => return at,
+/// The role of a character in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// A letter of ASCII, Latin-1, Latin Extended-A and -B, or Cyrillic.
+    Letter,
+    Digit,
+    Underscore,
+    /// `.`, `'`, `:`, `,`, `;` and `"` join some words.
+    Joiner,
+    /// White space or a sign that is in no word: words end before it.
+    Other,
+    /// A Han character, which is a word of its own.
+    Han,
+    /// Needs the full rules of UAX #29.
+    Unknown,
+    /// The end of the text.
+    End,
+}
+
+/// Classes by the first byte of a character. Some bytes begin characters of several classes: see [`class`].
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Unknown; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Digit,
+            b'_' => Class::Underscore,
+            b'.' | b'\'' | b':' | b',' | b';' | b'"' => Class::Joiner,
+            0..0x80 => Class::Other,
+            // U+00C0 to U+027F, and U+0400 to U+047F.
+            0xc3..=0xc9 | 0xd0 | 0xd1 => Class::Letter,
+            // U+4000 to U+9FFF.
+            0xe4..=0xe9 => Class::Han,
+            // U+2000 to U+2FFF, and U+3000 to U+3FFF: some are signs.
+            0xe2 | 0xe3 => Class::Other,
+            _ => Class::Unknown,
         };
-        let before = class(bytes, at - 1);
-        if !joins.contains(&before) || class(bytes, at + 1) != before {
-            return at;
+        byte += 1;
+    }
+    classes
+};
+
+/// Returns the class and the length in bytes of the character at a position.
+#[inline]
+fn class(bytes: &[u8], at: usize) -> (Class, usize) {
+    let Some(&first) = bytes.get(at) else { return (Class::End, 0) };
+    let class = CLASSES[usize::from(first)];
+    if first < 0x80 {
+        return (class, 1);
+    }
+    let is_of_class = match (first, bytes[at + 1], bytes.get(at + 2)) {
+        // The signs of multiplication and division.
+        (0xc3, 0x97 | 0xb7, _) => false,
+        // U+4000 to U+4DFF are another block.
+        (0xe4, second, _) => second >= 0xb8,
+        // Dashes and quotation marks.
+        (0xe2, second, Some(third)) => second == 0x80 && matches!(third, 0x93..=0x95 | 0x9c..=0x9f | 0xa2),
+        // The comma and full stop of Chinese, and its brackets.
+        (0xe3, second, Some(third)) => {
+            second == 0x80 && matches!(third, 0x81 | 0x82 | 0x88..=0x91 | 0x94..=0x9b)
         }
-        at += 2;
+        _ => true,
+    };
+    let length = if first < 0xe0 { 2 } else { 3 };
+    (if is_of_class { class } else { Class::Unknown }, length)
+}
+
+/// Visits the words of a text.
+///
+/// Words are those of Unicode's word segmentation (UAX #29) that hold a letter or a digit, without the underscores around them. A Han
+/// character is a word of its own. So is a character of Thai, Lao, Khmer and Burmese, unless the text is `segmented`: then
+/// dictionaries cut these scripts into words.
+pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&str)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        let (class_here, length) = class(bytes, at);
+        let end = match class_here {
+            Class::End => return,
+            Class::Joiner | Class::Other => {
+                at += length;
+                continue;
+            }
+            // A mark may stand on a Han character.
+            Class::Han if class(bytes, at + length).0 == Class::Unknown => None,
+            Class::Han => Some(at + length),
+            Class::Letter | Class::Digit | Class::Underscore => word_end(bytes, at),
+            Class::Unknown => None,
+        };
+        if let Some(end) = end {
+            let word = text[at..end].trim_matches('_');
+            if !word.is_empty() {
+                visit(word);
+            }
+            at = end;
+        } else {
+            let end = stretch_end(bytes, at);
+            let each = |word: &str| visit(trimmed(word));
+            match segmented {
+                true => unspaced::visit_words(&text[at..end], each),
+                false => text[at..end].unicode_words().for_each(each),
+            }
+            at = end;
+        }
     }
 }
 
-/// Visits the runs of `n` units. A unit reaches from its bound to the next, less `separator` bytes.
+/// Returns a word of the full rules without the underscores around it, and without a sign that a letter stands on as a mark.
+fn trimmed(word: &str) -> &str {
+    word.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches('_')
+}
+
+/// Returns where the word ends that starts at a position, or `None` if that takes the full rules.
+#[inline]
+fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut before = Class::Underscore;
+    loop {
+        let (class_here, length) = class(bytes, at);
+        match class_here {
+            Class::Letter | Class::Digit | Class::Underscore => {
+                before = class_here;
+                at += length;
+            }
+            Class::Joiner => {
+                let (after, length) = class(bytes, at + 1);
+                // A full stop or an apostrophe joins two letters or two digits; a colon, letters; a comma or semicolon, digits.
+                let joins = match bytes[at] {
+                    b'.' | b'\'' => matches!(before, Class::Letter | Class::Digit),
+                    b':' => before == Class::Letter,
+                    b',' | b';' => before == Class::Digit,
+                    _ => false,
+                };
+                match after {
+                    Class::Unknown => return None,
+                    _ if !joins || after != before => return Some(at),
+                    _ => at += 1 + length,
+                }
+            }
+            Class::Unknown => return None,
+            Class::Other | Class::Han | Class::End => return Some(at),
+        }
+    }
+}
+
+/// Returns where the stretch ends that takes the full rules: before the next character that no word goes over.
+fn stretch_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    loop {
+        let (class_here, length) = class(bytes, at);
+        let is_end = match class_here {
+            Class::End | Class::Other => true,
+            Class::Han => class(bytes, at + length).0 != Class::Unknown,
+            _ => false,
+        };
+        if is_end && at > start || class_here == Class::End {
+            return at;
+        }
+        // A character of an unknown class has another length than its first byte tells.
+        at += 1;
+        while bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
+            at += 1;
+        }
+    }
+}
+
+/// Visits the runs of `n` units. A unit reaches from its bound to the next, without `separator` bytes at its end.
 pub(super) fn visit_runs(
     joined: &str,
     bounds: &[usize],
@@ -193,10 +262,31 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
+    /// Words of all classes, beside the full rules: every character of the fast classes, and what may stand beside it.
+    #[test]
+    fn every_character_of_the_fast_classes() {
+        let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');
+        let fast =
+            fast.chain('\u{3000}'..='\u{30ff}').chain('\u{4d00}'..='\u{4eff}').chain('\u{9ff0}'..='\u{a0ff}');
+        for c in fast {
+            for text in [
+                format!("{c}"),
+                format!("a{c}b"),
+                format!("1{c}2 {c}{c}"),
+                format!("é{c}\u{301}д{c}.{c}"),
+                format!("中{c}文,{c}\u{200d}{c}'{c}"),
+                format!("א{c}\"{c}א 한{c}:カ{c}"),
+            ] {
+                let whole: Vec<_> = text.unicode_words().map(trimmed).collect();
+                assert_eq!(words(&text, 1), whole, "{text:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
-        fn words_are_those_of_the_full_rules(text in "([a-c]{1,2}|[0-9]{1,2}|[_.,:;'\"-]|[ \t\r\n\x0b]|[é中’ \u{301}]|[ -~]){0,30}") {
-            let whole: Vec<_> = text.unicode_words().map(|word| word.trim_matches('_')).collect();
+        fn words_are_those_of_the_full_rules(text in "([a-c]{1,2}|[0-9]{1,2}|[_.,:;'\"-]|[ \t\r\n\x0b]|[éД中文，。“—’×٣אカ한 \u{301}\u{200d}\u{ad}]|[ -~]|\\PC){0,30}") {
+            let whole: Vec<_> = text.unicode_words().map(trimmed).collect();
             prop_assert_eq!(words(&text, 1), whole);
         }
     }

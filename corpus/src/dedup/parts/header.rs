@@ -13,10 +13,10 @@ use crate::bytes::section::Section;
 
 /// The end of the name of a part.
 pub(super) const ENDING: &str = "part.zst";
-pub(super) const VERSION: u32 = 9;
-pub(super) const VERSION_OF_SECTIONS: u32 = 10;
-pub(super) const VERSION_WITH_SKETCHES: u32 = 11;
-pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 12;
+pub(super) const VERSION: u32 = 13;
+pub(super) const VERSION_OF_SECTIONS: u32 = 14;
+pub(super) const VERSION_WITH_SKETCHES: u32 = 15;
+pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 16;
 
 /// The header of a part: its files, and how they were read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
