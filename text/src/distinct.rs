@@ -1,5 +1,13 @@
 //! Distinct hashes of a text.
 
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
+use crate::simhash::HashedHasher;
+
+/// A set of hashes that grows.
+pub(crate) type HashesSeen = HashSet<u64, BuildHasherDefault<HashedHasher>>;
+
 /// A set of hashes that is made anew for each text, in the same memory.
 #[derive(Default)]
 pub(crate) struct Distinct {

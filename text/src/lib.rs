@@ -25,20 +25,20 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::clean::{Buffers, Cleaned};
-use crate::distinct::Distinct;
+use crate::distinct::{Distinct, HashesSeen};
+use crate::hash::FeatureHash;
 use crate::idf::IdfTable;
+use crate::majority::majority;
 use crate::name::Name;
-use crate::simhash::{HashedHasher, Sums};
-use crate::tokenize::{Keywords, Tokenizer};
+use crate::simhash::Sums;
+use crate::tokenize::{Keywords, Tokenizer, Words};
 use crate::weights::{Levels, Weights};
 use simstore::{Error, Fingerprint, Result};
 
@@ -47,6 +47,7 @@ mod distinct;
 mod frequencies;
 mod hash;
 mod idf;
+mod majority;
 mod name;
 mod presets;
 mod resources;
@@ -225,10 +226,43 @@ impl Profile {
         if let Tokenizer::Preset(preset) = self.name.tokenizer {
             return preset.fingerprint(text);
         }
+        if F::BITS == 64
+            && let Some(simhash) = self.fingerprint_by_majority(text)
+        {
+            return simhash.map(|Simhash { fingerprint, features }| Simhash {
+                fingerprint: F::from_u64(fingerprint),
+                features,
+            });
+        }
         let mut sums = Sums::new();
         let hash = self.name.hash;
         self.visit_features(text, |feature, weight| sums.add(hash.hash(feature), weight));
         sums.finish()
+    }
+
+    /// Returns the 64-bit fingerprint of a text whose features have equal weights. `None` if the profile or the text has others.
+    #[expect(clippy::option_option, reason = "a text may have no fingerprint")]
+    fn fingerprint_by_majority(&self, text: &str) -> Option<Option<Simhash<u64>>> {
+        let Name { tokenizer, segmented, weights, hash, .. } = self.name;
+        let has_equal_weights = matches!(weights, Weights::Own | Weights::None)
+            && !matches!(tokenizer, Tokenizer::Features | Tokenizer::Jieba(_));
+        if !has_equal_weights || hash != FeatureHash::Xxh3 {
+            return None;
+        }
+        with_memory(text, |memory| {
+            let Memory { buffers, joined, words, features, distinct } = memory;
+            let text = self.cleaned(text, buffers).text;
+            if tokenizer == Tokenizer::Auto && clean::is_mostly_han(&text) {
+                return None;
+            }
+            features.clear();
+            let counts_once = tokenizer.push_plain_hashes(&text, segmented, joined, features);
+            words.clone_from(features);
+            distinct.keep_first(words);
+            let counted = if counts_once || weights == Weights::None { words.as_slice() } else { features };
+            let features = u32::try_from(words.len()).unwrap_or(u32::MAX);
+            Some((!counted.is_empty()).then(|| Simhash { fingerprint: majority(counted), features }))
+        })
     }
 
     /// Visits the features of a text with their weights. A feature may occur several times.
@@ -255,7 +289,7 @@ impl Profile {
                 levels.visit(visit);
             }
             Weights::None => {
-                let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
+                let mut seen = HashesSeen::default();
                 self.visit_weighted(text, keywords, |feature, _| {
                     // Two features with the same 64-bit hash are too rare to matter.
                     if seen.insert(xxh3_64(feature.as_bytes())) {
@@ -313,8 +347,8 @@ impl Profile {
         text: &str,
         take: impl FnOnce(&mut [u64], bool) -> T,
     ) -> T {
-        MEMORY.with_borrow_mut(|memory| {
-            let Memory { buffers, words, features, distinct } = memory;
+        with_memory(text, |memory| {
+            let Memory { buffers, words, features, distinct, .. } = memory;
             features.clear();
             let lost_most = self.push_features(text, buffers, words, features);
             distinct.keep_first(features);
@@ -322,11 +356,7 @@ impl Profile {
             if features.is_empty() && !text.is_empty() {
                 features.push(xxh3_64_with_seed(text.as_bytes(), SEED_OF_TEXTS));
             }
-            let taken = take(features, lost_most);
-            if text.len() > MEMORY_TEXT_MAX {
-                *memory = Memory::default();
-            }
-            taken
+            take(features, lost_most)
         })
     }
 
@@ -428,6 +458,7 @@ const MEMORY_TEXT_MAX: usize = 1 << 20;
 #[derive(Default)]
 struct Memory {
     buffers: Buffers,
+    joined: Words,
     words: Vec<u64>,
     features: Vec<u64>,
     distinct: Distinct,
@@ -435,6 +466,17 @@ struct Memory {
 
 thread_local! {
     static MEMORY: RefCell<Memory> = RefCell::default();
+}
+
+/// Calls `work` with the memory of this thread.
+fn with_memory<T>(text: &str, work: impl FnOnce(&mut Memory) -> T) -> T {
+    MEMORY.with_borrow_mut(|memory| {
+        let done = work(memory);
+        if text.len() > MEMORY_TEXT_MAX {
+            *memory = Memory::default();
+        }
+        done
+    })
 }
 
 impl Default for Profile {

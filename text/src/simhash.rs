@@ -1,7 +1,6 @@
 //! Charikar's simhash: from weighted features to one fingerprint.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -69,7 +68,8 @@ pub(crate) struct Sums<F> {
     counts: [u64; 16],
     /// Features in `counts`: at most 255, so that no counter overflows.
     counted: u32,
-    distinct: HashSet<F, BuildHasherDefault<HashedHasher>>,
+    /// The hashes of all features with a weight.
+    hashes: Vec<F>,
 }
 
 /// `SPREAD[b]` has bit k of `b` as its byte k.
@@ -89,7 +89,7 @@ static SPREAD: [u64; 256] = {
 
 impl<F: Fingerprint> Sums<F> {
     pub(crate) fn new() -> Self {
-        Sums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, distinct: HashSet::default() }
+        Sums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, hashes: Vec::new() }
     }
 
     /// Adds a feature by its hash.
@@ -97,7 +97,7 @@ impl<F: Fingerprint> Sums<F> {
         if weight == 0 {
             return;
         }
-        self.distinct.insert(hash);
+        self.hashes.push(hash);
         self.total += u64::from(weight);
         if weight == 1 {
             self.count(hash);
@@ -142,7 +142,9 @@ impl<F: Fingerprint> Sums<F> {
             // The sum of +weight and -weight is one - (total - one).
             value |= u128::from(one > self.total - one) << bit;
         }
-        let features = u32::try_from(self.distinct.len()).unwrap_or(u32::MAX);
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        let features = u32::try_from(self.hashes.len()).unwrap_or(u32::MAX);
         Some(Simhash { fingerprint: F::from_u128(value), features })
     }
 }

@@ -11,9 +11,10 @@ use crate::tokenize::words::{Words, visit_runs};
 /// number; and every other character that is no white space, by itself. A run that is not all ASCII, as in a comment, is cut
 /// by UAX #29.
 pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
-    let mut words = Words::with_capacity(text.len());
+    let mut words = Words::default();
+    words.clear(text.len());
     visit_words(text, |word| words.push(word));
-    let words = words.finish();
+    words.finish();
     visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 

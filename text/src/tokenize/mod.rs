@@ -9,16 +9,14 @@ mod shingles;
 mod unspaced;
 mod words;
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clean::is_mostly_han;
+use crate::distinct::HashesSeen;
 use crate::presets::Preset;
-use crate::simhash::HashedHasher;
 pub(crate) use crate::tokenize::jieba::Keywords;
 use crate::tokenize::shingles::push_shingles;
+pub(crate) use crate::tokenize::words::Words;
 
 /// Words in a feature of `auto` and `by-script`, and of a text without keywords.
 const AUTO_WORDS: usize = 2;
@@ -75,6 +73,23 @@ impl Tokenizer {
         }
     }
 
+    /// Appends the xxh3 of the features of a text that are no keywords and have weight 1. A feature may occur several times. Returns
+    /// whether each counts once.
+    pub(crate) fn push_plain_hashes(
+        self,
+        text: &str,
+        segmented: bool,
+        words: &mut Words,
+        hashes: &mut Vec<u64>,
+    ) -> bool {
+        let mut push = |feature: &str| hashes.push(xxh3_64(feature.as_bytes()));
+        match (self, self.shingle_size(text)) {
+            (Tokenizer::Code(_), _) | (_, None) => self.visit(text, segmented, |feature, _| push(feature)),
+            (_, Some(n)) => words.visit_ngrams(text, n, segmented, push),
+        }
+        matches!(self, Tokenizer::ByScript) && !is_mostly_han(text)
+    }
+
     /// Appends the 64-bit hashes of the features of a text that are no keywords. A feature may occur several times.
     ///
     /// The hash of a run of words is made from the hashes of the words: see [`push_shingles`]. `words` is memory for the latter.
@@ -105,7 +120,7 @@ impl Tokenizer {
             Tokenizer::Auto | Tokenizer::Jieba(_) => words::word_ngrams(text, AUTO_WORDS, segmented, each),
             Tokenizer::ByScript if is_mostly_han(text) => words::word_ngrams(text, 1, segmented, each),
             Tokenizer::ByScript => {
-                let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
+                let mut seen = HashesSeen::default();
                 words::word_ngrams(text, AUTO_WORDS, segmented, |feature| {
                     // Two features of the same 64 bits are too rare to matter.
                     if seen.insert(xxh3_64(feature.as_bytes())) {

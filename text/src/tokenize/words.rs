@@ -5,15 +5,13 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::tokenize::unspaced;
 
 /// Visits every run of `n` successive words, joined by single spaces. A text of fewer words, but at least one, is one run.
-pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, mut visit: impl FnMut(&str)) {
-    let mut words = Words::with_capacity(text.len());
-    visit_words(text, segmented, |word| words.push(word));
-    let words = words.finish();
-    visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
+pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, visit: impl FnMut(&str)) {
+    Words::default().visit_ngrams(text, n, segmented, visit);
 }
 
-/// The words of a text, each followed by a space.
-pub(super) struct Words {
+/// The words of a text, each followed by a space. They are used for one text after the other.
+#[derive(Default)]
+pub(crate) struct Words {
     /// Every n-gram is a slice of this text.
     pub(super) joined: String,
     /// Where each word starts in `joined`, and where the last one ends.
@@ -21,21 +19,38 @@ pub(super) struct Words {
 }
 
 impl Words {
+    /// Visits every run of `n` successive words: see [`word_ngrams`].
+    pub(super) fn visit_ngrams(
+        &mut self,
+        text: &str,
+        n: usize,
+        segmented: bool,
+        mut visit: impl FnMut(&str),
+    ) {
+        self.clear(text.len());
+        visit_words(text, segmented, |word| self.push(word));
+        self.finish();
+        visit_runs(&self.joined, &self.bounds, n, 1, &mut visit);
+    }
+
     /// Makes room for the words of a text of this many bytes.
-    pub(super) fn with_capacity(bytes: usize) -> Words {
-        Words { joined: String::with_capacity(bytes + 1), bounds: Vec::with_capacity(bytes / 6) }
+    pub(super) fn clear(&mut self, bytes: usize) {
+        self.joined.clear();
+        self.bounds.clear();
+        self.joined.reserve(bytes + 1);
+        self.bounds.reserve(bytes / 6);
     }
 
-    /// Closes the last word.
-    pub(super) fn finish(mut self) -> Words {
-        self.bounds.push(self.joined.len());
-        self
-    }
-
+    #[inline]
     pub(super) fn push(&mut self, word: &str) {
         self.bounds.push(self.joined.len());
         self.joined.push_str(word);
         self.joined.push(' ');
+    }
+
+    /// Ends the last word.
+    pub(super) fn finish(&mut self) {
+        self.bounds.push(self.joined.len());
     }
 }
 
