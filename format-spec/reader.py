@@ -968,6 +968,20 @@ def sketch(features):
     return sum(words) % 2**64, sketches
 
 
+def mix(state):
+    """The number of SplitMix64 for a state."""
+    return next(splitmix((state - 0x9E3779B97F4A7C15) % 2**64))
+
+
+def word_hash(word, xxh3):
+    """The hash of a word; a long one has its xxh3."""
+    word = word.encode()
+    if len(word) > 16:
+        return xxh3
+    low, high = (int.from_bytes(part, "little") for part in (word[:8], word[8:]))
+    return mix(low ^ mix((high + len(word) * 0x9E3779B97F4A7C15) % 2**64))
+
+
 def shingle(words):
     """The hash of a run of words, by the hashes of the words."""
     if len(words) == 1:
@@ -975,16 +989,16 @@ def shingle(words):
     total = 0
     for word in words:
         total = (total * 0x9E3779B97F4A7C15 + word) % 2**64
-    return next(splitmix((total - 0x9E3779B97F4A7C15) % 2**64))
+    return mix(total)
 
 
 def print_shingles(path, out):
-    """Of each line, which holds the words of a run and their hashes: the line with the hash of the run."""
+    """Of each line, which holds the words of a run and their hashes: the line with the hashes of the words and of the run."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
-            words, hashes = line.rstrip("\n").split("\t")[:2]
-            feature = shingle([int(number, 16) for number in hashes.split(" ")])
-            out.write("%s\t%s\t%016x\n" % (words, hashes, feature))
+            run, given = line.rstrip("\n").split("\t")[:2]
+            hashes = [word_hash(word, int(number, 16)) for word, number in zip(run.split(" "), given.split(" "))]
+            out.write("%s\t%s\t%016x\n" % (run, " ".join("%016x" % number for number in hashes), shingle(hashes)))
 
 
 def print_sketches(path, out):

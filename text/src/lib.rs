@@ -42,6 +42,7 @@ use crate::tokenize::{Keywords, Tokenizer, Words};
 use crate::weights::{Levels, Weights};
 use simstore::{Error, Fingerprint, Result};
 
+mod bits;
 mod clean;
 mod distinct;
 mod frequencies;
@@ -57,6 +58,7 @@ mod similarity;
 mod sketch;
 mod spelling;
 mod splitmix;
+mod steps;
 mod tokenize;
 mod weights;
 
@@ -73,6 +75,8 @@ pub use crate::similar::{
 pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
 pub use crate::spelling::did_you_mean;
+#[doc(hidden)]
+pub use crate::steps::Steps;
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,plain-text,simplified";
@@ -374,7 +378,8 @@ impl Profile {
         if !self.visit_keywords(&cleaned.text, tokenizer.keywords(), push) {
             tokenizer.push_hashes(&cleaned.text, segmented, words, features);
         }
-        cleaned.lost_most
+        // Fewer than the words of a text are its shingles: by at most seven.
+        cleaned.dropped_words > features.len() + tokenizer.shingle_size(&cleaned.text).unwrap_or_default()
     }
 
     /// Returns the required width of fingerprints in bits, or `None` if any width is possible.
@@ -428,7 +433,7 @@ impl Profile {
 
     fn cleaned<'a>(&self, text: &'a str, buffers: &'a mut Buffers) -> Cleaned<'a> {
         match self.name.tokenizer.takes_text_as_it_is() {
-            true => Cleaned { text: text.into(), lost_most: false },
+            true => Cleaned { text: text.into(), dropped_words: 0 },
             false => self.name.cleaning.clean(text, buffers),
         }
     }

@@ -118,19 +118,28 @@ fn letter_case_and_width_do_not_matter() {
 
 /// The hash of a feature in a feature set, as `format-spec/sketch.md` defines it.
 fn feature_hash(profile: &str, feature: &str) -> u64 {
-    let takes_words =
-        ["words", "code", "auto", "by-script", "jieba"].iter().any(|start| profile.starts_with(start));
-    let words = if takes_words { feature.split(' ').collect() } else { vec![feature] };
-    let hashes: Vec<u64> = words.iter().map(|word| xxh3_64(word.as_bytes())).collect();
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |z: u64| {
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    // The others have keywords, or other features than words.
+    if !["words", "code", "by-script"].iter().any(|start| profile.starts_with(start)) {
+        return xxh3_64(feature.as_bytes());
+    }
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+    let word_hash = |word: &str| {
+        let (low, high) = word.as_bytes().split_at(word.len().min(8));
+        match high.len() {
+            0..=8 => mix(number(low) ^ mix(number(high).wrapping_add(STEP.wrapping_mul(word.len() as u64)))),
+            _ => xxh3_64(word.as_bytes()),
+        }
+    };
+    let hashes: Vec<u64> = feature.split(' ').map(word_hash).collect();
     match hashes[..] {
         [hash] => hash,
-        _ => {
-            let step = 0x9e37_79b9_7f4a_7c15_u64;
-            let z = hashes.iter().fold(0_u64, |sum, &hash| sum.wrapping_mul(step).wrapping_add(hash));
-            let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        }
+        _ => mix(hashes.iter().fold(0_u64, |sum, &hash| sum.wrapping_mul(STEP).wrapping_add(hash))),
     }
 }
 

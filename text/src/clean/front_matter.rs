@@ -10,16 +10,22 @@ const BYTES_MAX: usize = 16 << 10;
 /// The first line is `---`. Each line up to the next line `---` or `...` is a `key:`, a list item, an indented line, a comment or empty.
 /// Anything else is text that begins with a rule. So is front matter of more than 200 lines or 16 KiB.
 pub(super) fn split(text: &str) -> (&str, &str) {
-    let mut lines = text.split_inclusive('\n');
-    let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else { return ("", text) };
-    let mut end = first.len();
-    for line in lines.take(LINES_MAX) {
-        end += line.len();
-        if end > BYTES_MAX {
+    let bytes = text.as_bytes();
+    if !bytes.starts_with(b"---") {
+        return ("", text);
+    }
+    let mut end = line_end(bytes, 0);
+    if bytes[..end].trim_ascii_end() != b"---" {
+        return ("", text);
+    }
+    for _ in 0..LINES_MAX {
+        let start = end;
+        end = line_end(bytes, start);
+        if start == end || end > BYTES_MAX {
             break;
         }
-        match line.trim_end() {
-            "---" | "..." => return text.split_at(end),
+        match bytes[start..end].trim_ascii_end() {
+            b"---" | b"..." => return text.split_at(end),
             line if is_yaml(line) => {}
             _ => break,
         }
@@ -27,20 +33,22 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     ("", text)
 }
 
+/// Returns where the line ends that starts at a position, with its line feed.
+fn line_end(bytes: &[u8], start: usize) -> usize {
+    memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
+}
+
 /// Whether a line may stand in front matter. White space at its end was left out.
-fn is_yaml(line: &str) -> bool {
-    if line.is_empty() || line.starts_with([' ', '\t', '#']) || line == "-" || line.starts_with("- ") {
+fn is_yaml(line: &[u8]) -> bool {
+    if matches!(line, [] | [b' ' | b'\t' | b'#', ..] | b"-" | [b'-', b' ', ..]) {
         return true;
     }
     // A key may hold colons: `ms:topic: reference`.
-    let colon = line
-        .match_indices(':')
-        .find(|(at, _)| matches!(line.as_bytes().get(at + 1), None | Some(b' ' | b'\t')));
-    let Some((key, _)) = colon.map(|(at, _)| line.split_at(at)) else { return false };
-    let key = key.trim_end();
-    let is_quoted = |quote: char| key.len() >= 2 && key.starts_with(quote) && key.ends_with(quote);
-    let is_key = is_quoted('"') || is_quoted('\'') || !key.contains(char::is_whitespace);
-    !key.is_empty() && is_key
+    let ends_key = |at: &usize| matches!(line.get(at + 1), None | Some(b' ' | b'\t'));
+    let Some(colon) = memchr::memchr_iter(b':', line).find(ends_key) else { return false };
+    let key = line[..colon].trim_ascii_end();
+    let is_quoted = key.len() >= 2 && key[0] == key[key.len() - 1] && matches!(key[0], b'"' | b'\'');
+    !key.is_empty() && (is_quoted || !key.iter().any(u8::is_ascii_whitespace))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::clean::normal::Form;
+use crate::clean::signs::Signs;
 
 mod dropped;
 mod elements;
@@ -13,6 +14,7 @@ mod markdown;
 mod normal;
 mod plain_text;
 mod references;
+mod signs;
 mod simplified;
 mod tags;
 
@@ -48,6 +50,7 @@ pub(crate) enum Markup {
 /// Memory of texts between the steps of cleaning, which is used for one text after the other.
 #[derive(Default)]
 pub(crate) struct Buffers {
+    signs: Signs,
     plain: String,
     normal: String,
 }
@@ -55,8 +58,8 @@ pub(crate) struct Buffers {
 /// A text that is cleaned.
 pub(crate) struct Cleaned<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Whether more than half of the words were dropped with markup from a text that is no HTML document. Front matter does not count.
-    pub(crate) lost_most: bool,
+    /// Number of words that were dropped with markup from a text that is no HTML document. Front matter does not count.
+    pub(crate) dropped_words: usize,
 }
 
 impl Cleaning {
@@ -68,7 +71,7 @@ impl Cleaning {
                 dropped_words += count_words(piece);
             }
         });
-        cleaned.lost_most = dropped_words > 0 && dropped_words > count_words(&cleaned.text);
+        cleaned.dropped_words = dropped_words;
         cleaned
     }
 
@@ -79,7 +82,7 @@ impl Cleaning {
         buffers: &'b mut Buffers,
         mut dropped: impl FnMut(Dropped, &'a str),
     ) -> Cleaned<'b> {
-        let Buffers { plain, normal } = buffers;
+        let Buffers { signs, plain, normal } = buffers;
         plain.clear();
         normal.clear();
         let mut text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -92,14 +95,14 @@ impl Cleaning {
         }
         let is_plain = match self.markup {
             Markup::Keep => true,
-            Markup::PlainText => !plain_text::push(text, plain, &mut dropped),
+            Markup::PlainText => !plain_text::push(text, signs, plain, &mut dropped),
             Markup::HtmlText | Markup::MainText => {
                 html::push(text, self.markup == Markup::MainText, plain);
                 false
             }
         };
         self.form().push(if is_plain { text } else { plain }, normal);
-        Cleaned { text: self.reduce(normal.as_str().into()), lost_most: false }
+        Cleaned { text: self.reduce(normal.as_str().into()), dropped_words: 0 }
     }
 
     /// Takes the steps after markup. Words of dictionaries and stop words take them too.

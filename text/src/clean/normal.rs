@@ -123,9 +123,23 @@ fn is_stable(c: char) -> bool {
 
 /// Returns the number of ASCII characters at the beginning.
 fn ascii_length(bytes: &[u8]) -> usize {
-    const CHUNK: usize = 32;
-    let chunks = bytes.chunks_exact(CHUNK).take_while(|chunk| chunk.is_ascii()).count() * CHUNK;
-    chunks + bytes[chunks..].iter().take_while(|b| b.is_ascii()).count()
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (chunks, _) = bytes.as_chunks::<32>();
+    let is_ascii = |chunk: &[u8; 32]| {
+        let words = chunk.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.fold(0, |all, word| all | word) & HIGH == 0
+    };
+    let mut length = 0;
+    for chunk in chunks {
+        if !is_ascii(chunk) {
+            break;
+        }
+        length += chunk.len();
+    }
+    while bytes.get(length).is_some_and(u8::is_ascii) {
+        length += 1;
+    }
+    length
 }
 
 fn push_ascii(ascii: &str, normal: &mut String) {

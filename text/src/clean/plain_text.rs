@@ -3,6 +3,7 @@
 use crate::clean::dropped::Dropped;
 use crate::clean::elements::Kind;
 use crate::clean::markdown::{self, Brackets, CodeSpans, Fence};
+use crate::clean::signs::Signs;
 use crate::clean::tags::Tag;
 use crate::clean::{html, references, tags};
 
@@ -19,6 +20,7 @@ use crate::clean::{html, references, tags};
 /// Everything else is text. `dropped` gets each piece that is dropped from a text that is no HTML document.
 pub(super) fn push<'a>(
     text: &'a str,
+    signs: &mut Signs,
     plain: &mut String,
     dropped: &mut impl FnMut(Dropped, &'a str),
 ) -> bool {
@@ -30,8 +32,10 @@ pub(super) fn push<'a>(
         return true;
     }
     plain.reserve(text.len());
+    signs.find(text);
     let mut scanner = Scanner {
         text,
+        signs,
         plain,
         brackets: Brackets::default(),
         code_spans: CodeSpans::new(),
@@ -56,17 +60,10 @@ fn may_hold_markup(text: &str) -> bool {
         || memchr::memmem::find(bytes, b"~~~").is_some()
 }
 
-/// Signs that may begin markup inside a line, and the line feed.
-static SIGNS: [bool; 256] = {
-    let mut signs = [false; 256];
-    let all = b"\n\\`[]<&";
-    let mut i = 0;
-    while i < all.len() {
-        signs[all[i] as usize] = true;
-        i += 1;
-    }
-    signs
-};
+/// Whether a line that begins with a byte begins with no markup.
+fn begins_text(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte >= 0x80
+}
 
 /// The end of an HTML block of Markdown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,6 +77,7 @@ enum HtmlBlock {
 
 struct Scanner<'a, 'd, F> {
     text: &'a str,
+    signs: &'d Signs,
     plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
@@ -103,7 +101,12 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         let bytes = self.text.as_bytes();
         let mut at = self.start_line(0);
         while at < bytes.len() {
-            let end = at + tags::run(&bytes[at..], |b| !SIGNS[usize::from(b)]);
+            let mut end = self.signs.next(at).min(bytes.len());
+            // Nothing begins with a line that begins with a letter.
+            while bytes.get(end) == Some(&b'\n') && bytes.get(end + 1).is_some_and(|&b| begins_text(b)) {
+                self.start_plain_line();
+                end = self.signs.next(end + 1).min(bytes.len());
+            }
             self.plain.push_str(&self.text[at..end]);
             at = end;
             let Some(&sign) = bytes.get(at) else { return };
@@ -134,10 +137,21 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         length
     }
 
+    /// Starts a line that begins with a letter.
+    fn start_plain_line(&mut self) {
+        self.is_paragraph_start = false;
+        self.list_indent = 0;
+        self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
+    }
+
     /// Takes what only a line can begin with. Returns where the rest of the line starts.
     fn start_line(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
-        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        if rest.as_bytes().first().is_some_and(|&b| begins_text(b)) {
+            self.start_plain_line();
+            return at;
+        }
+        let line = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest, |end| &rest[..=end]);
         let first = line.trim_start_matches([' ', '\t']);
         let is_paragraph_start = std::mem::replace(&mut self.is_paragraph_start, false);
         if first.trim_end().is_empty() {

@@ -23,7 +23,7 @@ impl Tag {
         let is_end = bytes.get(1) == Some(&b'/');
         let start = if is_end { 2 } else { 1 };
         let mut at = start + run(&bytes[start.min(bytes.len())..], |b| b.is_ascii_alphanumeric());
-        let element = element(bytes.get(start..at)?)?;
+        let element = elements::position(bytes.get(start..at)?)?;
         loop {
             let spaces = run(&bytes[at..], is_space);
             let has_space = spaces > 0;
@@ -49,15 +49,6 @@ impl Tag {
     pub(super) fn name(&self) -> &'static str {
         ELEMENTS[self.element].0
     }
-}
-
-fn element(name: &[u8]) -> Option<usize> {
-    // The longest name is `blockquote`.
-    let mut lower = [0; 10];
-    let lower = lower.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    elements::position(lower)
 }
 
 /// Returns the length of the well-formed attribute at the beginning of a text: a known one, or any name with a quoted value.
@@ -186,12 +177,11 @@ pub(super) fn comment_length(text: &str) -> Option<usize> {
 /// Returns the length of the document type declaration at the beginning of a text.
 pub(super) fn doctype_length(text: &str) -> Option<usize> {
     const START: &str = "<!doctype html";
-    let head = text.as_bytes().get(..START.len())?;
-    let rest = &text.as_bytes()[START.len()..];
+    let (head, rest) = text.as_bytes().split_at_checked(START.len())?;
     let is_doctype = head.eq_ignore_ascii_case(START.as_bytes())
         && rest.first().is_some_and(|&b| is_space(b) || b == b'>');
-    let end = run(rest, |b| b != b'<' && b != b'>');
-    (is_doctype && rest.get(end) == Some(&b'>')).then_some(START.len() + end + 1)
+    let end = if is_doctype { run(rest, |b| b != b'<' && b != b'>') } else { return None };
+    (rest.get(end) == Some(&b'>')).then_some(START.len() + end + 1)
 }
 
 /// Returns the length of the content of the `script` or `style` element whose start tag ends before a text, up to the end tag.

@@ -1,5 +1,6 @@
 //! Cutting a cleaned text into features.
 
+mod ascii;
 mod chars;
 mod code;
 mod jieba;
@@ -7,8 +8,10 @@ mod lines;
 mod phrases;
 mod shingles;
 mod unspaced;
+mod word_hash;
 mod words;
 
+use simstore::processor::{Work, dispatch};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clean::is_mostly_han;
@@ -16,6 +19,7 @@ use crate::distinct::HashesSeen;
 use crate::presets::Preset;
 pub(crate) use crate::tokenize::jieba::Keywords;
 use crate::tokenize::shingles::push_shingles;
+use crate::tokenize::word_hash::word_hash;
 pub(crate) use crate::tokenize::words::Words;
 
 /// Words in a feature of `auto` and `by-script`, and of a text without keywords.
@@ -26,6 +30,25 @@ pub(crate) const DEFAULT_KEYWORDS: usize = 50;
 /// as a text, for signs are words: so a word that is replaced costs about as large a share of the features as in a text by
 /// three words.
 pub(crate) const DEFAULT_CODE: usize = 7;
+
+/// Appends the hashes of the words of a text.
+struct WordHashes<'a> {
+    text: &'a str,
+    segmented: bool,
+    hashes: &'a mut Vec<u64>,
+}
+
+impl Work for WordHashes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let WordHashes { text, segmented, hashes } = self;
+        words::visit_words(text, segmented, |text, start, end| {
+            hashes.push(word_hash(text.as_bytes(), start, end));
+        });
+    }
+}
 
 /// How a text is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,7 +87,7 @@ impl Tokenizer {
     }
 
     /// Returns the number of words in a feature, if features are runs of words.
-    fn shingle_size(self, text: &str) -> Option<usize> {
+    pub(crate) fn shingle_size(self, text: &str) -> Option<usize> {
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => Some(AUTO_WORDS),
             Tokenizer::ByScript => Some(if is_mostly_han(text) { 1 } else { AUTO_WORDS }),
@@ -104,10 +127,11 @@ impl Tokenizer {
             return self.visit(text, segmented, |feature, _| hashes.push(xxh3_64(feature.as_bytes())));
         };
         words.clear();
-        let push = |word: &str| words.push(xxh3_64(word.as_bytes()));
         match self {
-            Tokenizer::Code(_) => code::visit_words(text, push),
-            _ => words::visit_words(text, segmented, push),
+            Tokenizer::Code(_) => {
+                code::visit_words(text, |word| words.push(word_hash(word.as_bytes(), 0, word.len())));
+            }
+            _ => dispatch(WordHashes { text, segmented, hashes: words }),
         }
         push_shingles(words, n, hashes);
     }

@@ -1,0 +1,28 @@
+//! Masks of 64 bits.
+
+/// Returns the mask of 64 flags, each 0 or 1: bit i is flag i.
+#[inline(always)]
+pub(crate) fn mask(flags: &[u8; 64]) -> u64 {
+    let mut mask = 0;
+    for (at, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+        // The product brings the lowest bits of the eight bytes side by side to the top.
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= bits << (8 * at);
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_flag_is_a_bit(bits in any::<u64>()) {
+            let flags = std::array::from_fn(|i| (bits >> i & 1) as u8);
+            prop_assert_eq!(mask(&flags), bits);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Hashes of words.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::splitmix::{STEP, mix};
+
+/// The longest word, in bytes, that is hashed as two numbers.
+const SHORT_MAX: usize = 16;
+
+/// Masks of the first bytes of a number.
+const MASKS: [u64; 9] = {
+    let mut masks = [u64::MAX; 9];
+    let mut bytes = 0;
+    while bytes < 8 {
+        masks[bytes] = (1 << (8 * bytes)) - 1;
+        bytes += 1;
+    }
+    masks
+};
+
+/// Returns the hash of the word `text[start..end]`, as `format-spec/sketch.md` defines it.
+///
+/// A word of up to 16 bytes takes the same few instructions whatever its length is. It may read the bytes after the word.
+#[inline]
+pub(super) fn word_hash(text: &[u8], start: usize, end: usize) -> u64 {
+    let length = end - start;
+    if length > SHORT_MAX {
+        return xxh3_64(&text[start..end]);
+    }
+    match text[start..].first_chunk::<SHORT_MAX>() {
+        Some(bytes) => short_hash(bytes, length),
+        None => {
+            let mut bytes = [0; SHORT_MAX];
+            bytes[..length].copy_from_slice(&text[start..end]);
+            short_hash(&bytes, length)
+        }
+    }
+}
+
+#[inline(always)]
+fn short_hash(bytes: &[u8; SHORT_MAX], length: usize) -> u64 {
+    let [low, high] = [0, 8].map(|at| u64::from_le_bytes(*bytes[at..].first_chunk().expect("16 bytes")));
+    let low = low & MASKS[length.min(8)];
+    let high = high & MASKS[length.saturating_sub(8)];
+    mix(low ^ mix(high.wrapping_add(STEP.wrapping_mul(length as u64))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition, by a word alone.
+    fn plain(word: &[u8]) -> u64 {
+        if word.len() > 16 {
+            return xxh3_64(word);
+        }
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        let (low, high) = word.split_at(word.len().min(8));
+        mix(number(low) ^ mix(number(high).wrapping_add(STEP.wrapping_mul(word.len() as u64))))
+    }
+
+    proptest! {
+        #[test]
+        fn the_bytes_around_do_not_matter(before in "\\PC{0,9}", word in "\\PC{0,9}", after in "\\PC{0,9}") {
+            let text = format!("{before}{word}{after}");
+            let (start, end) = (before.len(), before.len() + word.len());
+            prop_assert_eq!(word_hash(text.as_bytes(), start, end), plain(word.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn short_words_have_different_hashes() {
+        let mut hashes = HashSet::new();
+        let letters: Vec<u8> = (b'a'..=b'z').collect();
+        for &a in &letters {
+            for &b in &letters {
+                for &c in &letters {
+                    for word in [vec![a, b, c], vec![a, b, c, a, b, c, a, b, c], vec![a, 0, b, c]] {
+                        assert!(hashes.insert(word_hash(&word, 0, word.len())), "{word:?}");
+                    }
+                }
+            }
+        }
+    }
+}
