@@ -18,7 +18,7 @@ pub(crate) struct Distinct {
 impl Distinct {
     /// Keeps the first of equal hashes, in their order.
     pub(crate) fn keep_first(&mut self, hashes: &mut Vec<u64>) {
-        let slots = (hashes.len() * 2).next_power_of_two();
+        let slots = (hashes.len() * 3).next_power_of_two();
         self.table.clear();
         self.table.resize(slots, 0);
         let (table, mut has_zero, mut kept) = (&mut self.table[..], false, 0);

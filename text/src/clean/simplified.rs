@@ -12,24 +12,27 @@ static OPENCC: LazyLock<OpenCC> =
 
 /// Where the characters of [`CHANGING`] begin and end.
 const TABLE: std::ops::Range<u32> = 0x3400..0xa000;
-/// Which characters OpenCC changes where they stand alone. To ask it once for each takes some milliseconds; texts have few of them.
+/// Whether OpenCC may change a text in which a character stands, for each character of [`TABLE`]: it changes the character alone, or in
+/// a phrase whose other characters all stay. To ask OpenCC for each takes some milliseconds, once.
 static CHANGING: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let changes = |c: char| OPENCC.convert(c.encode_utf8(&mut [0; 4])) != String::from(c);
-    TABLE.map(|c| char::from_u32(c).is_some_and(changes)).collect()
+    let may_change = |c: char| CHANGING_IN_PHRASES.contains(&c) || changes(c);
+    TABLE.map(|c| char::from_u32(c).is_some_and(may_change)).collect()
 });
-/// Those that it changes in phrases only: of the phrases whose other characters all stay, each has one of these.
+/// Characters that OpenCC changes in phrases only: each phrase whose other characters all stay has one of these.
 const CHANGING_IN_PHRASES: [char; 6] = ['沈', '牴', '瞭', '藉', '衹', '覆'];
+/// The first byte of all characters from U+3000.
+const FIRST_BYTE: u8 = 0xe3;
 
-/// The text with traditional characters and phrases in their simplified forms, as by OpenCC's
-/// configuration `t2s`.
+/// Returns a text with traditional characters and phrases in their simplified forms, as OpenCC's configuration `t2s` has them.
 pub(crate) fn simplified(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(may_change) {
+    if !holds_changing(text) {
         return text.into();
     }
     let mut simplified = String::with_capacity(text.len());
     // All phrases are of Han characters alone: none goes over what is another.
     for run in text.split_inclusive(|c| !is_han(c)) {
-        match run.chars().any(may_change) {
+        match holds_changing(run) {
             true => simplified.push_str(&OPENCC.convert(run)),
             false => simplified.push_str(run),
         }
@@ -42,12 +45,33 @@ fn is_han(c: char) -> bool {
     c >= '\u{3400}' && (TABLE.contains(&u32::from(c)) || c >= '\u{f900}')
 }
 
-/// Whether OpenCC may change a text in which the character stands. Rare ones beyond the table are not looked up.
-fn may_change(c: char) -> bool {
-    match TABLE.contains(&u32::from(c)) {
-        true => CHANGING[(u32::from(c) - TABLE.start) as usize] || CHANGING_IN_PHRASES.contains(&c),
-        false => c >= '\u{20000}',
+/// Whether OpenCC may change a text. Rare characters beyond the table are not looked up.
+fn holds_changing(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let has_first_byte = |chunk: &[u8]| chunk.iter().fold(0, |most, &byte| most.max(byte)) >= FIRST_BYTE;
+    if !bytes.chunks(256).any(has_first_byte) {
+        return false;
     }
+    let changing = &CHANGING[..];
+    let mut at = 0;
+    while let Some(&first) = bytes.get(at) {
+        if first < FIRST_BYTE {
+            at += 1;
+            continue;
+        }
+        let Some(&[second, third]) = bytes[at + 1..].first_chunk() else { return false };
+        let c = u32::from(first & 0x0f) << 12 | u32::from(second & 0x3f) << 6 | u32::from(third & 0x3f);
+        // Four bytes begin with 0xf0 or more, and U+20000 with 0xf0 0xa0.
+        let changes = match first {
+            0xf0.. => first > 0xf0 || second >= 0xa0,
+            _ => changing.get(c.wrapping_sub(TABLE.start) as usize) == Some(&true),
+        };
+        if changes {
+            return true;
+        }
+        at += 3;
+    }
+    false
 }
 
 #[cfg(test)]
