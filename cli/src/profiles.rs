@@ -49,6 +49,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
                 "of HTML: short for words-3,segmented,main-text,simplified,weights=none, without more options",
             ),
             ("features", "the text is lines FEATURE<TAB>WEIGHT, taken as they are"),
+            ("exact", "the whole text: only equal texts are similar"),
         ],
     ),
     (

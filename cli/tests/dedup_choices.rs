@@ -342,3 +342,52 @@ fn a_store_remembers_from_run_to_run() {
     let profile = folder.run(&["dedup", "part.jsonl", "--against", "seen", "--profile", "chars-4"]);
     profile.fails(1, "the store has profile by-script,plain-text,simplified, not chars-4");
 }
+
+#[test]
+fn exact_finds_equal_texts_alone() {
+    let folder = Folder::new();
+    let texts = [
+        "C++ is old",
+        "C# is old",
+        "c++ is old",
+        "caf\u{e9}",
+        "cafe\u{301}",
+        "C++ is old",
+        " ",
+        "  ",
+        "",
+        "",
+    ];
+    let lines: Vec<String> =
+        (0..).zip(texts).map(|(id, text)| json!({"id": id, "text": text}).to_string()).collect();
+    folder.write("a.jsonl", lines.join("\n"));
+    let kept =
+        |args: &[&str]| folder.run(&[&["dedup", "a.jsonl", "--keep-list", "-", "-q"], args].concat()).ok();
+    assert_eq!(kept(&["--exact"]), "0\n1\n2\n3\n6\n7\n8\n9\n");
+    // By similarity, punctuation and case are ignored.
+    assert_eq!(kept(&["--similar", "1"]), "0\n3\n6\n7\n8\n9\n");
+    let pairs = folder.run(&["dedup", "a.jsonl", "--exact", "--pairs", "-", "-q"]).ok();
+    assert_eq!(pairs.lines().count(), 2, "{pairs}");
+    for (option, value) in [("--similar", "1"), ("-d", "3"), ("--verify-text", "0.9")] {
+        folder.run(&["dedup", "a.jsonl", "--exact", option, value]).fails(2, "cannot be used with");
+    }
+    folder.run(&["dedup", "a.jsonl", "--exact", "--profile", "words-2"]).fails(2, "leave out --profile");
+}
+
+#[test]
+fn documents_that_lose_most_words_are_told() {
+    let folder = Folder::new();
+    let link = "[two words](https://example.org/a/b/c \"a title of many words\") and [one](https://example.org/d/e/f/g)";
+    let lines = [
+        json!({"id": 1, "text": link}),
+        json!({"id": 2, "text": format!("<p>{link}</p>")}),
+        json!({"id": 3, "text": "if x <b and then c> d"}),
+    ];
+    folder.write("a.jsonl", lines.map(|line| line.to_string()).join("\n"));
+    for command in [&["dedup", "a.jsonl"][..], &["dedup", "-d", "3", "a.jsonl"], &["fingerprint", "a.jsonl"]]
+    {
+        let run = folder.run(command);
+        let told = "cleaning dropped more than half of the words of 1 document that is no HTML";
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+}

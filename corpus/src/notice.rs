@@ -52,7 +52,7 @@ impl Notice<'_> {
         match self {
             Notice::Malformed(_)
             | Notice::Skipped(_)
-            | Notice::Read(ReadNote::Encoding(_), _)
+            | Notice::Read(ReadNote::Encoding(_) | ReadNote::LostWords, _)
             | Notice::Published(_)
             | Notice::Bad(..)
             | Notice::Nothing
@@ -169,6 +169,12 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
             let (is, was) = if count == 1 { ("is", "was") } else { ("are", "were") };
             write!(f, "{} {is} not in UTF-8 and {was} read as {name} (detected)", count_of(count, "text"))
         }
+        ReadNote::LostWords => write!(
+            f,
+            "cleaning dropped more than half of the words of {} that {} no HTML, as tags or comments: a profile without `plain-text` keeps them",
+            count_of(count, "document"),
+            if count == 1 { "is" } else { "are" }
+        ),
     }
 }
 
@@ -193,6 +199,12 @@ mod tests {
             (
                 Notice::Read(ReadNote::Encoding("gb18030"), 1),
                 "1 text is not in UTF-8 and was read as gb18030 (detected)",
+                true,
+            ),
+            (
+                Notice::Read(ReadNote::LostWords, 2),
+                "cleaning dropped more than half of the words of 2 documents that are no HTML, as tags or comments: a profile without \
+                 `plain-text` keeps them",
                 true,
             ),
             (Notice::Bad(1, "document"), "1 document or file malformed, skipped", true),

@@ -29,6 +29,8 @@ pub enum ReadNote {
     Delimiter(char),
     /// A text is not UTF-8 and does not say what else: it was read in this encoding.
     Encoding(&'static str),
+    /// Cleaning dropped more than half of the words of a document that is no HTML.
+    LostWords,
 }
 
 /// How far the reading of files has come; may be asked from another thread.

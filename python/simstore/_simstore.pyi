@@ -587,6 +587,7 @@ def dedup(
     source: _Path | Iterable[Any] | NDArray[Any] | _ArrowArray | _ArrowStream | _PandasFrame | _LazyFrame | _Dataset,
     *,
     similar: float | None = None,
+    exact: bool = False,
     recall: float | None = None,
     distance: int | None = None,
     bits: Literal[64, 128] | None = None,

@@ -43,6 +43,8 @@ use crate::summary::Summary;
 /// similar : float, optional
 ///     Find texts that are at least this similar, up to 1: the Jaccard similarity of their shingles. 0.8 by default. At least 0.43 with the
 ///     default ``recall``; lower values need a smaller ``recall``.
+/// exact : bool, default False
+///     Find equal texts only: equal bytes in Unicode's normalisation form NFC.
 /// recall : float, optional
 ///     Find pairs of exactly that similarity with at least this probability, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
@@ -130,7 +132,7 @@ use crate::summary::Summary;
 /// 1
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, similar=None, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
+    source, *, similar=None, exact=false, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
     cluster_by=None, keep="first", against=None, add=false, again=false, with_texts=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
     annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
@@ -145,6 +147,7 @@ pub(crate) fn dedup(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     similar: Option<f64>,
+    exact: bool,
     recall: Option<f64>,
     #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
     #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
@@ -188,7 +191,7 @@ pub(crate) fn dedup(
         },
     };
     let mut compare =
-        CompareOptions { similar, recall, distance, bits, verify_text, ..CompareOptions::default() };
+        CompareOptions { similar, exact, recall, distance, bits, verify_text, ..CompareOptions::default() };
     let resources = set_profiles(&mut compare, profile, verify_profile)?;
     let mut options = Options {
         resources,

@@ -84,6 +84,8 @@ const DEFAULT: &str = "by-script,plain-text,simplified";
 const SEED_OF_TEXTS: u64 = 1;
 /// Name of the profile that defines similarity.
 const SHINGLES: &str = "words-3,segmented,plain-text,simplified,weights=none";
+/// Name of the profile by which only equal texts are similar.
+const EXACT: &str = "exact";
 /// Name of the profile that defines the similarity of source code.
 const CODE: &str = "code,weights=none";
 
@@ -101,6 +103,7 @@ const CODE: &str = "code,weights=none";
 /// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
 /// | `tokens` | the strings between white space |
 /// | `features` | the text consists of lines `feature<TAB>weight`, used unchanged; weights are from 0 to 65535, by default 1 |
+/// | `exact` | the whole text in Unicode's form NFC, and nothing is cleaned: only equal texts are similar |
 /// | `main-text` | HTML: every three successive words of the main text; short for `words-3,segmented,main-text,simplified,weights=none`, and takes no further options |
 /// | `pypi-simhash` and others | the features of another tool, bit for bit: a [`Preset`], which takes no options |
 ///
@@ -223,30 +226,60 @@ impl Profile {
         CODE.parse().expect("the name is one of a profile")
     }
 
+    /// Returns the profile by which only equal texts are similar: equal bytes in Unicode's normalisation form NFC. The name is `exact`.
+    ///
+    /// ```
+    /// use simstore_text::{Profile, jaccard};
+    ///
+    /// let exact = Profile::exact();
+    /// let similarity = |a, b| jaccard(&exact.feature_set(a), &exact.feature_set(b));
+    /// assert_eq!(similarity("C++", "C#"), 0.0);
+    /// assert_eq!(similarity("caf\u{e9}", "cafe\u{301}"), 1.0);
+    /// ```
+    pub fn exact() -> Profile {
+        EXACT.parse().expect("the name is one of a profile")
+    }
+
     /// Returns the fingerprint of a text, or `None` if the text has no feature with a weight above 0, for example no letter and no digit.
     ///
     /// A preset gives every text a fingerprint, but only of width [`Profile::bits`].
     pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
+        self.fingerprint_and_check(text).0
+    }
+
+    /// Like [`Profile::fingerprint`]. Also returns whether cleaning dropped more than half of the words of a text that is no HTML. Front
+    /// matter does not count.
+    ///
+    /// ```
+    /// use simstore_text::Profile;
+    ///
+    /// let is_dropped = |text: &str| Profile::default().fingerprint_and_check::<u64>(text).1;
+    /// assert!(!is_dropped("[two words](a.md) and more"));
+    /// assert!(is_dropped("[two words](a.md 'and a title of many words')"));
+    /// assert!(!is_dropped("<p title='an attribute of many words'>two words"));
+    /// ```
+    pub fn fingerprint_and_check<F: Fingerprint>(&self, text: &str) -> (Option<Simhash<F>>, bool) {
         if let Tokenizer::Preset(preset) = self.name.tokenizer {
-            return preset.fingerprint(text);
+            return (preset.fingerprint(text), false);
         }
         if F::BITS == 64
-            && let Some(simhash) = self.fingerprint_by_majority(text)
+            && let Some((simhash, lost_most)) = self.fingerprint_by_majority(text)
         {
-            return simhash.map(|Simhash { fingerprint, features }| Simhash {
+            let widen = |Simhash { fingerprint, features }| Simhash {
                 fingerprint: F::from_u64(fingerprint),
                 features,
-            });
+            };
+            return (simhash.map(widen), lost_most);
         }
         let mut sums = Sums::new();
         let hash = self.name.hash;
-        self.visit_features(text, |feature, weight| sums.add(hash.hash(feature), weight));
-        sums.finish()
+        let lost_most = self.visit_and_check(text, |feature, weight| sums.add(hash.hash(feature), weight));
+        (sums.finish(), lost_most)
     }
 
-    /// Returns the 64-bit fingerprint of a text whose features have equal weights. `None` if the profile or the text has others.
-    #[expect(clippy::option_option, reason = "a text may have no fingerprint")]
-    fn fingerprint_by_majority(&self, text: &str) -> Option<Option<Simhash<u64>>> {
+    /// Returns the 64-bit fingerprint of a text whose features have equal weights, and whether cleaning dropped most words. `None` if the
+    /// profile or the text has other features.
+    fn fingerprint_by_majority(&self, text: &str) -> Option<(Option<Simhash<u64>>, bool)> {
         let Name { tokenizer, segmented, weights, hash, .. } = self.name;
         let has_equal_weights = matches!(weights, Weights::Own | Weights::None)
             && !matches!(tokenizer, Tokenizer::Features | Tokenizer::Jieba(_));
@@ -255,17 +288,18 @@ impl Profile {
         }
         with_memory(text, |memory| {
             let Memory { buffers, joined, words, features, distinct } = memory;
-            let text = self.cleaned(text, buffers).text;
-            if tokenizer == Tokenizer::Auto && clean::is_mostly_han(&text) {
+            let cleaned = self.cleaned(text, buffers);
+            if tokenizer == Tokenizer::Auto && clean::is_mostly_han(&cleaned.text) {
                 return None;
             }
             features.clear();
-            let counts_once = tokenizer.push_plain_hashes(&text, segmented, joined, features);
+            let counts_once = tokenizer.push_plain_hashes(&cleaned.text, segmented, joined, features);
             words.clone_from(features);
             distinct.keep_first(words);
             let counted = if counts_once || weights == Weights::None { words.as_slice() } else { features };
             let features = u32::try_from(words.len()).unwrap_or(u32::MAX);
-            Some((!counted.is_empty()).then(|| Simhash { fingerprint: majority(counted), features }))
+            let simhash = (!counted.is_empty()).then(|| Simhash { fingerprint: majority(counted), features });
+            Some((simhash, cleaned.lost_most()))
         })
     }
 
@@ -283,14 +317,21 @@ impl Profile {
     /// assert_eq!(features, ["to be", "be or", "or not"]);
     /// # Ok::<(), simstore::Error>(())
     /// ```
-    pub fn visit_features(&self, text: &str, mut visit: impl FnMut(&str, u32)) {
+    pub fn visit_features(&self, text: &str, visit: impl FnMut(&str, u32)) {
+        self.visit_and_check(text, visit);
+    }
+
+    /// Like [`Profile::visit_features`]. Returns whether cleaning dropped most words.
+    fn visit_and_check(&self, text: &str, mut visit: impl FnMut(&str, u32)) -> bool {
         let keywords = self.name.tokenizer.keywords();
         match self.name.weights {
             Weights::Own | Weights::Idf => self.visit_weighted(text, keywords, visit),
             Weights::Levels => {
                 let mut levels = Levels::default();
-                self.visit_weighted(text, keywords, |feature, weight| levels.add(feature, weight));
+                let lost_most =
+                    self.visit_weighted(text, keywords, |feature, weight| levels.add(feature, weight));
                 levels.visit(visit);
+                lost_most
             }
             Weights::None => {
                 let mut seen = HashesSeen::default();
@@ -299,7 +340,7 @@ impl Profile {
                     if seen.insert(xxh3_64(feature.as_bytes())) {
                         visit(feature, 1);
                     }
-                });
+                })
             }
         }
     }
@@ -378,8 +419,7 @@ impl Profile {
         if !self.visit_keywords(&cleaned.text, tokenizer.keywords(), push) {
             tokenizer.push_hashes(&cleaned.text, segmented, words, features);
         }
-        // Fewer than the words of a text are its shingles: by at most seven.
-        cleaned.dropped_words > features.len() + tokenizer.shingle_size(&cleaned.text).unwrap_or_default()
+        cleaned.lost_most()
     }
 
     /// Returns the required width of fingerprints in bits, or `None` if any width is possible.
@@ -417,23 +457,26 @@ impl Profile {
         self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
     }
 
-    /// Visits the features with their weights from the tokenizer or the IDF table.
-    fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
+    /// Visits the features with their weights from the tokenizer or the IDF table. Returns whether cleaning dropped most words.
+    fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) -> bool {
         let Name { tokenizer, segmented, weights, .. } = self.name;
         let mut buffers = Buffers::default();
-        let text = self.cleaned(text, &mut buffers).text;
-        if self.visit_keywords(&text, keywords, &mut visit) {
-            return;
+        let cleaned = self.cleaned(text, &mut buffers);
+        let text = &cleaned.text;
+        if !self.visit_keywords(text, keywords, &mut visit) {
+            match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
+                Some(idf) => {
+                    tokenizer.visit(text, segmented, |feature, _| visit(feature, idf.units(feature)));
+                }
+                None => tokenizer.visit(text, segmented, visit),
+            }
         }
-        match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
-            Some(idf) => tokenizer.visit(&text, segmented, |feature, _| visit(feature, idf.units(feature))),
-            None => tokenizer.visit(&text, segmented, visit),
-        }
+        cleaned.lost_most()
     }
 
     fn cleaned<'a>(&self, text: &'a str, buffers: &'a mut Buffers) -> Cleaned<'a> {
         match self.name.tokenizer.takes_text_as_it_is() {
-            true => Cleaned { text: text.into(), dropped_words: 0 },
+            true => Cleaned::whole(text),
             false => self.name.cleaning.clean(text, buffers),
         }
     }

@@ -30,7 +30,7 @@ pub(crate) struct Name {
 }
 
 const TOKENIZERS: &str = "`by-script`, `auto`, `words-1` to `words-8`, `code-1` to `code-8`, `chars-1` to `chars-16`, \
-    `jieba-1` to `jieba-1000`, `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, `main-text`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
+    `jieba-1` to `jieba-1000`, `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, `exact`, `main-text`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
     `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
 
 const OPTIONS: &str = "`search`, `segmented`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
@@ -112,6 +112,10 @@ impl Name {
             return bad(format!(
                 "`{tokenizer}` does exactly as another tool: it takes no options and no files"
             ));
+        }
+        if tokenizer == Tokenizer::Exact && *self != (Name { tokenizer, hash: self.hash, ..Name::default() })
+        {
+            return bad("`exact` takes the text as it is: of the options, it takes `hash` alone");
         }
         let keywords_only = [
             (self.search, "search"),
@@ -297,6 +301,7 @@ impl FromStr for Tokenizer {
                 "phrases" => Some(Tokenizer::Phrases),
                 "tokens" => Some(Tokenizer::Tokens),
                 "features" => Some(Tokenizer::Features),
+                "exact" => Some(Tokenizer::Exact),
                 _ => None,
             },
             Some(("words", n)) => number(n, 8).map(Tokenizer::Words),
@@ -332,6 +337,7 @@ impl fmt::Display for Tokenizer {
             Tokenizer::Sentences(count) => write!(f, "sentences-{count}"),
             Tokenizer::Tokens => write!(f, "tokens"),
             Tokenizer::Features => write!(f, "features"),
+            Tokenizer::Exact => write!(f, "exact"),
             Tokenizer::Preset(preset) => preset.fmt(f),
         }
     }
@@ -417,6 +423,7 @@ mod tests {
             "sentences-100",
             "tokens,no-nfkc,keep-case",
             "features,weights=levels",
+            "exact",
             "pypi-simhash",
             "string-hash-128",
             "tokens,weights=none,hash=one-at-a-time",
@@ -508,6 +515,9 @@ mod tests {
             ("code-3,keep-case", "letters keep their case"),
             ("code,weights=idf", "option `idf` FILE"),
             ("features,keep-case", "as they are"),
+            ("exact,keep-case", "as it is"),
+            ("exact,weights=none", "as it is"),
+            ("exact,segmented", "as it is"),
             ("features,weights=idf", "bring their weights"),
             ("words-2,only-han,keep-case", "leave out"),
             ("words-2,only-han,strip-digits", "leave out"),

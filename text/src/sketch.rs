@@ -303,7 +303,15 @@ impl Sketcher {
     /// assert_eq!(sketcher.sketch(" "), None);
     /// ```
     pub fn sketch(&self, text: &str) -> Option<Sketched> {
-        self.profile.with_distinct_features(text, |features, _| Sketched::from_features(features))
+        self.sketch_and_check(text).0
+    }
+
+    /// Like [`Sketcher::sketch`]. Also returns whether cleaning dropped more than half of the words of a text that is no HTML. Front matter
+    /// does not count.
+    pub fn sketch_and_check(&self, text: &str) -> (Option<Sketched>, bool) {
+        self.profile.with_distinct_features(text, |features, lost_most| {
+            (Sketched::from_features(features), lost_most)
+        })
     }
 }
 

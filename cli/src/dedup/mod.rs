@@ -67,10 +67,16 @@ pub(crate) struct DedupArgs {
     /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Find texts that are at least this similar, 0.43 to 1 (less with a smaller --recall): the Jaccard similarity of their word
-    /// 3-grams (shingles). A Han character or kana is a word; punctuation does not count [default: 0.8]
+    /// Find texts that are at least this similar, from 0.43 to 1: the Jaccard similarity of their word 3-grams (shingles). Punctuation
+    /// is ignored [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
+    /// Find equal texts only: equal bytes in Unicode's form NFC
+    #[arg(
+        long,
+        conflicts_with_all = ["similar", "recall", "distance", "bits", "verify_text", "verify_profile"]
+    )]
+    exact: bool,
     /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
     /// 0.95]
     #[arg(long, value_name = "R", value_parser = parse_share)]
@@ -269,6 +275,7 @@ impl DedupArgs {
             profile,
             verify_text: self.verify_text,
             verify_profile: self.verify_profile.clone(),
+            exact: self.exact,
         };
         let add = Add::of_options(self.add, self.with_texts, self.again);
         Ok(Options {

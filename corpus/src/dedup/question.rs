@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use simstore::{Error, Result};
-use simstore_text::Resources;
+use simstore_text::{Profile, Resources};
 
 use crate::{Notice, Watch};
 
@@ -73,6 +73,8 @@ pub struct CompareOptions {
     pub verify_text: Option<f64>,
     /// [`Verify::profile`] or [`Similar::profile`].
     pub verify_profile: Option<String>,
+    /// Compares texts by [`Profile::exact`](simstore_text::Profile::exact), with similarity 1.
+    pub exact: bool,
 }
 
 impl Compare {
@@ -126,7 +128,24 @@ impl CompareOptions {
     /// # Errors
     /// [`Error::BadArgument`] if options exclude each other.
     pub fn compare(self, resources: &Resources, watch: &dyn Watch) -> Result<Compare> {
-        let CompareOptions { similar, recall, distance, bits, profile, verify_text, verify_profile } = self;
+        let CompareOptions { similar, recall, distance, bits, profile, verify_text, verify_profile, exact } =
+            self;
+        if exact {
+            let others = [
+                (similar.is_some(), "similar"),
+                (recall.is_some(), "recall"),
+                (distance.is_some(), "distance"),
+                (bits.is_some(), "bits"),
+                (profile.is_some(), "profile"),
+                (verify_text.is_some(), "verify_text"),
+                (verify_profile.is_some(), "verify_profile"),
+            ];
+            if let Some((_, option)) = others.into_iter().find(|(is_set, _)| *is_set) {
+                return bad(format!("option `exact` finds equal texts: leave out option `{option}`"));
+            }
+            let profile = Some(Profile::exact().to_string());
+            return Ok(Compare::Similar(Similar { least: Some(1.0), recall, profile }));
+        }
         if similar.is_some() {
             let of_distance = [
                 (distance.is_some(), "distance"),
@@ -250,6 +269,13 @@ mod tests {
                 _ => assert!(both.unwrap_err().contains("leave out one of them")),
             }
         }
+        let exact = |options| CompareOptions { exact: true, ..options };
+        let equal = Similar { least: Some(1.0), recall: None, profile: Some("exact".to_owned()) };
+        assert_eq!(said(exact(none())), Ok(Compare::Similar(equal)));
+        for with in of_distance {
+            assert!(said(exact(with(none()))).unwrap_err().contains("option `exact` finds equal texts"));
+        }
+        assert!(said(exact(similar())).unwrap_err().contains("leave out option `similar`"));
         let two = CompareOptions { profile: name(), verify_profile: name(), ..similar() };
         assert!(said(two).unwrap_err().contains("leave out one of them"));
         assert_eq!(said(none()), Ok(Compare::Default));

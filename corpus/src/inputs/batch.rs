@@ -185,12 +185,17 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             if let Some(encoding) = guessed {
                 progress.note(ReadNote::Encoding(encoding.name()));
             }
-            let sketched = sketcher.filter(|_| is_wanted).and_then(|sketcher| sketcher.sketch(&text));
-            let simhash = match (&sketched, sketcher) {
-                (Some(sketched), _) => Some(sketched.first()),
-                (None, None) if is_wanted => profile.fingerprint(&text),
-                _ => None,
+            let (sketched, (simhash, lost_most)) = match sketcher {
+                _ if !is_wanted => (None, (None, false)),
+                Some(sketcher) => {
+                    let (sketched, lost_most) = sketcher.sketch_and_check(&text);
+                    (sketched, (sketched.map(|sketched| sketched.first()), lost_most))
+                }
+                None => (None, profile.fingerprint_and_check(&text)),
             };
+            if lost_most {
+                progress.note(ReadNote::LostWords);
+            }
             Ok(FingerprintedDocument {
                 id,
                 simhash,

@@ -58,20 +58,31 @@ pub(crate) struct Buffers {
 /// A text that is cleaned.
 pub(crate) struct Cleaned<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Number of words that were dropped with markup from a text that is no HTML document. Front matter does not count.
-    pub(crate) dropped_words: usize,
+    /// Number of words that were dropped with markup from a text that is no HTML. Front matter and addresses of links do not count.
+    dropped_words: usize,
+}
+
+impl<'a> Cleaned<'a> {
+    /// Makes a text that is not cleaned.
+    pub(crate) fn whole(text: &'a str) -> Cleaned<'a> {
+        Cleaned { text: text.into(), dropped_words: 0 }
+    }
+
+    /// Whether more words were dropped than are left. Front matter does not count, and neither does HTML.
+    pub(crate) fn lost_most(&self) -> bool {
+        self.dropped_words > 0 && self.dropped_words > count_words(&self.text)
+    }
 }
 
 impl Cleaning {
     /// Returns the text that is cut into features.
     pub(crate) fn clean<'a>(&self, text: &str, buffers: &'a mut Buffers) -> Cleaned<'a> {
         let mut dropped_words = 0;
-        let mut cleaned = self.clean_and_visit(text, buffers, |rule, piece| {
-            if rule != Dropped::FrontMatter {
-                dropped_words += count_words(piece);
-            }
-        });
-        cleaned.dropped_words = dropped_words;
+        let mut cleaned =
+            self.clean_and_visit(text, buffers, |rule, piece| dropped_words += count_dropped(rule, piece));
+        // A part of an HTML document begins with a tag.
+        let is_html = || front_matter::split(text).1.trim_start().starts_with('<');
+        cleaned.dropped_words = if dropped_words > 0 && is_html() { 0 } else { dropped_words };
         cleaned
     }
 
@@ -131,13 +142,26 @@ impl Cleaning {
     }
 }
 
-/// Returns the number of words by white space and ASCII signs.
+/// Returns the number of words of a piece that was dropped, without names of elements and attributes, and without addresses. Attributes
+/// of one word, such as classes, do not count.
+fn count_dropped(rule: Dropped, piece: &str) -> usize {
+    match rule {
+        Dropped::FrontMatter => 0,
+        Dropped::LinkTarget => piece.split_once([' ', '\n']).map_or(0, |(_, title)| count_words(title)),
+        Dropped::Tag => {
+            let values = piece.split(['"', '\'']).skip(1).step_by(2);
+            values.filter(|value| value.contains(' ')).map(count_words).sum()
+        }
+        Dropped::Comment | Dropped::Code | Dropped::FenceInfo => count_words(piece),
+    }
+}
+
+/// Returns the number of words by white space and ASCII signs. A Han character or kana is a word.
 fn count_words(text: &str) -> usize {
-    let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 0x80;
     let mut before = false;
     let starts = |byte: u8| {
-        let is_inside = std::mem::replace(&mut before, is_of_word(byte));
-        before && !is_inside
+        let is_inside = std::mem::replace(&mut before, byte.is_ascii_alphanumeric() || byte >= 0x80);
+        before && (!is_inside || byte >= 0xe3)
     };
     text.bytes().map(starts).map(usize::from).sum()
 }

@@ -3,6 +3,7 @@
 mod ascii;
 mod chars;
 mod code;
+mod exact;
 mod jieba;
 mod lines;
 mod phrases;
@@ -64,6 +65,7 @@ pub(crate) enum Tokenizer {
     Sentences(usize),
     Tokens,
     Features,
+    Exact,
     Preset(Preset),
 }
 
@@ -75,7 +77,7 @@ impl Tokenizer {
 
     /// Whether nothing may be cleaned before.
     pub(crate) fn takes_text_as_it_is(self) -> bool {
-        matches!(self, Tokenizer::Code(_) | Tokenizer::Features | Tokenizer::Preset(_))
+        matches!(self, Tokenizer::Code(_) | Tokenizer::Features | Tokenizer::Exact | Tokenizer::Preset(_))
     }
 
     /// Number of keywords of a text that has any.
@@ -87,7 +89,7 @@ impl Tokenizer {
     }
 
     /// Returns the number of words in a feature, if features are runs of words.
-    pub(crate) fn shingle_size(self, text: &str) -> Option<usize> {
+    fn shingle_size(self, text: &str) -> Option<usize> {
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => Some(AUTO_WORDS),
             Tokenizer::ByScript => Some(if is_mostly_han(text) { 1 } else { AUTO_WORDS }),
@@ -123,6 +125,9 @@ impl Tokenizer {
         words: &mut Vec<u64>,
         hashes: &mut Vec<u64>,
     ) {
+        if self == Tokenizer::Exact {
+            return exact::visit_whole(text, |whole| hashes.extend(exact::halves(whole)));
+        }
         let Some(n) = self.shingle_size(text) else {
             return self.visit(text, segmented, |feature, _| hashes.push(xxh3_64(feature.as_bytes())));
         };
@@ -159,6 +164,7 @@ impl Tokenizer {
             Tokenizer::Sentences(count) => phrases::longest_sentences(text, count, each),
             Tokenizer::Tokens => text.split_whitespace().for_each(&mut each),
             Tokenizer::Features => lines::weighted_lines(text, visit),
+            Tokenizer::Exact => exact::visit_whole(text, each),
             Tokenizer::Preset(preset) => preset.visit_features(text, visit),
         }
     }
