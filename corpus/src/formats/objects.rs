@@ -16,7 +16,12 @@ pub(crate) struct Objects {
     input: Input,
     form: Form,
     options: DocumentOptions,
+    /// A little more than the size of the last object in bytes, as a guess of the next one.
+    last_bytes: usize,
 }
+
+/// The most bytes that are reserved for an object before it is read.
+const LAST_BYTES_MAX: usize = 1 << 16;
 
 /// The form of a file of objects.
 #[derive(Debug)]
@@ -54,7 +59,7 @@ impl Objects {
             input = input.into_utf8();
             form = Form::Array { elements: 0 };
         }
-        Ok(Objects { input, form, options: options.clone() })
+        Ok(Objects { input, form, options: options.clone(), last_bytes: 0 })
     }
 
     /// The objects of a section of a file of lines.
@@ -68,7 +73,7 @@ impl Objects {
     ) -> Result<Objects> {
         let is_first = section.from == 0;
         let input = Input::of_section(section, progress)?;
-        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone() })
+        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone(), last_bytes: 0 })
     }
 
     /// How sections of the file are read; `None` if it can be read only as a whole.
@@ -90,7 +95,7 @@ impl Objects {
     /// [`BadInput`](simstore::Error::BadInput) for an object that is too long, for a file that cannot be read, and for an array that
     /// is not well formed.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        let mut object = Vec::new();
+        let mut object = Vec::with_capacity(self.last_bytes.min(LAST_BYTES_MAX));
         let is_there = match &mut self.form {
             Form::Lines { is_first } => {
                 let is_first = std::mem::take(is_first);
@@ -104,6 +109,7 @@ impl Objects {
             Form::Array { .. } => self.read_element(&mut object)?,
             Form::Ended => false,
         };
+        self.last_bytes = object.len() + object.len() / 8;
         Ok(is_there.then(|| (self.input.line(), object)))
     }
 

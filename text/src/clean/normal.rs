@@ -84,6 +84,11 @@ impl Form {
 
     /// Appends stable characters in lower case.
     fn push_stable(self, stable: &str, normal: &mut String) {
+        // Of characters of two bytes, and of U+2000 to U+2FFF, some change.
+        let may_change = |byte: u8| (0xc2..=0xdf).contains(&byte) || byte == 0xe2;
+        if !stable.bytes().fold(false, |any, byte| any | may_change(byte)) {
+            return push_ascii(stable, normal);
+        }
         for c in stable.chars() {
             match c {
                 '\u{2018}' | '\u{2019}' if self.plain_signs => normal.push('\''),
@@ -109,16 +114,18 @@ fn plain_sign(c: char) -> Option<char> {
 
 /// Whether NFKC keeps a character, and it combines with none before it.
 fn is_stable(c: char) -> bool {
-    match c {
-        // Latin and Cyrillic letters.
-        '\0'..='\u{7f}' | '\u{c0}'..='\u{131}' | '\u{400}'..='\u{482}' | '\u{48a}'..='\u{52f}' => true,
-        // Dashes, quotation marks and apostrophes.
-        '\u{2010}' | '\u{2012}'..='\u{2016}' | '\u{2018}'..='\u{201a}' | '\u{201c}'..='\u{2023}' => true,
-        // Punctuation, kana, Han characters and Hangul syllables.
-        '\u{3001}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => true,
-        '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
-        _ => false,
-    }
+    // Han characters are the most, so they come first.
+    matches!(c, '\u{4e00}'..='\u{9fff}')
+        || match c {
+            // Latin and Cyrillic letters.
+            '\0'..='\u{7f}' | '\u{c0}'..='\u{131}' | '\u{400}'..='\u{482}' | '\u{48a}'..='\u{52f}' => true,
+            // Dashes, quotation marks and apostrophes.
+            '\u{2010}' | '\u{2012}'..='\u{2016}' | '\u{2018}'..='\u{201a}' | '\u{201c}'..='\u{2023}' => true,
+            // Punctuation, kana and Hangul syllables.
+            '\u{3001}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => true,
+            '\u{ac00}'..='\u{d7a3}' => true,
+            _ => false,
+        }
 }
 
 /// Returns the number of ASCII characters at the beginning.
@@ -142,9 +149,10 @@ fn ascii_length(bytes: &[u8]) -> usize {
     length
 }
 
-fn push_ascii(ascii: &str, normal: &mut String) {
+/// Appends a text in which only ASCII letters have a lower case.
+fn push_ascii(text: &str, normal: &mut String) {
     let start = normal.len();
-    normal.push_str(ascii);
+    normal.push_str(text);
     normal[start..].make_ascii_lowercase();
 }
 

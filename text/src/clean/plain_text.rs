@@ -104,7 +104,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
             let mut end = self.signs.next(at).min(bytes.len());
             // Nothing begins with a line that begins with a letter.
             while bytes.get(end) == Some(&b'\n') && bytes.get(end + 1).is_some_and(|&b| begins_text(b)) {
-                self.start_plain_line();
+                self.start_plain_line(0);
                 end = self.signs.next(end + 1).min(bytes.len());
             }
             self.plain.push_str(&self.text[at..end]);
@@ -137,29 +137,41 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         length
     }
 
-    /// Starts a line that begins with a letter.
-    fn start_plain_line(&mut self) {
+    /// Ends a paragraph at an empty line. Returns where the line starts.
+    fn end_paragraph(&mut self, at: usize) -> usize {
+        self.brackets.clear();
+        self.html_block = self.html_block.filter(|&end| end == HtmlBlock::EndTag);
+        self.is_paragraph_start = true;
+        at
+    }
+
+    /// Starts a line that begins with no markup, after an indentation.
+    fn start_plain_line(&mut self, indent: usize) {
         self.is_paragraph_start = false;
-        self.list_indent = 0;
+        if indent < self.list_indent {
+            self.list_indent = 0;
+        }
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
     }
 
     /// Takes what only a line can begin with. Returns where the rest of the line starts.
     fn start_line(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
-        if rest.as_bytes().first().is_some_and(|&b| begins_text(b)) {
-            self.start_plain_line();
-            return at;
+        let indent = tags::run(rest.as_bytes(), |b| b == b' ' || b == b'\t');
+        let is_paragraph_start = std::mem::replace(&mut self.is_paragraph_start, false);
+        match rest.as_bytes().get(indent) {
+            None | Some(b'\n') => return self.end_paragraph(at),
+            Some(b'\r') if matches!(rest.as_bytes().get(indent + 1), None | Some(b'\n')) => {
+                return self.end_paragraph(at);
+            }
+            Some(b'<' | b'`' | b'~' | b'-' | b'*' | b'+' | b'>' | b'0'..=b'9') => {}
+            Some(_) => {
+                self.start_plain_line(indent);
+                return at;
+            }
         }
         let line = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest, |end| &rest[..=end]);
-        let first = line.trim_start_matches([' ', '\t']);
-        let is_paragraph_start = std::mem::replace(&mut self.is_paragraph_start, false);
-        if first.trim_end().is_empty() {
-            self.brackets.clear();
-            self.html_block = self.html_block.filter(|&end| end == HtmlBlock::EndTag);
-            self.is_paragraph_start = true;
-            return at;
-        }
+        let first = &line[indent..];
         self.list_indent = markdown::list_indent(line, self.list_indent);
         // Comments are dropped as a whole: their block ends with this line feed.
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);

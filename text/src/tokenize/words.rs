@@ -141,6 +141,11 @@ pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&st
                 break;
             }
         }
+        // A Han character before another one, from U+5000.
+        while let Some([0xe5..=0xe9, _, _, 0xe5..=0xe9]) = bytes[at..].first_chunk::<4>() {
+            visit(text, at, at + 3);
+            at += 3;
+        }
         let (class_here, length) = class(bytes, at);
         let end = match class_here {
             Class::End => return,

@@ -56,6 +56,9 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let ObjectWith(wanted) = self;
+        if are_plain(wanted) {
+            return visit_plain(wanted, map);
+        }
         // A field of this very name comes before one in an object.
         let mut found: Vec<Option<Found>> = vec![None; wanted.len()];
         let mut is_own = vec![false; wanted.len()];
@@ -90,6 +93,119 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
             seen.push(key);
         }
         Ok(found)
+    }
+}
+
+/// Whether all names are different, and none may lead into an object.
+fn are_plain(wanted: &[Wanted<'_>]) -> bool {
+    let is_plain = |(at, field): (usize, &Wanted<'_>)| {
+        !field.name.contains('.') && wanted[..at].iter().all(|other| other.name != field.name)
+    };
+    wanted.len() <= PLAIN_MAX && wanted.iter().enumerate().all(is_plain)
+}
+
+/// The most fields that are compared with one another by name.
+const PLAIN_MAX: usize = 8;
+
+/// Visits an object whose [plain](are_plain) fields are asked for: the usual case, with few allocations.
+fn visit_plain<'de, A: MapAccess<'de>>(
+    wanted: &[Wanted<'_>],
+    mut map: A,
+) -> Result<Vec<Option<Found>>, A::Error> {
+    let mut found: Vec<Option<Found>> = vec![None; wanted.len()];
+    while let Some(at) = map.next_key_seed(PositionOf(wanted))? {
+        let Some(at) = at else {
+            map.next_value::<IgnoredAny>()?;
+            continue;
+        };
+        let Wanted { name, takes } = wanted[at];
+        if found[at].is_some() {
+            return Err(A::Error::custom(format_args!("the field `{}` comes twice", excerpt(name))));
+        }
+        found[at] = match takes {
+            Takes::Scalar => Some(map.next_value_seed(Scalar)?),
+            Takes::Value => {
+                let (value, _) = map.next_value_seed(ValueWith { own: vec![takes], inner: &[] })?;
+                value.into_iter().next()
+            }
+        };
+    }
+    Ok(found)
+}
+
+/// The position of a key among fields that are asked for.
+struct PositionOf<'w>(&'w [Wanted<'w>]);
+
+impl<'de> DeserializeSeed<'de> for PositionOf<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for PositionOf<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|wanted| wanted.name == key))
+    }
+}
+
+/// A value of which strings and whole numbers are taken.
+struct Scalar;
+
+impl<'de> DeserializeSeed<'de> for Scalar {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Scalar {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Found, E> {
+        Ok(Found::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
+        Ok(Found::Other(None))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Found, E> {
+        Ok(Found::Number(number))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
+        Ok(Found::Other(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
+        Ok(Found::Other(None))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Found, E> {
+        Ok(Found::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Found, A::Error> {
+        while values.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Found::Other(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Found::Other(None))
     }
 }
 
