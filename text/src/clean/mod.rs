@@ -70,7 +70,7 @@ impl<'a> Cleaned<'a> {
 
     /// Whether more words were dropped than are left. Front matter does not count, and neither does HTML.
     pub(crate) fn lost_most(&self) -> bool {
-        self.dropped_words > 0 && self.dropped_words > count_words(&self.text)
+        self.dropped_words > words_up_to(&self.text, self.dropped_words)
     }
 }
 
@@ -158,12 +158,17 @@ fn count_dropped(rule: Dropped, piece: &str) -> usize {
 
 /// Returns the number of words by white space and ASCII signs. A Han character or kana is a word.
 fn count_words(text: &str) -> usize {
+    words_up_to(text, usize::MAX)
+}
+
+/// Returns the [number of words](count_words), or `most` if there are more.
+fn words_up_to(text: &str, most: usize) -> usize {
     let mut before = false;
     let starts = |byte: u8| {
         let is_inside = std::mem::replace(&mut before, byte.is_ascii_alphanumeric() || byte >= 0x80);
         before && (!is_inside || byte >= 0xe3)
     };
-    text.bytes().map(starts).map(usize::from).sum()
+    text.bytes().map(starts).filter(|&starts| starts).take(most).count()
 }
 
 #[cfg(test)]
