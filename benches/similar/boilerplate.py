@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What navigation does to the similarity of web pages, and what `main-text` leaves out of them.
+"""Effect of navigation on the similarity of web pages, and of `main-text`, which leaves navigation out.
 
-Pages are real ones whose main text is marked, so that it is known without a guess: it is compared by itself (the truth), with all text
-of the page (the default), and as the profile `main-text` finds it. Told is how many pages go at each similarity, how many of these should
-not, how many should and stay, and which share of the words of the main text `main-text` has lost or kept besides.
+Pages are real pages whose main text is marked, so the main text is known without a guess. The script compares the main text by itself
+(the truth), all text of the page (the default), and the text that the profile `main-text` finds. For each similarity, it counts the pages
+that go, the pages that go wrongly, and the pages that stay wrongly. It also prints the share of words of the main text that `main-text`
+loses, or keeps besides.
 
     apt-get download python3.11-doc git-doc postgresql-doc-15 libreoffice-help-en-us
     for package in *.deb; do dpkg-deb -x $package pages; done
@@ -17,7 +18,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-# Where the pages are, and the element, by the value of one of its attributes, that holds the main text.
+# Folder of the pages, and the attribute value of the element that holds the main text.
 SITES = {
     "python": ("usr/share/doc/python3.11/html", "role", "main"),
     "postgresql": ("usr/share/doc/postgresql-doc-15/html", None, ("navheader", "navfooter")),
@@ -25,7 +26,7 @@ SITES = {
 }
 VOID = "area base br col embed hr img input link meta source track wbr".split()
 PAGES = 600
-# A frame and articles of so many words, as a news site has them.
+# Words in a frame, words in an article, and number of pages, as on a news site.
 FRAME, ARTICLE, MADE = 340, 35, 40
 
 
@@ -65,7 +66,7 @@ class MainText(html.parser.HTMLParser):
 
 
 def removed(program, lines, least, *options):
-    """The ids of the documents that go, and what the summary says of boilerplate."""
+    """The ids of the documents that go, and the boilerplate entry of the summary."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "pages.jsonl")
         path.write_text("\n".join(json.dumps({"id": key, "text": text}) for key, text in lines))
@@ -76,7 +77,7 @@ def removed(program, lines, least, *options):
 
 
 def words(program, texts, profile):
-    """How many different words all texts have, each by itself."""
+    """Number of different words of each text."""
     counts = []
     for _, text in texts:
         command = [program, "fingerprint", "-", "--format", "text", "--json", "--profile", profile]

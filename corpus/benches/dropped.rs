@@ -1,7 +1,7 @@
 //! Words that cleaning drops from documents, by rule, and the documents that lose most; prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...`; `--losers=N` lists more than ten documents of each file. Words are
-//! those of the profile `words-1`; of front matter, addresses and attributes too. HTML documents are counted, and left out.
+//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...`; `--losers=N` lists more than ten documents of each file. The
+//! profile `words-1` cuts words, also of front matter, addresses and attributes. HTML documents are counted, and left out.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

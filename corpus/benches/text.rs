@@ -1,7 +1,8 @@
 //! Texts to fingerprints on one thread: megabytes of text a second, beside jieba-rs alone; prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` takes files of documents; without any, the samples. `--profiles=NAMES`
-//! takes other profiles than those below, separated by spaces; `--documents=N` more than the first 4,000 of each file.
+//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` takes files of documents; without files, it takes the samples.
+//! `--profiles=NAMES` replaces the profiles below; names are separated by spaces. `--documents=N` takes more than the first 4,000 of each
+//! file.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use simstore_text::Profile;
 const PROFILES: &str = "auto words-1 words-2 words-3 chars-4 jieba-50 jieba-50,search phrases sentences-8 tokens \
     words-2,plain-text words-2,html-text words-2,main-text words-2,weights=none words-2,weights=levels \
     auto,simplified";
-/// All are timed in turn; the fastest of as many rounds counts.
+/// Rounds of timing. Each round times all candidates in turn; the fastest round of a candidate counts.
 const ROUNDS: usize = 5;
 
 type Error = Box<dyn std::error::Error>;
@@ -24,7 +25,7 @@ fn texts(path: PathBuf, count: usize) -> Result<Vec<String>, Error> {
     Ok(texts.map(|document| Ok(document?.text)).collect::<simstore::Result<_>>()?)
 }
 
-/// What is timed: a name and what it does with a text.
+/// A name and the work for one text.
 type Timed<'a> = (String, Box<dyn Fn(&str) + 'a>);
 
 fn main() -> Result<(), Error> {

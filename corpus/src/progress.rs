@@ -1,41 +1,41 @@
-//! How far the reading has come.
+//! Progress of reading files.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a person should know about the reading, and is no error: what was passed over, and what was guessed.
+/// A note for the user that is no error: a skipped file, or a guess about one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadNote {
-    /// A file of a folder, or a member of an archive, was passed over: its name is that of no format of documents.
+    /// Skipped a file of a folder, or a member of an archive: its extension belongs to no format of documents.
     UnknownFile,
-    /// A file of JSON in a folder or an archive was passed over: its objects have no text field, as settings of programs have none.
+    /// Skipped a JSON file in a folder or an archive: its objects have no text field. An example is the settings of a program.
     OtherJson,
-    /// A file of fingerprints in a folder of documents was passed over.
+    /// Skipped a file of fingerprints in a folder of documents.
     FingerprintFile,
-    /// A name of a file or folder was passed over, which is read under another name: a link, a hard link, or one that was given
-    /// twice.
+    /// Skipped a second name of a file or folder: a link, a hard link, or a name that was given twice. The file or folder is read
+    /// under its other name.
     OtherName,
-    /// A link that leads nowhere was passed over.
+    /// Skipped a link that leads nowhere.
     DeadLink,
-    /// What is neither a file nor a folder was passed over in a folder, or where a pattern matches it: a pipe, a socket, a device.
+    /// Skipped a pipe, a socket or a device, in a folder or as a match of a pattern.
     NoFile,
-    /// A symbolic or hard link in an archive was passed over.
+    /// Skipped a symbolic or hard link in an archive.
     Link,
-    /// A record of a web archive with this `WARC-Type` was passed over: it holds no text.
+    /// Skipped a record of a web archive: records of this `WARC-Type` hold no text.
     WarcRecord(&'static str),
-    /// A table has this between its fields, which was not asked for and is not what its name says.
+    /// A table has this delimiter, although no option asks for it and the file name implies another.
     Delimiter(char),
-    /// A text is not UTF-8 and does not say what else: it was read in this encoding.
+    /// A text is not UTF-8 and names no encoding: the text was read in this encoding.
     Encoding(&'static str),
     /// Cleaning dropped more than half of the words of a document that is no HTML.
     LostWords,
 }
 
-/// How far the reading of files has come; may be asked from another thread.
+/// Progress of reading files; may be read from another thread.
 ///
-/// The totals to compare with are those of [`input_files`](crate::input_files).
+/// [`input_files`](crate::input_files) returns the totals for comparison.
 #[derive(Debug, Default)]
 pub struct ReadProgress {
     bytes: AtomicU64,
@@ -44,17 +44,17 @@ pub struct ReadProgress {
 }
 
 impl ReadProgress {
-    /// Bytes read of the files as they are on disk, before decompression.
+    /// Bytes read from the files on disk, before decompression.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Files read to their end, or given up.
+    /// Files that were read to their end, or given up.
     pub fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// What there is to say about what has been read, and how often.
+    /// All notes so far, and how often each occurred.
     pub fn notes(&self) -> BTreeMap<ReadNote, u64> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -64,7 +64,7 @@ impl ReadProgress {
         self.notes().get(&ReadNote::OtherName).copied().unwrap_or_default()
     }
 
-    /// Files, links, pipes and devices that were passed over, besides [other names](ReadProgress::other_names).
+    /// Skipped files, links, pipes and devices, without [other names](ReadProgress::other_names).
     pub fn passed_over(&self) -> u64 {
         let is_file = |note: &ReadNote| {
             matches!(

@@ -84,7 +84,7 @@ const DEFAULT: &str = "by-script,plain-text,simplified";
 const SEED_OF_TEXTS: u64 = 1;
 /// Name of the profile that defines similarity.
 const SHINGLES: &str = "words-3,segmented,plain-text,simplified,weights=none";
-/// Name of the profile by which only equal texts are similar.
+/// Name of the profile that treats only equal texts as similar.
 const EXACT: &str = "exact";
 /// Name of the profile that defines the similarity of source code.
 const CODE: &str = "code,weights=none";
@@ -120,9 +120,9 @@ const CODE: &str = "code,weights=none";
 ///
 /// | cleaning, in this order | |
 /// |---|---|
-/// | `keep-front-matter` | keeps YAML front matter, which is dropped by default: a first line `---`, closed within 200 lines and 16 KiB, with only keys, list items, indented lines, comments and empty lines in between |
-/// | `plain-text` | drops HTML tags, comments, scripts and styles, targets of Markdown links, and languages of fenced code; decodes character references; ignores invisible characters, and reads typographic apostrophes as `'`. `docs/similarity.md` has examples |
-/// | `html-text` | like `plain-text`, and the text is HTML whatever it begins with: all tags are dropped, and nothing is Markdown |
+/// | `keep-front-matter` | keeps YAML front matter, which is dropped by default. Front matter starts with a first line `---` and is closed within 200 lines and 16 KiB. In between are only keys, list items, indented lines, comments and empty lines |
+/// | `plain-text` | drops HTML tags, comments, scripts and styles. Drops targets of Markdown links, and languages of fenced code. Decodes character references. Ignores invisible characters, and reads typographic apostrophes as `'`. `docs/similarity.md` has examples |
+/// | `html-text` | like `plain-text`, but always reads the text as HTML. All tags are dropped, and nothing is Markdown |
 /// | `main-text` | like `html-text`, and omits elements for navigation, side notes, controls, hidden parts, headers and footers of the page |
 /// | `no-nfkc` | skips the conversion to Unicode's NFKC form, which is on by default |
 /// | `keep-case` | keeps upper and lower case; by default letters are converted to lower case |
@@ -134,7 +134,7 @@ const CODE: &str = "code,weights=none";
 /// |---|---|
 /// | `weights=tf` | a feature weighs 1 for each occurrence: the default except for keywords |
 /// | `weights=idf` | a feature weighs its inverse document frequency for each occurrence, by the table `idf=CHECKSUM`. A feature missing from the table gets the table's median |
-/// | `weights=levels` | the weight w of a feature (by TF-IDF for keywords or if a table is given) becomes its level ceil(5 w / max) relative to the largest |
+/// | `weights=levels` | the weight w of a feature (by TF-IDF for keywords or if a table is given) becomes its level. The level is ceil(5 w / max), where max is the largest weight |
 /// | `weights=none` | every different feature weighs 1 |
 /// | `hash=HASH` | the hash function for features, by default `xxh3` |
 ///
@@ -226,7 +226,7 @@ impl Profile {
         CODE.parse().expect("the name is one of a profile")
     }
 
-    /// Returns the profile by which only equal texts are similar: equal bytes in Unicode's normalisation form NFC. The name is `exact`.
+    /// Returns the profile that treats only equal texts as similar: equal bytes in Unicode's normalisation form NFC. The name is `exact`.
     ///
     /// ```
     /// use simstore_text::{Profile, jaccard};

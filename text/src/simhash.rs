@@ -8,13 +8,12 @@ use simstore::Fingerprint;
 
 /// Texts with fewer distinct features than this give unreliable fingerprints.
 ///
-/// Replacing one of m equally weighted features flips a bit when the sum of the others is near
-/// zero; summed over 64 bits that is 4.5 bits on average at m = 32, 6.3 at m = 16 and 2.5 at
-/// m = 100. Below 32, texts that differ in one word are usually farther apart than the default
-/// distance of 3.
+/// Replacing one of m equally weighted features flips a bit when the sum of the other features is
+/// near zero. On average, 4.5 of 64 bits flip at m = 32, 6.3 at m = 16 and 2.5 at m = 100. Below
+/// 32, texts that differ in one word are usually farther apart than the default distance of 3.
 pub const SHORT_TEXT_FEATURES: u32 = 32;
 
-/// A fingerprint and how many features it rests on.
+/// A fingerprint, and the number of features it is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Simhash<F> {
     /// The fingerprint.
@@ -31,7 +30,7 @@ impl<F> Simhash<F> {
     }
 }
 
-/// The simhash of weighted features; `None` if there are none, or none with a weight above 0.
+/// The simhash of weighted features; `None` if no feature has a weight above 0.
 ///
 /// Each feature is hashed with xxh3 (seed 0; 64 or 128 bits, as wide as the fingerprint). Each
 /// bit of the fingerprint is one where the features whose hash has that bit set weigh more than

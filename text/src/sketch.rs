@@ -1,4 +1,4 @@
-//! Sketches: one bit of each of 512 minima of a set, by which similar sets are found.
+//! Sketches find similar sets. They hold one bit for each of 512 minima of a set.
 
 use simstore::Fingerprint;
 use simstore::processor::{Work, dispatch};
@@ -10,22 +10,23 @@ use crate::{Profile, Simhash};
 /// Sketches of a set, of 64 bits each.
 pub const SKETCHES: usize = 8;
 
-/// Bits of all sketches of a set, each of a minimum.
+/// Number of bits in all sketches of a set, one for each minimum.
 pub(crate) const POSITIONS: usize = 64 * SKETCHES;
 
-/// Rounds in which a word goes to one position each.
+/// Number of rounds. In each round, a word goes to one position.
 const ROUNDS: usize = 4;
-/// Up to so many words, minima of all positions take less time than finding those that are needed.
+/// Up to this number of words, finding the minima of all positions takes less time than finding only the needed minima.
 const FEW: usize = 64;
 
 /// The sketches of a set of 64-bit hashes: bit i of sketch t is one bit of a minimum of position 64 t + i, as
 /// `format-spec/sketch.md` defines it.
 ///
-/// Two sets of Jaccard similarity J have the same minimum with probability J, and else the bit agrees by chance: it differs with
-/// probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. Konig, "b-Bit Minwise Hashing", WWW 2010). Minima are made as in
-/// "Fast Similarity Sketching" (S. Dahlgaard, M. Knudsen, M. Thorup, FOCS 2017): in each of a few rounds a member goes to one
-/// position alone, and a position has the minimum of the first round that brings it one; those that none brings any have the
-/// minimum over all members. All are 0 of no members.
+/// Two sets of Jaccard similarity J have the same minimum with probability J. Otherwise the bit agrees by chance. So a bit differs
+/// with probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. Konig, "b-Bit Minwise Hashing", WWW 2010).
+///
+/// Minima are made as in "Fast Similarity Sketching" (S. Dahlgaard, M. Knudsen, M. Thorup, FOCS 2017). In each of a few rounds, a
+/// member goes to one position only. A position has the minimum of the first round that brings it a member. A position that gets
+/// no member in any round has the minimum over all members. A set without members has sketches of 0.
 ///
 /// ```
 /// use simstore_text::{Profile, sketch};
@@ -41,7 +42,7 @@ pub fn sketch(members: &[u64]) -> [u64; SKETCHES] {
     dispatch(OfWords(&words(members)))
 }
 
-/// The words of members: hashes of them that are spread over all numbers, whatever the members are. Each is the first output of
+/// The words of members: hashes that are spread over all numbers for any members. A word is the first output of
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) seeded with the member.
 fn words(members: &[u64]) -> Vec<u64> {
     members.iter().map(|&member| word(member)).collect()
@@ -52,7 +53,7 @@ fn word(member: u64) -> u64 {
     mix(member.wrapping_add(STEP))
 }
 
-/// What words are multiplied with, and what is added: outputs of SplitMix64 seeded with 0.
+/// Factors and summands for the hashes of words: outputs of SplitMix64 seeded with 0.
 struct Constants {
     rounds: [(u64, u64); ROUNDS],
     odd: [u32; POSITIONS],
@@ -115,7 +116,8 @@ impl Work for OfWords<'_> {
 
 const NONE: u64 = u64::MAX;
 
-/// Of each position the first round that brings it a word, and the least value then, in 32 bits each; and how many have none.
+/// Returns, for each position, the first round that brings it a word and the least value of this round, in 32 bits each. Also
+/// returns the number of positions without a word.
 #[inline(always)]
 fn of_rounds(words: &[u64]) -> ([u64; POSITIONS], usize) {
     let mut first = [NONE; POSITIONS];
@@ -138,12 +140,12 @@ fn of_rounds(words: &[u64]) -> ([u64; POSITIONS], usize) {
     (first, empty)
 }
 
-/// Fills the positions that have no word with their minima over all.
+/// Fills each position without a word with its minimum over all words.
 #[inline(always)]
 fn fill(words: &[u64], first: &[u64; POSITIONS], minima: &mut [u32; POSITIONS]) {
     let (mut positions, mut count) = ([0_u16; POSITIONS], 0);
     for (position, &value) in (0..).zip(first) {
-        // Never beyond the last: one is written for each that was looked at before.
+        // The index is in bounds: `count` is at most the number of positions visited before.
         positions[count] = position;
         count += usize::from(value == NONE);
     }
@@ -159,11 +161,11 @@ fn fill(words: &[u64], first: &[u64; POSITIONS], minima: &mut [u32; POSITIONS]) 
     }
 }
 
-/// Positions whose minima are found together, at least and at best: the second fills four registers of 512 bits.
+/// Least and best number of positions whose minima are found together: `BEST` positions fill four registers of 512 bits.
 const LEAST: usize = 16;
 const BEST: usize = 64;
 
-/// The minima of some positions over all words: a multiple of [`LEAST`].
+/// Finds the minima of some positions over all words. The number of positions is a multiple of [`LEAST`].
 #[inline(always)]
 fn of_all(words: &[u64], odd: &[u32], add: &[u32], minima: &mut [u32]) {
     let best = minima.len() / BEST * BEST;
@@ -199,8 +201,8 @@ fn bits_of(minima: &[u32; POSITIONS]) -> [u64; SKETCHES] {
     sketches
 }
 
-/// The highest bit of the finalizer of MurmurHash3 (A. Appleby, 2011). Of the minimum alone it would be the same in all positions
-/// that a member wins with the same value.
+/// The highest bit of the finalizer of MurmurHash3 (A. Appleby, 2011). A hash of the minimum alone would give the same bit in all
+/// positions that a member wins with the same value.
 #[inline(always)]
 fn bit_of(minimum: u32, position: u32) -> u32 {
     let hash = minimum ^ position.wrapping_mul(0x9e37_79b9);
@@ -208,7 +210,7 @@ fn bit_of(minimum: u32, position: u32) -> u32 {
     (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35) >> 31
 }
 
-/// Tells a set of features from all others: a hash of their number, of their [sum](Sketched::sum) and of the sketches.
+/// Identifies a set of features: a hash of their number, of their [sum](Sketched::sum) and of the sketches.
 pub fn digest(features: u32, sum: u64, sketches: &[u64; SKETCHES]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&features.to_le_bytes());
@@ -218,19 +220,19 @@ pub fn digest(features: u32, sum: u64, sketches: &[u64; SKETCHES]) -> u128 {
     hash.digest128()
 }
 
-/// What is kept of a text to find similar ones.
+/// The data of a text that finds similar texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sketched {
-    /// The [sketches](fn@sketch) of its features.
+    /// The [sketches](fn@sketch) of the text's features.
     pub sketches: [u64; SKETCHES],
     /// Number of different features, at least 1.
     pub features: u32,
-    /// Tells the set of features from others: the sum of a hash of each.
+    /// The sum of the hashes of all features, which helps to identify the set.
     pub sum: u64,
 }
 
 impl Sketched {
-    /// Of a set of features; `None` if it is empty.
+    /// Makes the sketches of a set of features; `None` if the set is empty.
     pub fn new(features: &[u64]) -> Option<Sketched> {
         Sketched::from_words(&words(features))
     }
@@ -249,7 +251,7 @@ impl Sketched {
         })
     }
 
-    /// Tells the set of features from all others.
+    /// Identifies the set of features.
     ///
     /// ```
     /// use simstore_text::{Profile, Sketcher};
@@ -263,7 +265,7 @@ impl Sketched {
         digest(self.features, self.sum, &self.sketches)
     }
 
-    /// In how many bits all sketches of two sets differ.
+    /// Number of differing bits in all sketches of two sets.
     #[inline]
     pub fn distance(&self, other: &Sketched) -> u32 {
         self.sketches.iter().zip(&other.sketches).map(|(a, b)| (a ^ b).count_ones()).sum()
@@ -292,7 +294,7 @@ impl Sketcher {
         &self.profile
     }
 
-    /// The sketches of the [feature set](Profile::feature_set) of a text; `None` if it is empty.
+    /// The sketches of the [feature set](Profile::feature_set) of a text; `None` if the set is empty.
     ///
     /// ```
     /// use simstore_text::{Profile, Sketcher};

@@ -240,12 +240,23 @@ proptest! {
 
 /// The words of Markdown by pulldown-cmark: text and code, without tags.
 fn reference_markdown(markdown: &str) -> Vec<String> {
-    let mut text = String::new();
+    let (mut text, mut is_code) = (String::new(), false);
+    // Unlike in CommonMark, references are decoded in code too.
+    let decoded = |code: &str| {
+        let characters = [("&amp;", "&"), ("&eacute;", "é"), ("&#1044;", "Д")];
+        characters.iter().fold(code.to_owned(), |code, (reference, c)| code.replace(reference, c))
+    };
     for event in Parser::new(markdown) {
+        match &event {
+            Event::Start(Tag::CodeBlock(_)) => is_code = true,
+            Event::End(TagEnd::CodeBlock) => is_code = false,
+            _ => {}
+        }
         match event {
+            Event::Text(piece) if is_code => text.push_str(&decoded(&piece)),
             Event::Text(piece) => text.push_str(&piece),
             // The signs of code and links stay: they separate words.
-            Event::Code(code) => text.push_str(&format!(" {code} ")),
+            Event::Code(code) => text.push_str(&format!(" {} ", decoded(&code))),
             Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => {
                 text.push(' ')
             }

@@ -1,4 +1,4 @@
-//! What is written: a store like any other, and documents whose copies are what they are said to be.
+//! Tests of the output: a store like any other, and documents whose copies have the stated similarity.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::*;
 use crate::documents::RandomDocument;
 
 impl RandomDocuments {
-    /// As the command makes them by default.
+    /// Documents with the defaults of the command.
     fn new(count: u64, seed: u64) -> Self {
         RandomDocuments { count, seed, words: 60, copies: 0.1, similarity: (0.7, 1.0) }
     }
@@ -63,7 +63,7 @@ fn copies_are_as_similar_as_they_say_and_as_was_wanted() {
         assert!((lower_half - 0.5).abs() < 0.15, "{lower_half}");
         let wrong: Vec<_> = said.iter().filter(|&said| !(least - off..=most + off).contains(said)).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
-        // Others are not.
+        // Documents that are no copies are not similar.
         for (a, b) in all.iter().zip(&all[1..]).filter(|(a, b)| a.copy.is_none() && b.copy.is_none()) {
             assert!(jaccard(&sets[&a.id], &sets[&b.id]) < 0.4);
         }
@@ -78,7 +78,7 @@ fn a_document_follows_from_the_seed_and_its_number() {
     assert_eq!(all[..9000], made(&RandomDocuments { count: 9000, ..documents })[..]);
     let others = made(&RandomDocuments { seed: 8, ..documents });
     assert!(all.iter().zip(&others).all(|(a, b)| a.text != b.text));
-    // The same on every machine.
+    // The text is the same on every machine.
     assert_eq!(all[0].text.get(..40), Some("Cito siki reto na miyato ru la rilo gudi"));
 }
 

@@ -20,24 +20,24 @@ const BATCH_RECORDS: usize = 1 << 16;
 /// The fingerprint of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FingerprintedDocument<F> {
-    /// What the document is called.
+    /// Id of the document.
     pub id: DocumentId,
-    /// Its fingerprint; `None` if its text has no features, or it was [not wanted](FingerprintedDocuments::only).
+    /// Its fingerprint; `None` if its text has no features, or if the document was [not wanted](FingerprintedDocuments::only).
     pub simhash: Option<Simhash<F>>,
     /// Its sketches, if these were [asked for](FingerprintedDocuments::with_sketches).
     pub sketched: Option<Box<Sketched>>,
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
     pub ordinal: u64,
-    /// The file it came from; `-` for standard input.
+    /// The input file of the document; `-` for standard input.
     pub path: Arc<Path>,
-    /// Where it starts there: see [`Record::line`].
+    /// Start of the document in its file: see [`Record::line`].
     pub line: u64,
-    /// How many malformed sequences of bytes became U+FFFD.
+    /// Number of malformed byte sequences that became U+FFFD.
     pub replaced: u64,
-    /// Whether the id is made of where it stands, as it has none itself.
+    /// Whether the id is made from the document's position, because the document has no id.
     pub is_placed: bool,
-    /// The value of the [extra field](DocumentOptions::extra_field), if that is there.
+    /// The value of the [extra field](DocumentOptions::extra_field), if the document has it.
     pub extra: Option<String>,
     /// See [`Record::checksum`].
     pub checksum: u64,
@@ -45,7 +45,7 @@ pub struct FingerprintedDocument<F> {
     pub text_bytes: u64,
     /// Its text, if that was [asked for](FingerprintedDocuments::with_texts).
     pub text: Option<String>,
-    /// The document as it stands in its file, if that was [asked for](FingerprintedDocuments::with_records).
+    /// The document as written in its file, if [asked for](FingerprintedDocuments::with_records).
     pub record: Option<Record>,
 }
 
@@ -78,7 +78,7 @@ pub struct FingerprintedDocuments<F> {
     ordinal: u64,
     /// The batch that was read last.
     read: Vec<Result<Record>>,
-    /// What is left of the batch before.
+    /// Documents of the previous batch that are still to be returned.
     done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
 }
 
@@ -110,33 +110,33 @@ impl<F> FingerprintedDocuments<F> {
         }
     }
 
-    /// Hands out each document as it stands too: for callers that write out some of what they read, and
-    /// cannot read it twice.
+    /// Returns each document as written in its file too: for callers that write some input documents and
+    /// cannot read them twice.
     #[must_use]
     pub fn with_records(self) -> Self {
         FingerprintedDocuments { with_records: true, records: self.records.projected(false), ..self }
     }
 
-    /// Hands out the text of each document too.
+    /// Returns the text of each document too.
     #[must_use]
     pub fn with_texts(self) -> Self {
         FingerprintedDocuments { with_texts: true, ..self }
     }
 
-    /// Makes sketches, the first of which is the fingerprint then.
+    /// Makes sketches too. The first sketch becomes the fingerprint.
     #[must_use]
     pub fn with_sketches(self, sketcher: &Sketcher) -> Self {
         FingerprintedDocuments { sketcher: Some(sketcher.clone()), ..self }
     }
 
     /// Makes fingerprints only of the documents that are wanted, by path and [line](Record::line): for callers that
-    /// have had the others before.
+    /// already have the other fingerprints.
     #[must_use]
     pub fn only(self, wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static) -> Self {
         FingerprintedDocuments { wanted: Wanted(Some(Arc::new(wanted))), ..self }
     }
 
-    /// How far the reading has come; it is ahead of what is handed out by a few batches.
+    /// Progress of the reading. Reading is a few batches ahead of the returned documents.
     pub fn progress(&self) -> Arc<ReadProgress> {
         self.records.progress()
     }
@@ -154,7 +154,7 @@ fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
 }
 
 impl<F: Fingerprint> FingerprintedDocuments<F> {
-    /// The next document; `go_on` is asked by all threads before each of a batch.
+    /// The next document. All threads call `go_on` before each document of a batch.
     pub(crate) fn next_while(
         &mut self,
         go_on: impl Fn() -> Result<()> + Sync,

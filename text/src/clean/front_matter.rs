@@ -8,7 +8,7 @@ const BYTES_MAX: usize = 16 << 10;
 /// Splits a text into its YAML front matter and the text after it.
 ///
 /// The first line is `---`. Each line up to the next line `---` or `...` is a `key:`, a list item, an indented line, a comment or empty.
-/// Anything else is text that begins with a rule. So is front matter of more than 200 lines or 16 KiB.
+/// Any other text after `---` begins with a rule, and so does front matter of more than 200 lines or 16 KiB.
 pub(super) fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     if !bytes.starts_with(b"---") {
@@ -38,7 +38,7 @@ fn line_end(bytes: &[u8], start: usize) -> usize {
     memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
 }
 
-/// Whether a line may stand in front matter. White space at its end was left out.
+/// Whether a line, without white space at its end, may be part of front matter.
 fn is_yaml(line: &[u8]) -> bool {
     if matches!(line, [] | [b' ' | b'\t' | b'#', ..] | b"-" | [b'-', b' ', ..]) {
         return true;

@@ -12,11 +12,12 @@ use crate::clean::elements::{ELEMENTS, Kind, position};
 /// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The content of
 /// `script` and `style` is left out.
 ///
-/// With `main_only`, so is the text around the main text: elements for navigation and side notes, controls of forms, headers and footers
-/// outside of an `article` or `main`, elements with such a role, and hidden elements such as `template` and `noscript`. A `form` itself
-/// stays, because some sites put their whole pages into one.
+/// With `main_only`, text around the main text is left out too: elements for navigation and side notes, and controls of forms. Headers
+/// and footers outside of an `article` or `main` are left out, and so are elements with such a role. Hidden elements such as `template`
+/// and `noscript` are left out as well. A `form` itself stays, because some sites put their whole pages into a form.
 ///
-/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag closes all that is open in its element.
+/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag closes all elements that are
+/// open in its element.
 pub(super) fn push(html: &str, main_only: bool, text: &mut String) {
     let mut reader = Reader::new(main_only, text);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
@@ -50,9 +51,9 @@ struct Reader<'a> {
     /// The open elements that may hold others: position in `ELEMENTS`, and whether each is left
     /// out.
     open: Vec<(usize, bool)>,
-    /// How many of `open` are left out.
+    /// Number of elements in `open` that are left out.
     left_out: usize,
-    /// How often each element is in `open`: an end tag without a start is told without a search.
+    /// Occurrences of each element in `open`: an end tag without a start tag is found without a search.
     times_open: [u32; ELEMENTS.len()],
     /// The start tag that is being read, and whether its role is around the main text.
     start: Option<usize>,
@@ -192,7 +193,7 @@ mod tests {
     fn code_is_left_out() {
         assert_eq!(all("a<script>if (a<b) '</p>'</script>b<STYLE>p {}</STYLE >c"), "abc");
         assert_eq!(all("a<script src=x/>b</script>c<!-- <p>no -->d"), "acd");
-        // A script that is never closed hides all that follows, as in a browser.
+        // A script that is never closed hides all text after it, as in a browser.
         assert_eq!(all("a<script>b"), "a");
     }
 
@@ -211,7 +212,7 @@ mod tests {
             <div role=navigation>Next<div>page</div></div><footer>Author</footer></main><footer>(c)</footer>";
         assert_eq!(main(page), "Title Text goes on on Author");
         assert!(all(page).starts_with("Site Home Up Title"));
-        // An end tag closes what is open inside.
+        // An end tag closes the open elements inside.
         assert_eq!(main("<div><nav>a</div>b<nav>c</p>d</nav>e"), "b e");
         assert_eq!(main("<p>a<nav>b</p>c</nav>d</nav>e"), "a d e");
         assert_eq!(main("<span role=banner>a</span>b <div class=role x=banner>c"), "ab c");
@@ -225,7 +226,7 @@ mod tests {
             let html = part.repeat(200_000);
             let start = std::time::Instant::now();
             text_of(&html, true);
-            // Some milliseconds; with a search of all that is open it would be minutes.
+            // This takes some milliseconds. A search of all open elements would take minutes.
             assert!(start.elapsed().as_secs() < 10, "{part}");
         }
     }
@@ -257,7 +258,7 @@ mod tests {
         #[test]
         fn text_by_construction((html, text) in piece()) {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Scripts hold the text itself: what looks like a tag there is none.
+            // Scripts hold the text itself, without escapes: a script has no tags.
             prop_assert_eq!(all(&html), text.clone());
             prop_assert_eq!(main(&html), text);
         }

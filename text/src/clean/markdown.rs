@@ -18,7 +18,7 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// Reads a line that opens fenced code. It may stand in block quotes and lists.
+    /// Reads a line that opens fenced code, also inside block quotes and lists.
     pub(super) fn parse(line: &str, list_indent: usize) -> Option<Fence> {
         let start = containers_length(line);
         let bytes = line[start..].as_bytes();
@@ -26,8 +26,8 @@ impl Fence {
         let sign = *bytes.get(indent).filter(|&&sign| sign == b'`' || sign == b'~')?;
         let length = run(&bytes[indent..], |b| b == sign);
         let info = start + indent + length;
-        // The info string after backquotes has none: else the line has code spans. A line of tildes with more tildes is a
-        // heading in some plain texts.
+        // The info string after backquotes has no backquote: otherwise the line has code spans. A line of tildes with more
+        // tildes is a heading in some plain texts.
         let is_fence = length >= 3 && indent <= 3 + list_indent && !line.as_bytes()[info..].contains(&sign);
         is_fence.then_some(Fence { sign, length, info })
     }
@@ -93,7 +93,7 @@ pub(super) fn list_indent(line: &str, around: usize) -> usize {
 
 /// The code spans of a paragraph.
 pub(super) struct CodeSpans {
-    /// For each length of a run of backquotes, the end of the paragraph in which no run of the length is left.
+    /// For each length of a run of backquotes, the paragraph that has no further run of this length.
     searched: [usize; BACKQUOTES_MAX + 1],
 }
 
@@ -102,7 +102,7 @@ impl CodeSpans {
         CodeSpans { searched: [0; BACKQUOTES_MAX + 1] }
     }
 
-    /// Returns the length of the code span at the beginning of a text, with its backquotes, and that of the run of backquotes.
+    /// Returns the length of the code span at the beginning of a text, with its backquotes, and the length of its first run of backquotes.
     ///
     /// `end` is the length of the rest of the paragraph, `paragraph` a number that no other paragraph has, at least 1.
     pub(super) fn length(&mut self, text: &str, end: usize, paragraph: usize) -> (Option<usize>, usize) {
@@ -128,7 +128,7 @@ impl CodeSpans {
 /// The open brackets of a paragraph: `[` or `![`.
 #[derive(Default)]
 pub(super) struct Brackets {
-    /// For each open bracket, whether it is one of an image.
+    /// For each open bracket, whether the bracket belongs to an image.
     are_images: Vec<bool>,
     /// Brackets of links below this depth open no link: a link holds no links.
     inactive: usize,
@@ -222,7 +222,7 @@ fn title_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of a backslash with the sign that it makes literal, or of a lone one.
+/// Returns the length of a backslash with the sign that it makes literal, or of a lone backslash.
 pub(super) fn escape_length(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.get(1).is_some_and(u8::is_ascii_punctuation))
 }

@@ -7,15 +7,15 @@ use crate::clean::signs::Signs;
 use crate::clean::tags::Tag;
 use crate::clean::{html, references, tags};
 
-/// Appends a text without its markup, if it may hold any. Returns whether it may: else, the text is plain as it is.
+/// Appends a text without its markup, if the text may hold markup, and returns `true`. Otherwise, appends nothing.
 ///
 /// An HTML document, which begins with its document type or its `html` tag, is read as HTML. Any other text may hold:
 ///
-/// - tags of known elements with well-formed attributes, and comments, which are dropped; so are `script` and `style` elements with
-///   their content. Tags that break lines leave line breaks, others nothing;
-/// - character references that end with a semicolon, which are decoded once;
-/// - inline links and images of Markdown, whose targets are dropped;
-/// - code of Markdown, in fences or between backquotes, which stays as it is; the info string after a fence is dropped.
+/// - Tags of known elements with well-formed attributes, and comments. All of them are dropped, also `script` and `style` elements
+///   with their content. A tag that breaks lines leaves a line break, other tags leave nothing.
+/// - Character references that end with a semicolon, in code too. A reference is decoded once.
+/// - Inline links and images of Markdown. Their targets are dropped.
+/// - Code of Markdown, in fences or between backquotes. Tags in code stay. The info string after a fence is dropped.
 ///
 /// Everything else is text. `dropped` gets each piece that is dropped from a text that is no HTML document.
 pub(super) fn push<'a>(
@@ -81,15 +81,15 @@ struct Scanner<'a, 'd, F> {
     plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
-    /// Where the current paragraph ends, if it was looked for: at the next empty line.
+    /// End of the current paragraph, at the next empty line, if already found.
     paragraph_end: usize,
     /// Whether the next line begins a paragraph.
     is_paragraph_start: bool,
-    /// The HTML block of Markdown in which the current line is. There are no links and no code spans in it.
+    /// The HTML block of Markdown around the current line. An HTML block has no links and no code spans.
     html_block: Option<HtmlBlock>,
     /// Indentation of the content of the current list item, in spaces.
     list_indent: usize,
-    /// Whether no `-->` is left. It is not looked for again, which would take quadratic time.
+    /// Whether no `-->` is left. Repeating the search would take quadratic time.
     has_no_comment_end: bool,
     /// Whether no end tag of `script`, and of `style`, is left.
     has_no_code_end: [bool; 2],
@@ -102,7 +102,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         let mut at = self.start_line(0);
         while at < bytes.len() {
             let mut end = self.signs.next(at).min(bytes.len());
-            // Nothing begins with a line that begins with a letter.
+            // A line that begins with a letter begins no markup.
             while bytes.get(end) == Some(&b'\n') && bytes.get(end + 1).is_some_and(|&b| begins_text(b)) {
                 self.start_plain_line(0);
                 end = self.signs.next(end + 1).min(bytes.len());
@@ -131,7 +131,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         }
     }
 
-    /// Takes a piece as it is.
+    /// Appends a piece unchanged.
     fn keep(&mut self, at: usize, length: usize) -> usize {
         self.plain.push_str(&self.text[at..at + length]);
         length
@@ -154,7 +154,22 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
     }
 
-    /// Takes what only a line can begin with. Returns where the rest of the line starts.
+    /// Takes a piece of code as it is, but for character references. Returns its length.
+    fn keep_code(&mut self, start: usize, length: usize) -> usize {
+        let (mut at, end) = (start, start + length);
+        while let Some(distance) = memchr::memchr(b'&', &self.text.as_bytes()[at..end]) {
+            self.keep(at, distance);
+            at += distance;
+            at += match references::decode(&self.text[at..end], self.plain) {
+                Some(length) => length,
+                None => self.keep(at, 1),
+            };
+        }
+        self.keep(at, end - at);
+        length
+    }
+
+    /// Takes markup at the start of a line, such as a fence. Returns the start of the text that remains.
     fn start_line(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
         let indent = tags::run(rest.as_bytes(), |b| b == b' ' || b == b'\t');
@@ -191,14 +206,13 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         self.brackets.clear();
         let after = at + line.len();
         let Some((content, length)) = fence.content(&self.text[after..]) else {
-            // Code that is never closed reaches to the end.
-            self.keep(at, self.text.len() - at);
-            return self.text.len();
+            // Code that is never closed extends to the end of the text.
+            return at + self.keep_code(at, self.text.len() - at);
         };
         (self.dropped)(Dropped::FenceInfo, line[fence.info..].trim());
         self.plain.push_str(&line[..fence.info]);
         self.plain.push('\n');
-        self.plain.push_str(content);
+        self.keep_code(after, content.len());
         self.plain.push('\n');
         after + length
     }
@@ -220,7 +234,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
     fn code_span(&mut self, at: usize) -> usize {
         let end = self.paragraph_end(at);
         let (span, backquotes) = self.code_spans.length(&self.text[at..], end - at, end);
-        self.keep(at, span.unwrap_or(backquotes))
+        self.keep_code(at, span.unwrap_or(backquotes))
     }
 
     fn link_target(&mut self, at: usize) -> Option<usize> {

@@ -10,7 +10,8 @@ const NAME_MAX: usize = 31;
 
 /// Appends the characters of the reference at the beginning of a text, and returns the length of the reference in bytes.
 ///
-/// Returns `None` if there is no reference. Unlike in HTML, a reference ends with a semicolon: `?a=1&copy=2` is text, as in CommonMark.
+/// Returns `None` if the text begins with no reference. Unlike in HTML, a reference ends with a semicolon: `?a=1&copy=2` is text, as in
+/// CommonMark.
 pub(super) fn decode(text: &str, decoded: &mut String) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_number = bytes.get(1) == Some(&b'#');
@@ -32,7 +33,7 @@ pub(super) fn decode(text: &str, decoded: &mut String) -> Option<usize> {
     Some(end + 1)
 }
 
-/// Appends the characters of a named reference, if there is one of this name.
+/// Appends the characters of a named reference, if HTML defines the name.
 fn push_named(name: &str, reference: &str, decoded: &mut String) -> Option<()> {
     if !name.as_bytes()[0].is_ascii_alphabetic() {
         return None;

@@ -10,10 +10,10 @@ use ferrous_opencc::config::BuiltinConfig;
 static OPENCC: LazyLock<OpenCC> =
     LazyLock::new(|| OpenCC::from_config(BuiltinConfig::T2s).expect("the tables are part of the crate"));
 
-/// Where the characters of [`CHANGING`] begin and end.
+/// Range of the characters in [`CHANGING`].
 const TABLE: std::ops::Range<u32> = 0x3400..0xa000;
-/// Whether OpenCC may change a text in which a character stands, for each character of [`TABLE`]: it changes the character alone, or in
-/// a phrase whose other characters all stay. To ask OpenCC for each takes some milliseconds, once.
+/// For each character of [`TABLE`], whether OpenCC may change a text with this character. OpenCC changes the character alone, or in a
+/// phrase whose other characters all stay. Filling the table takes some milliseconds, once.
 static CHANGING: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let changes = |c: char| OPENCC.convert(c.encode_utf8(&mut [0; 4])) != String::from(c);
     let may_change = |c: char| CHANGING_IN_PHRASES.contains(&c) || changes(c);
@@ -30,7 +30,7 @@ pub(crate) fn simplified(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let mut simplified = String::with_capacity(text.len());
-    // All phrases are of Han characters alone: none goes over what is another.
+    // All phrases consist of Han characters: no phrase extends over another character.
     for run in text.split_inclusive(|c| !is_han(c)) {
         match holds_changing(run) {
             true => simplified.push_str(&OPENCC.convert(run)),
@@ -40,7 +40,7 @@ pub(crate) fn simplified(text: &str) -> Cow<'_, str> {
     simplified.into()
 }
 
-/// Whether a character is one that OpenCC has in its tables: all these are Han.
+/// Whether OpenCC's tables may hold a character: all their characters are Han.
 fn is_han(c: char) -> bool {
     c >= '\u{3400}' && (TABLE.contains(&u32::from(c)) || c >= '\u{f900}')
 }
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Some phrases in which only one of a few characters changes, and others.
+    /// Phrases of a few characters, some with only one that changes; and single characters.
     const PHRASES: [&str; 16] = [
         "一目瞭然",
         "反反覆覆",

@@ -8,7 +8,7 @@ use super::kept::fingerprints;
 use super::texts::Packing;
 use crate::{Profile, Sketched};
 
-/// Documents are read in batches of so many.
+/// Number of documents in a batch.
 const BATCH: usize = 4096;
 
 /// A document as it is found in a store.
@@ -95,14 +95,14 @@ pub(super) fn stored_fingerprints<F: Fingerprint>(sketched: &Sketched, settings:
     stored
 }
 
-/// Checks a store of similar documents: settings, dictionary, notes, that texts have the signatures in their notes, and that the
-/// fingerprints are those of the signatures. Calls `damaged` for each problem, and returns their number. A store of fingerprints has
-/// none. Expects files without damage: see [`Snapshot::verify`].
+/// Checks a store of similar documents: settings, dictionary and notes. Also checks that texts match the signatures in their notes,
+/// and that fingerprints match the signatures. Calls `damaged` for each problem, and returns the number of problems. A store of
+/// fingerprints has no problems. Expects files without damage: see [`Snapshot::verify`].
 ///
 /// Texts are compared with their signatures where the store's profile needs no files.
 ///
 /// # Errors
-/// Those of reading the store.
+/// Errors of reading the store.
 pub fn check_similar<F: Fingerprint>(store: &Snapshot<F>, mut damaged: impl FnMut(Error)) -> Result<u64> {
     let settings = match SimilarSettings::of_store(store) {
         Ok(Some(settings)) => settings,
@@ -169,7 +169,7 @@ mod tests {
         Sketched::new(&Profile::shingles().feature_set(text)).unwrap()
     }
 
-    /// What is found after some damage to document 1 of three.
+    /// Messages of the check after some damage to document 1 of three.
     fn found(damage: Damage) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sketches as their definition reads.
+/// Sketches computed directly by their definition.
 fn plain(members: &[u64]) -> [u64; SKETCHES] {
     let words = words(members);
     let mut sketches = [0; SKETCHES];
@@ -52,15 +52,15 @@ proptest! {
     }
 }
 
-/// Means and deviations of the distances of random pairs, as multiples of what the binomial distribution has: of one word, of all
-/// words, and the mean of all.
+/// Statistics of the distances of random pairs, as multiples of the values of the binomial distribution: mean of all words, deviation
+/// of one word, deviation of all words.
 struct Spread {
     mean: f64,
     of_word: f64,
     of_all: f64,
 }
 
-/// Pairs of sets of `a` and `b` members of which `both` are in both.
+/// Measures pairs of sets of `a` and `b` members that share `both` members.
 fn spread(
     a: usize,
     b: usize,
@@ -94,7 +94,7 @@ fn spread(
     }
 }
 
-/// Sizes of two sets, and of what is in both: of equal and of very different sizes, of similarities from 0 to 0.9.
+/// Sizes of two sets and of their intersection. Sets have equal or very different sizes, and similarities from 0 to 0.9.
 const PAIRS: [(usize, usize, usize); 14] = [
     (1, 1, 0),
     (1, 2, 1),

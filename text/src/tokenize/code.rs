@@ -4,12 +4,12 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::tokenize::words::{Words, visit_runs};
 
-/// Visits every run of `n` successive words of source code, joined by single spaces; a text of fewer words, but at least one,
+/// Visits every run of `n` successive words of source code, joined by single spaces. A text of fewer words, but at least one,
 /// is one run.
 ///
-/// Words are identifiers, numbers and signs: a run of letters, digits and underscores, with the points between the digits of a
-/// number; and every other character that is no white space, by itself. A run that is not all ASCII, as in a comment, is cut
-/// by UAX #29.
+/// Words are identifiers, numbers and signs. An identifier or number is a run of letters, digits and underscores; a number may
+/// have points between its digits. A sign is any other character that is no white space. A run that is not all ASCII, as in a
+/// comment, is cut by UAX #29.
 pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
     let mut words = Words::default();
     words.clear(text.len());
@@ -35,7 +35,7 @@ fn is_of_run(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
 }
 
-/// How long the run is with which a text begins: the whole of it, or a number.
+/// Returns the length in bytes of the run at the beginning of a text. Points inside a number belong to the run.
 fn run_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_number = bytes[0].is_ascii_digit();

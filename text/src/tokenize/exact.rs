@@ -12,7 +12,7 @@ pub(super) fn visit_whole(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// Returns the halves of the 128-bit xxh3 of a text. In a set of 64-bit hashes, both stand for the text.
+/// Returns the halves of the 128-bit xxh3 of a text. A set of 64-bit hashes holds both halves.
 pub(super) fn halves(text: &str) -> [u64; 2] {
     let hash = xxh3_128(text.as_bytes());
     [hash as u64, (hash >> 64) as u64]

@@ -1,5 +1,5 @@
-//! Fields of a JSON object that are asked for, taken while it is read. Other fields are passed over: no value is made of them,
-//! however large they are.
+//! Takes the requested fields of a JSON object while the object is read. Other fields are skipped: even a large field is not built
+//! as a value.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use simstore::error::excerpt;
 use super::written::Written;
 use crate::formats::fields::below;
 
-/// The values that are taken of a field.
+/// The kinds of values that are taken of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     /// A string or a whole number.
@@ -32,7 +32,7 @@ pub(super) enum Found {
     Null,
     Text(String),
     Number(u64),
-    /// Anything else, with its JSON if that is taken.
+    /// Any other value, with its JSON if requested.
     Other(Option<String>),
 }
 
@@ -156,7 +156,7 @@ impl Visitor<'_> for PositionOf<'_> {
     }
 }
 
-/// A value of which strings and whole numbers are taken.
+/// Takes a value if it is a string or a whole number.
 struct Scalar;
 
 impl<'de> DeserializeSeed<'de> for Scalar {
