@@ -258,7 +258,7 @@ fn reference_markdown(markdown: &str) -> Vec<String> {
             // The signs of code and links stay: they separate words.
             Event::Code(code) => text.push_str(&format!(" {} ", decoded(&code))),
             Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => {
-                text.push(' ')
+                text.push(' ');
             }
             Event::SoftBreak | Event::HardBreak => text.push('\n'),
             // Inline tags of the grammar: they break nothing.

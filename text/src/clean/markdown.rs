@@ -21,7 +21,7 @@ impl Fence {
     /// Reads a line that opens fenced code, also inside block quotes and lists.
     pub(super) fn parse(line: &str, list_indent: usize) -> Option<Fence> {
         let start = containers_length(line);
-        let bytes = line[start..].as_bytes();
+        let bytes = &line.as_bytes()[start..];
         let indent = run(bytes, |b| b == b' ');
         let sign = *bytes.get(indent).filter(|&&sign| sign == b'`' || sign == b'~')?;
         let length = run(&bytes[indent..], |b| b == sign);
