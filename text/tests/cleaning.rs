@@ -1,4 +1,4 @@
-//! Cleaning drops markup alone: words are compared with those of other parsers.
+//! Cleaning drops markup alone: other parsers find the same words.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -146,7 +146,7 @@ fn push_text(node: &Handle, text: &mut String) {
     }
 }
 
-/// HTML that every parser reads in the same order: no text stands in a table outside of its cells.
+/// HTML that every parser reads in the same order: a table has text in its cells only.
 fn html() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[a-zA-Z0-9 ]{1,8}",
@@ -298,7 +298,7 @@ fn markdown() -> impl Strategy<Value = String> {
         6 => format!("<pre>\n{word}\n\n[a](b) `c` {word}\n</pre>"),
         _ => text,
     });
-    // What opens nothing in one paragraph must open nothing in the next.
+    // A sign without effect in one paragraph has none in the next.
     prop::collection::vec(block, 1..5).prop_map(|blocks| blocks.join("\n\n"))
 }
 

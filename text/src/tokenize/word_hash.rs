@@ -20,7 +20,7 @@ const MASKS: [u64; 9] = {
 
 /// Returns the hash of the word `text[start..end]`, as `format-spec/sketch.md` defines it.
 ///
-/// A word of up to 16 bytes takes the same few instructions whatever its length is. It may read the bytes after the word.
+/// Words of up to 16 bytes take the same few instructions, without branches on their length. It may read the bytes after the word.
 #[inline]
 pub(super) fn word_hash(text: &[u8], start: usize, end: usize) -> u64 {
     let length = end - start;

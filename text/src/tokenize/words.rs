@@ -124,7 +124,7 @@ fn class(bytes: &[u8], at: usize) -> (Class, usize) {
 
 /// Visits the words of a text, each as a text with the start and the end of the word in it.
 ///
-/// Words are those of Unicode's word segmentation (UAX #29) that hold a letter or a digit, without the underscores around them. A Han
+/// Words follow Unicode's word segmentation (UAX #29). They hold a letter or a digit, and lose the underscores around them. A Han
 /// character is a word of its own. So is a character of Thai, Lao, Khmer and Burmese, unless the text is `segmented`: then
 /// dictionaries cut these scripts into words.
 #[inline(always)]
@@ -153,7 +153,7 @@ pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&st
                 at += length;
                 continue;
             }
-            // A mark may stand on a Han character.
+            // A combining mark may follow a Han character.
             Class::Han if class(bytes, at + length).0 == Class::Unknown => None,
             Class::Han => Some(at + length),
             Class::Letter | Class::Digit | Class::Underscore => word_end(bytes, at),
@@ -192,7 +192,7 @@ fn visit_stretch(stretch: &str, segmented: bool, visit: &mut impl FnMut(&str, us
     }
 }
 
-/// Returns a word of the full rules without the underscores around it, and without a sign that a letter stands on as a mark.
+/// Returns a word of the full rules without the underscores around it, and without a sign before a combining letter.
 fn trimmed(word: &str) -> &str {
     word.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches('_')
 }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
-    /// Words of all classes, beside the full rules: every character of the fast classes, and what may stand beside it.
+    /// Characters of the fast classes, in all surroundings, are cut as by the full rules.
     #[test]
     fn every_character_of_the_fast_classes() {
         let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');
