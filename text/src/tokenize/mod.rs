@@ -107,12 +107,14 @@ impl Tokenizer {
         words: &mut Words,
         hashes: &mut Vec<u64>,
     ) -> bool {
+        let size = self.shingle_size(text);
         let mut push = |feature: &str| hashes.push(xxh3_64(feature.as_bytes()));
-        match (self, self.shingle_size(text)) {
+        match (self, size) {
             (Tokenizer::Code(_), _) | (_, None) => self.visit(text, segmented, |feature, _| push(feature)),
             (_, Some(n)) => words.visit_ngrams(text, n, segmented, push),
         }
-        matches!(self, Tokenizer::ByScript) && !is_mostly_han(text)
+        // Single words are the features of Chinese text, and count each time.
+        self == Tokenizer::ByScript && size == Some(AUTO_WORDS)
     }
 
     /// Appends the 64-bit hashes of the features of a text that are no keywords. A feature may occur several times.
