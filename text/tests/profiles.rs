@@ -34,7 +34,7 @@ fn profile(name: &str) -> Profile {
     Profile::with_resources(name, &resources).unwrap()
 }
 
-/// Names in which every tokenizer, option and weight comes.
+/// Names with every tokenizer, option and weight.
 const NAMES: [&str; 27] = [
     "auto",
     "auto,plain-text",
@@ -192,7 +192,7 @@ fn weights_of_a_learned_table() {
         found.push((feature.to_owned(), (f64::from(weight) / f64::from(1 << 24) * 1e4).round() / 1e4));
     });
     let idf = |documents: f64| ((1.0 + 3.0 / documents).ln() * 1e4).round() / 1e4;
-    // Of what is not in the table, the lower median of 1, 1, 2 and 3 documents: that of two.
+    // A feature that is not in the table has its lower median: the IDF of two documents.
     let expected = [("a", idf(3.0)), ("rose", idf(2.0)), ("a", idf(3.0)), ("lawn", idf(2.0))];
     assert_eq!(found, expected.map(|(feature, weight)| (feature.to_owned(), weight)));
 }
@@ -217,7 +217,7 @@ proptest! {
         }
     }
 
-    /// The order of lines does not matter to weighted features, nor that of documents' phrases.
+    /// Fingerprints do not depend on the order of lines, phrases and sentences.
     #[test]
     fn order_does_not_matter(lines in prop::collection::vec("[a-z]{1,3}\t[0-9]{1,2}", 1..20), rotation in 0_usize..20) {
         let mut rotated = lines.clone();

@@ -65,7 +65,7 @@ fn some_text(random: &mut Random, others: &[(u64, String)]) -> String {
     words.join(" ")
 }
 
-/// With texts all that is found is similar, exactly, and all that is similar is found but for what the recall allows.
+/// With texts, every reported document is similar, and similar documents are found with the probability of the recall.
 #[test]
 fn stored_texts_decide_as_the_plain_loop() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn stored_texts_decide_as_the_plain_loop() {
     }
 }
 
-/// A store makes a dictionary of its first texts; what came before and after is read.
+/// A store makes a dictionary of its first texts. Texts from before and after the dictionary are read.
 #[test]
 fn texts_come_back_whatever_they_were_compressed_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn long_texts_are_found_as_often_as_is_promised() {
             let off = (document.estimate.similarity - real).abs();
             far_off += u32::from(off > 3.0 * document.estimate.standard_error + 1e-9);
         }
-        // What is well above is found, whatever the estimate is.
+        // A document well above the threshold is found, whether its estimate is high or low.
         if real >= DEFAULT_SIMILAR + 0.1 {
             above += 1;
             found += answer.len();
@@ -277,7 +277,7 @@ fn golden_texts() -> [String; 3] {
     ["To be, or not to be, that is the question".to_owned(), long.join(" "), copy.join(" ")]
 }
 
-/// Where golden files are kept, and what reads them independently: `None` where there is no Python.
+/// Returns the path of a golden file.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden").join(name)
 }
@@ -407,7 +407,7 @@ fn make_golden(path: &Path, settings: SimilarSettings) -> Estimate {
     long.estimate(&copied)
 }
 
-/// Pages of one template, about 20 words in English, in which the names differ.
+/// Pages of one template of about 20 English words. The names in the pages differ.
 const TEMPLATES: [(&str, &str); 8] = [
     (
         "English",
@@ -456,7 +456,7 @@ fn pages_that_differ_as_much_are_as_similar_in_every_language() {
         let before = similarities(&former, template);
         let is_segmented = ["Thai", "Lao", "Khmer", "Burmese"].contains(&language);
         assert_eq!(before != here, is_segmented, "{language}");
-        // What it was without words, so that the test can fail.
+        // The similarity without word segmentation, so that the test can fail.
         assert!(
             !is_segmented
                 || similar(&before) > 2 * similar(&english)
