@@ -71,7 +71,7 @@ pub fn delete_inputs<F: Fingerprint>(
     }
     let mut deleted = Deleted::default();
     let counts = inputs.visit_sketched::<F>(&Sketcher::new(profile.clone()), watch, |item| {
-        let (Some(sketched), Some(first)) = (item.sketched.as_deref(), item.fingerprint) else {
+        let (Some(sketched), Some(first)) = (item.sketched.as_ref(), item.fingerprint) else {
             return Ok(());
         };
         let snapshot = store.snapshot();

@@ -161,7 +161,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     fn store(&mut self, item: &Item<F>) -> Result<()> {
         let (id, name) = self.identify(item)?;
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
-        if let (Some(similar), Some(sketched)) = (&self.similar, item.sketched.as_deref()) {
+        if let (Some(similar), Some(sketched)) = (&self.similar, item.sketched.as_ref()) {
             let kept = similar.keep(item, *sketched)?;
             return self.store_similar(item, id, name.as_deref(), &kept);
         }

@@ -1,6 +1,7 @@
 //! Decodes bytes into text: as UTF-8, or in the encoding of the file.
 
 use simstore_text::did_you_mean;
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -83,20 +84,20 @@ impl FromStr for Encoding {
     }
 }
 
-/// A text and the number of replacements in it.
-pub(crate) type Decoded = (String, u64);
+/// A text, borrowed if it was valid UTF-8, and the number of replacements in it.
+pub(crate) type Decoded<'b> = (Cow<'b, str>, u64);
 
 /// Decodes a whole text, without its byte order mark. Also returns the encoding if it was guessed.
 ///
 /// `declared` is the encoding declared by HTTP; HTML may declare one too.
-pub(crate) fn decode_text(
-    bytes: Vec<u8>,
+pub(crate) fn decode_text<'b>(
+    bytes: &'b [u8],
     encoding: Encoding,
     declared: Option<&str>,
-) -> (Decoded, Option<Encoding>) {
-    let (charset, mark, is_guessed) = charset_of(&bytes, encoding, declared);
+) -> (Decoded<'b>, Option<Encoding>) {
+    let (charset, mark, is_guessed) = charset_of(bytes, encoding, declared);
     let guessed = is_guessed.then_some(Encoding(Some(charset)));
-    (decode(bytes, mark, charset), guessed)
+    (decode(&bytes[mark..], charset), guessed)
 }
 
 /// Returns the encoding of a text, the length of its byte order mark, and whether the encoding is a guess.
@@ -141,7 +142,7 @@ pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let whole = (head.len() - mark) / 2 * 2;
-    Some(decode(head[..mark + whole].to_vec(), mark, charset).0.into_bytes())
+    Some(decode(&head[mark..mark + whole], charset).0.into_owned().into_bytes())
 }
 
 /// Byte order of UTF-16 without a mark; `None` if the bytes are not UTF-16. Without any ASCII character, and so without
@@ -215,8 +216,8 @@ pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
 /// The encoding must be ASCII-compatible: a byte below 0x30 is always the ASCII character, in particular a line end, a
 /// quote, a comma and a tab. Second bytes start at 0x40 in GBK and Big5, and at 0x30 in GB18030.
 /// [`line_reader`](crate::bytes::transcode::line_reader) converts all other encodings of the standard to UTF-8.
-pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
-    decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
+pub(crate) fn decode_line(bytes: &[u8], encoding: Encoding) -> Decoded<'_> {
+    decode(bytes, encoding.0.unwrap_or(UTF_8))
 }
 
 /// Encodes a part of a line; `None` if the encoding lacks one of the characters.
@@ -225,23 +226,19 @@ pub(crate) fn encode_line(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
     (!is_unmappable).then(|| bytes.into_owned())
 }
 
-fn decode(mut bytes: Vec<u8>, mark: usize, charset: &'static Charset) -> Decoded {
+fn decode<'b>(bytes: &'b [u8], charset: &'static Charset) -> Decoded<'b> {
     if charset == UTF_8 {
-        bytes.drain(..mark);
-        return match String::from_utf8(bytes) {
-            Ok(text) => (text, 0),
-            Err(error) => replace(error.as_bytes()),
-        };
+        return str::from_utf8(bytes).map_or_else(|_| replace(bytes), |text| (text.into(), 0));
     }
     let mut decoder = charset.new_decoder_without_bom_handling();
-    let mut rest = &bytes[mark..];
+    let mut rest = bytes;
     let mut text = String::with_capacity(rest.len() + rest.len() / 2 + 16);
     let mut replaced = 0;
     loop {
         let (result, read) = decoder.decode_to_string_without_replacement(rest, &mut text, true);
         rest = &rest[read..];
         match result {
-            DecoderResult::InputEmpty => return (text, replaced),
+            DecoderResult::InputEmpty => return (text.into(), replaced),
             DecoderResult::OutputFull => text.reserve(rest.len() + 16),
             DecoderResult::Malformed(..) => {
                 text.push(char::REPLACEMENT_CHARACTER);
@@ -251,7 +248,7 @@ fn decode(mut bytes: Vec<u8>, mark: usize, charset: &'static Charset) -> Decoded
     }
 }
 
-fn replace(bytes: &[u8]) -> Decoded {
+fn replace(bytes: &[u8]) -> Decoded<'static> {
     let mut text = String::with_capacity(bytes.len() + 16);
     let mut replaced = 0;
     for chunk in bytes.utf8_chunks() {
@@ -261,7 +258,7 @@ fn replace(bytes: &[u8]) -> Decoded {
             replaced += 1;
         }
     }
-    (text, replaced)
+    (text.into(), replaced)
 }
 
 /// Whether malformed characters are rare: only one, or at most one in `rare` bytes.
@@ -360,7 +357,7 @@ mod tests {
             (encoded("Ελληνικά", "iso-8859-7"), of_http("iso-8859-7")),
             (encoded("日本", "iso-2022-jp"), of_http("iso-2022-jp")),
         ] {
-            let ((text, replaced), _) = decode_text(bytes, Encoding::AUTO, declared.as_deref());
+            let ((text, replaced), _) = decode_text(&bytes, Encoding::AUTO, declared.as_deref());
             assert_eq!(replaced, 0, "{declared:?} {text}");
             let known = [CHINESE, "Ελληνικά", "日本"];
             assert!(known.iter().any(|known| text.ends_with(known)), "{declared:?} {text}");
@@ -378,8 +375,9 @@ mod tests {
             ("a", "utf-16be", "UTF-16BE"),
         ] {
             let text = if label == "gb18030" { text.to_owned() } else { format!("{text} x") };
-            let ((decoded, replaced), found) = decode_text(encoded(&text, label), Encoding::AUTO, None);
-            assert_eq!((decoded, replaced, found), (text, 0, Some(encoding(guessed))), "{label}");
+            let encoded = encoded(&text, label);
+            let ((decoded, replaced), found) = decode_text(&encoded, Encoding::AUTO, None);
+            assert_eq!((decoded, replaced, found), (text.into(), 0, Some(encoding(guessed))), "{label}");
         }
         for binary in [&b"\0\0\0\0"[..], b"a\0\x01\x02\x03bcd", b"\x7fELF\x02\x01\x01\0\0\0\0\0"] {
             assert_eq!(utf16_of(binary), None, "{}", binary.escape_ascii());
@@ -405,10 +403,10 @@ mod tests {
         let mut bytes = CHINESE.as_bytes().to_vec();
         bytes.pop();
         bytes.splice(3..3, [0xff, 0xff]);
-        let ((text, replaced), guessed) = decode_text(bytes.clone(), Encoding::AUTO, Some("gbk"));
+        let ((text, replaced), guessed) = decode_text(&bytes, Encoding::AUTO, Some("gbk"));
         assert_eq!(guessed, None);
         let expected = String::from_utf8_lossy(&bytes);
-        assert_eq!((text.as_str(), replaced), (&*expected, 3));
+        assert_eq!((&*text, replaced), (&*expected, 3));
         // Nor does one malformed character in ASCII, at any place, nor a few in a long text.
         for bad in 0..=255_u8 {
             for at in [0, 7, 19] {
@@ -416,21 +414,21 @@ mod tests {
                 bytes.insert(at, bad);
                 let is_malformed = u64::from(bad >= 0x80);
                 if bad > 0 {
-                    let ((_, replaced), guessed) = decode_text(bytes, Encoding::AUTO, None);
+                    let ((_, replaced), guessed) = decode_text(&bytes, Encoding::AUTO, None);
                     assert_eq!((replaced, guessed), (is_malformed, None), "{bad}");
                 }
             }
         }
         let few = [b"\xe9 ".to_vec(), b"to be or not ".repeat(60), b"\xe9 \xe8".to_vec()].concat();
-        assert_eq!(decode_text(few.clone(), Encoding::AUTO, None).1, None);
+        assert_eq!(decode_text(&few, Encoding::AUTO, None).1, None);
         // A declared encoding takes precedence.
-        let ((latin, replaced), _) = decode_text(few, Encoding::AUTO, Some("latin1"));
+        let ((latin, replaced), _) = decode_text(&few, Encoding::AUTO, Some("latin1"));
         assert!(replaced == 0 && latin.starts_with('\u{e9}'), "{latin}");
         let french = b"\xe9t\xe9 \xe0 la plage".to_vec();
-        assert_eq!(decode_text(french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
-        assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
+        assert_eq!(decode_text(&french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
+        assert_eq!(decode_line(&bytes, Encoding::AUTO), (text.into(), 3));
         // A requested encoding is not checked.
-        let ((text, replaced), _) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
+        let ((text, replaced), _) = decode_text(CHINESE.as_bytes(), encoding("big5"), None);
         assert!(replaced > 0 && text.contains('\u{fffd}'));
     }
 
@@ -439,7 +437,7 @@ mod tests {
         for (label, bytes) in
             [("gb18030", &b"a\xb0\xa1\xff\xffb\xb0"[..]), ("big5", b"a\xa4\x40\xff\xffb\xa4")]
         {
-            let (text, replaced) = decode_line(bytes.to_vec(), encoding(label));
+            let (text, replaced) = decode_line(bytes, encoding(label));
             assert_eq!(replaced, 3, "{label}");
             assert_eq!(text.matches('\u{fffd}').count(), 3);
             assert!(text.starts_with('a') && text.contains('b'));

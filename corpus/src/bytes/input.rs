@@ -1,5 +1,6 @@
 //! An open input: decompressed, counted, lines of bounded length.
 
+mod lines;
 mod of_section;
 
 use std::fmt;
@@ -8,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use encoding_rs::UTF_8;
 
 use crate::bytes::compression::Compression;
@@ -30,6 +32,8 @@ pub(crate) struct Input {
     path: Arc<Path>,
     compression: Compression,
     reader: BufReader<Box<dyn Read + Send>>,
+    /// Bytes that are read and no line yet.
+    block: BytesMut,
     /// The encoding of lines, and the byte order mark before the first.
     encoding: Encoding,
     mark: &'static [u8],
@@ -112,6 +116,7 @@ impl Input {
             path: path.into(),
             compression,
             reader: BufReader::with_capacity(BUFFER_BYTES, reader),
+            block: BytesMut::new(),
             encoding: Encoding::AUTO,
             mark: b"",
             line: 0,
@@ -201,48 +206,6 @@ impl Input {
     /// Number of the line that was read last, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
-    }
-
-    /// Reads the next line that is not blank into `line`, without the newline; false at the end of the input.
-    ///
-    /// # Errors
-    /// [`Error::BadInput`] for a longer line, which is skipped, and for what cannot be read.
-    pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, longest: Longest) -> Result<bool> {
-        loop {
-            line.clear();
-            if let Some(part) = self.part.as_ref() {
-                part.reached.set_lines(self.line);
-                if part.is_over() {
-                    return Ok(false);
-                }
-            }
-            // One byte more than a line may hold tells a line of that length from a longer one.
-            let limit = longest.bytes as u64 + 1;
-            let read = (&mut self.reader).take(limit).read_until(b'\n', line);
-            let read = read.map_err(|error| self.broken(&error))?;
-            if read == 0 {
-                self.part.iter().for_each(SectionRead::end);
-                return Ok(false);
-            }
-            self.line += 1;
-            self.advance(read);
-            if line.len() > longest.bytes && line.last() != Some(&b'\n') {
-                let skipped = self.reader.skip_until(b'\n').map_err(|error| self.broken(&error))?;
-                self.advance(skipped);
-                return Err(self.too_long(longest));
-            }
-            if !line.trim_ascii().is_empty() {
-                if line.last() == Some(&b'\n') {
-                    line.pop();
-                }
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Counts bytes of a line that were read of a section.
-    fn advance(&mut self, bytes: usize) {
-        self.part.iter_mut().for_each(|part| part.advance(bytes));
     }
 
     /// Reads the whole input as one document, that starts at line 1.
@@ -376,6 +339,7 @@ impl Input {
     pub(crate) fn end(&mut self) {
         self.part.iter().for_each(|part| part.reached.set_rest());
         self.reader = BufReader::with_capacity(0, Box::new(io::empty()));
+        self.block.clear();
     }
 
     /// The error of an input that cannot be read on: it ends in the line after the last.

@@ -124,7 +124,7 @@ impl<R: Read> Read for Watched<R> {
         if self.is_judged {
             return Ok(read);
         }
-        let ascii = buffer[..read].iter().take_while(|byte| byte.is_ascii()).count();
+        let ascii = Charset::ascii_valid_up_to(&buffer[..read]);
         self.before += ascii as u64;
         if ascii == read {
             return Ok(read);
@@ -275,6 +275,6 @@ mod tests {
             .reader
             .read_to_end(&mut read)
             .unwrap();
-        assert_eq!(decode_line(read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".to_owned(), 2));
+        assert_eq!(decode_line(&read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".into(), 2));
     }
 }

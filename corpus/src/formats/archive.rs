@@ -155,9 +155,9 @@ impl Archive {
 
 /// The path that a name stands for, in whatever encoding; without what would lead out of the archive.
 fn path_of(name: &[u8]) -> PathBuf {
-    let ((name, _), _) = encoding::decode_text(name.to_vec(), Encoding::AUTO, None);
+    let ((name, _), _) = encoding::decode_text(name, Encoding::AUTO, None);
     let is_normal = |component: &Component<'_>| matches!(component, Component::Normal(_));
-    Path::new(&name).components().filter(is_normal).collect()
+    Path::new(&*name).components().filter(is_normal).collect()
 }
 
 fn is_shown(name: &Path) -> bool {

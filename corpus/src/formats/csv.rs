@@ -1,6 +1,7 @@
 //! Tables of text: CSV and TSV.
 
 use simstore_text::did_you_mean;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ impl Header {
                 grouped(MAX_COLUMNS as u64)
             )
         })?;
-        let columns: Vec<String> = (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0).collect();
+        let columns: Vec<String> =
+            (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0.into_owned()).collect();
         let mut places: HashMap<String, (usize, usize)> = HashMap::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
             places.entry(column.clone()).or_insert((at, 0)).1 += 1;
@@ -111,7 +113,7 @@ impl Header {
         line: u64,
         options: &DocumentOptions,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed, String> {
+    ) -> Result<Parsed<'static>, String> {
         self.check(options)?;
         check_quotes(row, self.delimiter, line)?;
         let spanned = |reason| match newlines(row) {
@@ -127,11 +129,11 @@ impl Header {
         let mut value = |name: &str| {
             let (text, more) = cells.decoded(self.column(name)?, self.encoding);
             replaced += more;
-            Some(text)
+            Some(Cow::Owned(text.into_owned()))
         };
         let id = value(options.id_name()).map(|id| DocumentId::from_text(&id)).transpose()?;
         let texts = options.text_fields.iter().map(|name| value(name)).collect();
-        let extra = options.extra_field.as_deref().and_then(&mut value);
+        let extra = options.extra_field.as_deref().and_then(&mut value).map(Cow::into_owned);
         Fields { id, texts, extra }.document(options, "column", replaced, position)
     }
 }
@@ -166,9 +168,9 @@ impl Cells {
         Ok(Cells { bytes, ends })
     }
 
-    fn decoded(&self, at: usize, encoding: Encoding) -> Decoded {
+    fn decoded(&self, at: usize, encoding: Encoding) -> Decoded<'_> {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        encoding::decode_line(self.bytes[start..self.ends[at]].to_vec(), encoding)
+        encoding::decode_line(&self.bytes[start..self.ends[at]], encoding)
     }
 }
 

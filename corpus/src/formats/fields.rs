@@ -1,5 +1,7 @@
 //! Documents from fields: an id, texts, and an extra value.
 
+use std::borrow::Cow;
+
 use crate::{DocumentId, DocumentOptions, Encoding};
 use simstore::error::excerpt;
 
@@ -11,18 +13,18 @@ const SHOWN_CHARACTERS: usize = 100;
 
 /// The fields of an object or a row that are asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct Fields<'t> {
     pub(crate) id: Option<DocumentId>,
     /// By the order of the options; `None` where one is missing.
-    pub(crate) texts: Vec<Option<String>>,
+    pub(crate) texts: Vec<Option<Cow<'t, str>>>,
     pub(crate) extra: Option<String>,
 }
 
-/// A parsed document, without its place.
+/// A parsed document, without its place. Its text may be a part of the record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct Parsed<'t> {
     pub(crate) id: DocumentId,
-    pub(crate) text: String,
+    pub(crate) text: Cow<'t, str>,
     /// Replacements of malformed bytes.
     pub(crate) replaced: u64,
     pub(crate) extra: Option<String>,
@@ -32,7 +34,7 @@ pub(crate) struct Parsed {
     pub(crate) guessed: Option<Encoding>,
 }
 
-impl Fields {
+impl<'t> Fields<'t> {
     /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of the
     /// fields are refused as a whole. `position` names a document that has no id; `field` is the word for a field in this
     /// format.
@@ -42,7 +44,7 @@ impl Fields {
         field: &str,
         replaced: u64,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed, String> {
+    ) -> Result<Parsed<'t>, String> {
         let is_placed = self.id.is_none();
         let id = match (self.id, &options.id_field) {
             (Some(id), _) => id,
@@ -52,6 +54,7 @@ impl Fields {
         let mut texts = self.texts.into_iter().flatten();
         let mut text = texts.next().unwrap_or_default();
         for more in texts {
+            let text = text.to_mut();
             text.push('\n');
             text.push_str(&more);
         }

@@ -5,6 +5,8 @@ mod names;
 mod wanted;
 mod written;
 
+use std::borrow::Cow;
+
 use simstore_text::did_you_mean;
 
 use self::line::parsed;
@@ -16,19 +18,33 @@ use crate::{DocumentId, DocumentOptions};
 use simstore::error::excerpt;
 
 /// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
-pub(crate) fn parse(
-    line: Vec<u8>,
+pub(crate) fn parse<'l>(
+    line: &'l [u8],
     encoding: Encoding,
     options: &DocumentOptions,
     position: impl FnOnce() -> String,
-) -> Result<Parsed, String> {
-    let (line, replaced) = encoding::decode_line(line, encoding);
-    let (fields, has_text) = fields(&line, options)?;
+) -> Result<Parsed<'l>, String> {
+    match encoding::decode_line(line, encoding) {
+        (Cow::Borrowed(line), replaced) => parse_text(line, replaced, options, position),
+        (Cow::Owned(line), replaced) => {
+            let parsed = parse_text(&line, replaced, options, position)?;
+            Ok(Parsed { text: parsed.text.into_owned().into(), ..parsed })
+        }
+    }
+}
+
+fn parse_text<'l>(
+    line: &'l str,
+    replaced: u64,
+    options: &DocumentOptions,
+    position: impl FnOnce() -> String,
+) -> Result<Parsed<'l>, String> {
+    let (fields, has_text) = fields(line, options)?;
     if let (None, Some(name)) = (&fields.id, &options.id_field) {
-        return Err(missing("id", std::slice::from_ref(name), &line));
+        return Err(missing("id", std::slice::from_ref(name), line));
     }
     if !has_text {
-        return Err(missing("text", &options.text_fields, &line));
+        return Err(missing("text", &options.text_fields, line));
     }
     fields.document(options, "field", replaced, position)
 }
@@ -45,7 +61,7 @@ fn missing(kind: &str, fields: &[String], line: &str) -> String {
 }
 
 /// The fields of an object that are asked for, and whether one of the text fields is there, `null` or not.
-fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), String> {
+fn fields<'l>(line: &'l str, options: &DocumentOptions) -> Result<(Fields<'l>, bool), String> {
     let id_name = options.id_name();
     let scalars = options.text_fields.iter().map(|name| &**name).chain([id_name]);
     let mut wanted: Vec<_> = scalars.map(|name| Wanted { name, takes: Takes::Scalar }).collect();
@@ -54,7 +70,7 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), Strin
     let mut found = found.into_iter();
     let texts = found.by_ref().take(options.text_fields.len()).zip(&options.text_fields);
     let mut has_text = options.text_fields.is_empty();
-    let text = |(found, name): (Option<Found>, &String)| match found.inspect(|_| has_text = true) {
+    let text = |(found, name): (Option<Found<'l>>, &String)| match found.inspect(|_| has_text = true) {
         Some(Found::Text(text)) => Ok(Some(text)),
         Some(Found::Null) | None => Ok(None),
         Some(_) => Err(format!("the text field `{}` is not a string", excerpt(name))),
@@ -62,13 +78,15 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), Strin
     let texts = texts.map(text).collect::<Vec<Result<_, _>>>();
     let id = match found.next().flatten() {
         None => None,
-        Some(Found::Text(name)) => Some(DocumentId::name(name).map_err(|reason| format!("is {reason}"))),
+        Some(Found::Text(name)) => {
+            Some(DocumentId::name(name.into_owned()).map_err(|reason| format!("is {reason}")))
+        }
         Some(Found::Number(number)) => Some(Ok(DocumentId::Number(number))),
         Some(_) => Some(Err("is neither a string nor an integer from 0 to 2^64 - 1".to_owned())),
     };
     let id = id.transpose().map_err(|what| format!("the id field `{}` {what}", excerpt(id_name)))?;
     let extra = match found.next().flatten() {
-        Some(Found::Text(text)) => Some(text),
+        Some(Found::Text(text)) => Some(text.into_owned()),
         Some(Found::Number(number)) => Some(number.to_string()),
         Some(Found::Other(json)) => json,
         Some(Found::Null) | None => None,
@@ -112,8 +130,8 @@ mod tests {
             text_fields: text_fields.iter().map(|&field| field.to_owned()).collect(),
             ..DocumentOptions::default()
         };
-        let parsed = super::parse(line.into(), Encoding::AUTO, &options, || "file:1".to_owned())?;
-        Ok((parsed.id, parsed.text))
+        let parsed = super::parse(line.as_bytes(), Encoding::AUTO, &options, || "file:1".to_owned())?;
+        Ok((parsed.id, parsed.text.into_owned()))
     }
 
     fn name(name: &str) -> DocumentId {
@@ -218,7 +236,7 @@ mod tests {
         let extra = |line: &str, field: &str| {
             let options =
                 DocumentOptions { extra_field: Some(field.to_owned()), ..DocumentOptions::default() };
-            super::parse(line.into(), Encoding::AUTO, &options, String::new).unwrap().extra
+            super::parse(line.as_bytes(), Encoding::AUTO, &options, String::new).unwrap().extra
         };
         let line = r#"{"id": 7, "text": "t", "date": "2024-05-01", "n": -1.5, "flag": true, "none": null, "l": [1, 2]}"#;
         for (field, expected) in [
@@ -237,7 +255,7 @@ mod tests {
 
     #[test]
     fn malformed_utf8_is_replaced() {
-        let line = b"{\"text\": \"a\xffb\", \"id\": \"\xe4\xb8\"}".to_vec();
+        let line = b"{\"text\": \"a\xffb\", \"id\": \"\xe4\xb8\"}";
         let parsed = super::parse(line, Encoding::AUTO, &DocumentOptions::default(), String::new).unwrap();
         assert_eq!((&*parsed.text, parsed.replaced), ("a\u{fffd}b", 2));
     }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::bytes::encoding::Encoding;
 use crate::bytes::input::Input;
 use crate::bytes::section::{self, Section};
@@ -16,12 +18,7 @@ pub(crate) struct Objects {
     input: Input,
     form: Form,
     options: DocumentOptions,
-    /// A little more than the size of the last object in bytes, as a guess of the next one.
-    last_bytes: usize,
 }
-
-/// The most bytes that are reserved for an object before it is read.
-const LAST_BYTES_MAX: usize = 1 << 16;
 
 /// The form of a file of objects.
 #[derive(Debug)]
@@ -59,7 +56,7 @@ impl Objects {
             input = input.into_utf8();
             form = Form::Array { elements: 0 };
         }
-        Ok(Objects { input, form, options: options.clone(), last_bytes: 0 })
+        Ok(Objects { input, form, options: options.clone() })
     }
 
     /// The objects of a section of a file of lines.
@@ -73,7 +70,7 @@ impl Objects {
     ) -> Result<Objects> {
         let is_first = section.from == 0;
         let input = Input::of_section(section, progress)?;
-        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone(), last_bytes: 0 })
+        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone() })
     }
 
     /// How sections of the file are read; `None` if it can be read only as a whole.
@@ -94,23 +91,24 @@ impl Objects {
     /// # Errors
     /// [`BadInput`](simstore::Error::BadInput) for an object that is too long, for a file that cannot be read, and for an array that
     /// is not well formed.
-    pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        let mut object = Vec::with_capacity(self.last_bytes.min(LAST_BYTES_MAX));
-        let is_there = match &mut self.form {
+    pub(crate) fn read(&mut self) -> Result<Option<(u64, Bytes)>> {
+        let object = match &mut self.form {
             Form::Lines { is_first } => {
                 let is_first = std::mem::take(is_first);
-                let is_there = self.input.read_line(&mut object, self.options.longest())?;
-                if let Some(reason) = json::is_no_line(&object).filter(|_| is_first) {
+                let line = self.input.read_line(self.options.longest())?;
+                if let Some(reason) = line.as_deref().filter(|_| is_first).and_then(json::is_no_line) {
                     self.input.end();
                     return Err(self.input.bad(reason.to_owned()));
                 }
-                is_there
+                line
             }
-            Form::Array { .. } => self.read_element(&mut object)?,
-            Form::Ended => false,
+            Form::Array { .. } => {
+                let mut element = Vec::new();
+                self.read_element(&mut element)?.then(|| element.into())
+            }
+            Form::Ended => None,
         };
-        self.last_bytes = object.len() + object.len() / 8;
-        Ok(is_there.then(|| (self.input.line(), object)))
+        Ok(object.map(|object| (self.input.line(), object)))
     }
 
     /// Reads an element of the array, without the newlines between its tokens and the blanks after them.

@@ -76,7 +76,11 @@ impl<'b> Headers<'b> {
 }
 
 /// Parses a record. Returns the reason if it is malformed.
-pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions) -> Result<Parsed, String> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    header_bytes: usize,
+    options: &DocumentOptions,
+) -> Result<Parsed<'static>, String> {
     let (headers, _) = Headers::parse(&bytes[..header_bytes])?;
     let block = &bytes[header_bytes..bytes.len() - RECORD_END.len()];
     let id_field = options.id_field.as_deref().unwrap_or("WARC-Target-URI");
@@ -95,8 +99,9 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     };
     let charset = content_type.and_then(|content_type| http::media_type(&content_type).1);
     check_text(&body, options, charset.as_deref())?;
-    let ((text, replaced), guessed) = encoding::decode_text(body, options.encoding, charset.as_deref());
+    let ((text, replaced), guessed) = encoding::decode_text(&body, options.encoding, charset.as_deref());
     let extra = options.extra_field.as_deref().and_then(|name| headers.get(name)).map(Cow::into_owned);
+    let text = text.into_owned().into();
     Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, is_placed: false, guessed })
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::formats::fields::Parsed;
 use crate::reading::record::Record;
 use crate::reading::records::{Records, records};
-use crate::{Document, DocumentId, DocumentOptions, ReadNote, ReadProgress};
+use crate::{DocumentId, DocumentOptions, ReadNote, ReadProgress};
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
 use simstore_text::{Profile, Simhash, Sketched, Sketcher};
@@ -25,7 +26,7 @@ pub struct FingerprintedDocument<F> {
     /// Its fingerprint; `None` if its text has no features, or if the document was [not wanted](FingerprintedDocuments::only).
     pub simhash: Option<Simhash<F>>,
     /// Its sketches, if these were [asked for](FingerprintedDocuments::with_sketches).
-    pub sketched: Option<Box<Sketched>>,
+    pub sketched: Option<Sketched>,
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
     pub ordinal: u64,
@@ -177,11 +178,9 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             go_on()?;
             let record = record?;
-            let kept = with_records.then(|| record.clone());
             let (ordinal, checksum) = (first + at as u64, record.checksum(options));
             let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
-            let Document { id, text, path, line, replaced, extra, is_placed, guessed } =
-                record.document(options)?;
+            let Parsed { id, text, replaced, extra, is_placed, guessed } = record.parse(options)?;
             if let Some(encoding) = guessed {
                 progress.note(ReadNote::Encoding(encoding.name()));
             }
@@ -199,17 +198,17 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             Ok(FingerprintedDocument {
                 id,
                 simhash,
-                sketched: sketched.map(Box::new),
+                sketched,
                 ordinal,
-                path,
-                line,
+                line: record.line(),
                 replaced,
                 is_placed,
                 extra,
                 checksum,
                 text_bytes: text.len() as u64,
-                text: with_texts.then_some(text),
-                record: kept,
+                text: with_texts.then(|| text.into_owned()),
+                path: Arc::clone(record.shared_path()),
+                record: with_records.then_some(record),
             })
         };
         let (done, read) = rayon::join(

@@ -82,7 +82,6 @@ pub struct Fingerprints<F> {
     given: Option<GivenFingerprints>,
     /// The file that is being read, and whether it is raw.
     input: Option<(Arc<Path>, Input, bool)>,
-    line: Vec<u8>,
     /// Records read so far, malformed ones included.
     position: u64,
     failed: bool,
@@ -99,7 +98,6 @@ impl<F: Fingerprint> Fingerprints<F> {
             pipes: Arc::clone(pipes),
             given,
             input: None,
-            line: Vec::new(),
             position: 0,
             failed: false,
             width: PhantomData,
@@ -186,19 +184,19 @@ impl<F: Fingerprint> Fingerprints<F> {
         loop {
             if let Some((path, input, is_raw)) = &mut self.input {
                 let read = if *is_raw {
-                    self.line.resize(F::BYTES, 0);
-                    input.read_record(&mut self.line)
+                    let mut record = [0; size_of::<u128>()];
+                    let record = &mut record[..F::BYTES];
+                    input.read_record(record).map(|is_there| is_there.then(|| Ok((F::read_le(record), None))))
                 } else {
-                    input.read_line(&mut self.line, Longest::of_format(MAX_LINE_BYTES))
+                    let line = input.read_line(Longest::of_format(MAX_LINE_BYTES));
+                    line.map(|line| line.map(|line| parse_line(&line)))
                 };
                 // A malformed record takes a position too.
-                if !matches!(read, Ok(false)) {
+                if !matches!(read, Ok(None)) {
                     self.position += 1;
                 }
-                if read? {
+                if let Some(parsed) = read? {
                     let by_default = DocumentId::Number(self.position - 1);
-                    let parsed =
-                        if *is_raw { Ok((F::read_le(&self.line), None)) } else { parse_line(&self.line) };
                     let (path, line) = (Arc::clone(path), input.line());
                     return match parsed {
                         Ok((fingerprint, id)) => {

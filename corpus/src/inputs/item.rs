@@ -21,7 +21,7 @@ pub struct Item<F> {
     /// Distinct features of the text.
     pub features: Option<u32>,
     /// Its sketches, if they were [asked for](crate::Inputs::visit_sketched).
-    pub sketched: Option<Box<Sketched>>,
+    pub sketched: Option<Sketched>,
     /// Its text, if texts were [asked for](crate::Inputs::visit_wanted).
     pub text: Option<String>,
     /// Bytes of the text, in UTF-8.

@@ -11,7 +11,7 @@ impl Record {
     pub fn field_names(&self) -> Vec<String> {
         match self.content() {
             Content::Jsonl { line, encoding } => {
-                json::names(&encoding::decode_line(line.clone(), *encoding).0).unwrap_or_default()
+                json::names(&encoding::decode_line(line, *encoding).0).unwrap_or_default()
             }
             Content::Table { header, .. } => header.columns.clone(),
             Content::Warc { bytes, header_bytes } => {

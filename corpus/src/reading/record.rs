@@ -1,7 +1,10 @@
 //! A record: a document as in its file.
 
+use std::borrow::Cow;
 use std::path::{MAIN_SEPARATOR_STR, Path};
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -30,7 +33,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     Jsonl {
-        line: Vec<u8>,
+        line: Bytes,
         encoding: Encoding,
     },
     Table {
@@ -70,6 +73,10 @@ impl Record {
         &self.path
     }
 
+    pub(crate) fn shared_path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
     /// Number of the first line, from 1; 1 for a text file. For Parquet the number of the row, for a web archive of the
     /// record, and for a JSON array of the element, each from 1.
     pub fn line(&self) -> u64 {
@@ -83,10 +90,10 @@ impl Record {
     /// here, without the newlines between its tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
-            Content::Jsonl { line: bytes, .. }
-            | Content::Table { row: bytes, .. }
-            | Content::Warc { bytes, .. }
-            | Content::Text(bytes) => Some(bytes),
+            Content::Jsonl { line, .. } => Some(line),
+            Content::Table { row: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
+                Some(bytes)
+            }
             #[cfg(feature = "parquet")]
             Content::Parquet(_) => None,
             Content::Given(_) => None,
@@ -131,9 +138,8 @@ impl Record {
             Content::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.checksum(options),
-            Content::Jsonl { line: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
-                xxh3_64(bytes)
-            }
+            Content::Jsonl { line, .. } => xxh3_64(line),
+            Content::Warc { bytes, .. } | Content::Text(bytes) => xxh3_64(bytes),
             Content::Given(given) => xxh3_64(given.text.as_bytes()),
         }
     }
@@ -145,28 +151,38 @@ impl Record {
     /// header. The same error for an id that is too long, or requested and missing, and for a field of another type or
     /// that occurs twice. A text that is `null` or missing is empty.
     pub fn document(self, options: &DocumentOptions) -> Result<Document> {
+        let Parsed { id, text, replaced, extra, is_placed, guessed } = self.parse(options)?;
+        let text = text.into_owned();
+        Ok(Document { id, text, path: self.path, line: self.line, replaced, extra, is_placed, guessed })
+    }
+
+    /// Parses the document; its text is copied only if the record does not hold it as it is.
+    ///
+    /// # Errors
+    /// As [`Record::document`].
+    pub(crate) fn parse(&self, options: &DocumentOptions) -> Result<Parsed<'_>> {
         let Record { path, line, content } = self;
-        let position = || place(&path, line);
+        let position = || place(path, *line);
         let parsed = match content {
-            Content::Jsonl { line, encoding } => json::parse(line, encoding, options, position),
-            Content::Table { row, header } => header.parse(&row, line, options, position),
-            Content::Warc { bytes, header_bytes } => warc::parse(&bytes, header_bytes, options),
-            Content::Text(bytes) => path_id(&path).map(|id| {
+            Content::Jsonl { line, encoding } => json::parse(line, *encoding, options, position),
+            Content::Table { row, header } => header.parse(row, *line, options, position),
+            Content::Warc { bytes, header_bytes } => warc::parse(bytes, *header_bytes, options),
+            Content::Text(bytes) => path_id(path).map(|id| {
                 let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);
                 Parsed { id, text, replaced, extra: None, is_placed: false, guessed }
             }),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.parse(options, position),
-            Content::Given(GivenDocument { id, text, extra }) => {
-                Ok(Parsed { id, text, replaced: 0, extra, is_placed: false, guessed: None })
-            }
+            Content::Given(GivenDocument { id, text, extra }) => Ok(Parsed {
+                id: id.clone(),
+                text: Cow::Borrowed(text),
+                replaced: 0,
+                extra: extra.clone(),
+                is_placed: false,
+                guessed: None,
+            }),
         };
-        match parsed {
-            Ok(Parsed { id, text, replaced, extra, is_placed, guessed }) => {
-                Ok(Document { id, text, path, line, replaced, extra, is_placed, guessed })
-            }
-            Err(reason) => Err(Error::BadInput { path: path.to_path_buf(), line, reason }),
-        }
+        parsed.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: *line, reason })
     }
 }
 

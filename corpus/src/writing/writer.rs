@@ -270,7 +270,7 @@ fn with_field<'r>(
     encoding: Encoding,
     annotation: &Annotation<'_>,
 ) -> Result<Cow<'r, [u8]>, String> {
-    let (text, _) = encoding::decode_line(line.to_vec(), encoding);
+    let (text, _) = encoding::decode_line(line, encoding);
     let (has_any, is_there) = json::has_fields(&text, annotation.field)?;
     if is_there {
         return Err(is_taken("field", annotation.field));

@@ -3,6 +3,8 @@
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
+use bytes::BytesMut;
+
 use super::{BUFFER_BYTES, Input};
 use crate::bytes::compression::Within;
 use crate::bytes::opening::cannot_open;
@@ -40,6 +42,7 @@ impl Input {
             path: Arc::clone(path),
             compression: *compression,
             reader: BufReader::new(Box::new(io::empty())),
+            block: BytesMut::new(),
             encoding: lines.encoding,
             mark: b"",
             line: 0,

@@ -88,8 +88,7 @@ impl<F: Fingerprint> Corpus<F> {
     /// Adds a document.
     pub(crate) fn push(&mut self, item: &Item<F>) -> Result<()> {
         if let Some(sketches) = &mut self.sketches {
-            sketches
-                .push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_deref())?)?;
+            sketches.push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_ref())?)?;
         }
         self.stretch.push(item);
         self.empty += usize::from(item.fingerprint.is_none());

@@ -150,12 +150,12 @@ fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
 
 impl DocumentLine<'_> {
     /// The sketches of a document.
-    fn sketched(&self) -> Result<Option<Box<Sketched>>, String> {
+    fn sketched(&self) -> Result<Option<Sketched>, String> {
         let Some(features) = self.features else { return Ok(None) };
         let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
         let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
         match (<[u64; SKETCHES]>::try_from(&*sketches), &*sum) {
-            (Ok(sketches), &[sum]) => Ok(Some(Box::new(Sketched { sketches, features, sum }))),
+            (Ok(sketches), &[sum]) => Ok(Some(Sketched { sketches, features, sum })),
             _ => Err(format!("expected {SKETCHES} sketches and a sum")),
         }
     }

@@ -196,7 +196,7 @@ impl<F: Fingerprint> ReadAgain<'_, F> {
         options: &DocumentOptions,
     ) -> Result<()> {
         let features = |(number, record): (u32, Record)| {
-            Ok((number, self.profile.feature_set(&record.document(options)?.text)))
+            Ok((number, self.profile.feature_set(&record.parse(options)?.text)))
         };
         let features: Result<Vec<(u32, Vec<u64>)>> = batch.into_par_iter().map(features).collect();
         features?.into_iter().try_for_each(|(number, features)| all.push(number, &features))

@@ -1,6 +1,7 @@
 //! Takes the requested fields of a JSON object while the object is read. Other fields are skipped: even a large field is not built
 //! as a value.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -26,21 +27,32 @@ pub(super) struct Wanted<'n> {
     pub(super) takes: Takes,
 }
 
-/// The value of a field.
+/// The value of a field; a string without escapes is a part of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Found<'l> {
     Null,
-    Text(String),
+    Text(Cow<'l, str>),
     Number(u64),
     /// Any other value, with its JSON if requested.
     Other(Option<String>),
+}
+
+impl Found<'_> {
+    fn into_owned<'l>(self) -> Found<'l> {
+        match self {
+            Found::Null => Found::Null,
+            Found::Text(text) => Found::Text(text.into_owned().into()),
+            Found::Number(number) => Found::Number(number),
+            Found::Other(json) => Found::Other(json),
+        }
+    }
 }
 
 /// An object: the value of each field that is asked for.
 pub(super) struct ObjectWith<'w>(pub(super) &'w [Wanted<'w>]);
 
 impl<'de> DeserializeSeed<'de> for ObjectWith<'_> {
-    type Value = Vec<Option<Found>>;
+    type Value = Vec<Option<Found<'de>>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -48,7 +60,7 @@ impl<'de> DeserializeSeed<'de> for ObjectWith<'_> {
 }
 
 impl<'de> Visitor<'de> for ObjectWith<'_> {
-    type Value = Vec<Option<Found>>;
+    type Value = Vec<Option<Found<'de>>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object on one line")
@@ -60,7 +72,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
             return visit_plain(wanted, map);
         }
         // A field of this very name comes before one in an object.
-        let mut found: Vec<Option<Found>> = vec![None; wanted.len()];
+        let mut found: Vec<Option<Found<'de>>> = vec![None; wanted.len()];
         let mut is_own = vec![false; wanted.len()];
         let mut seen: Vec<String> = Vec::new();
         while let Some(key) = map.next_key_seed(KeyOf(wanted))? {
@@ -111,8 +123,8 @@ const PLAIN_MAX: usize = 8;
 fn visit_plain<'de, A: MapAccess<'de>>(
     wanted: &[Wanted<'_>],
     mut map: A,
-) -> Result<Vec<Option<Found>>, A::Error> {
-    let mut found: Vec<Option<Found>> = vec![None; wanted.len()];
+) -> Result<Vec<Option<Found<'de>>>, A::Error> {
+    let mut found: Vec<Option<Found<'de>>> = vec![None; wanted.len()];
     while let Some(at) = map.next_key_seed(PositionOf(wanted))? {
         let Some(at) = at else {
             map.next_value::<IgnoredAny>()?;
@@ -160,50 +172,54 @@ impl Visitor<'_> for PositionOf<'_> {
 struct Scalar;
 
 impl<'de> DeserializeSeed<'de> for Scalar {
-    type Value = Found;
+    type Value = Found<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Scalar {
-    type Value = Found;
+    type Value = Found<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Found, E> {
+    fn visit_unit<E>(self) -> Result<Found<'de>, E> {
         Ok(Found::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
+    fn visit_bool<E>(self, _: bool) -> Result<Found<'de>, E> {
         Ok(Found::Other(None))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Found, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<Found<'de>, E> {
         Ok(Found::Number(number))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
+    fn visit_i64<E>(self, _: i64) -> Result<Found<'de>, E> {
         Ok(Found::Other(None))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
+    fn visit_f64<E>(self, _: f64) -> Result<Found<'de>, E> {
         Ok(Found::Other(None))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Found, E> {
-        Ok(Found::Text(text.to_owned()))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Found<'de>, E> {
+        Ok(Found::Text(text.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Found, A::Error> {
+    fn visit_str<E>(self, text: &str) -> Result<Found<'de>, E> {
+        Ok(Found::Text(text.to_owned().into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Found<'de>, A::Error> {
         while values.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Found::Other(None))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<'de>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Found::Other(None))
     }
@@ -233,6 +249,9 @@ impl Visitor<'_> for KeyOf<'_> {
     }
 }
 
+/// A value, once for each time that it is asked for, and its fields that are asked for.
+type Values<'l> = (Vec<Found<'l>>, Vec<Option<Found<'l>>>);
+
 /// A value: itself, once for each time that it is asked for, and fields of it if it is an object.
 struct ValueWith<'w> {
     own: Vec<Takes>,
@@ -245,13 +264,13 @@ impl ValueWith<'_> {
     }
 
     /// The same value for all.
-    fn all(&self, own: Found, inner: Option<Found>) -> (Vec<Found>, Vec<Option<Found>>) {
+    fn all<'l>(&self, own: Found<'l>, inner: Option<Found<'l>>) -> Values<'l> {
         (vec![own; self.own.len()], vec![inner; self.inner.len()])
     }
 }
 
 impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
-    type Value = (Vec<Found>, Vec<Option<Found>>);
+    type Value = Values<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         if !self.takes(Takes::Value) {
@@ -262,18 +281,18 @@ impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
         let own = self.own.clone();
         let scalar = ValueWith { own: vec![Takes::Scalar; own.len()], inner: self.inner };
         let mut again = serde_json::Deserializer::from_str(&json);
-        let (mut of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
-        for (found, takes) in of_own.iter_mut().zip(own) {
-            if let (Found::Other(_), Takes::Value) = (&*found, takes) {
-                *found = Found::Other(Some(json.clone()));
-            }
-        }
-        Ok((of_own, of_inner))
+        let (of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
+        let of_own = of_own.into_iter().zip(own).map(|(found, takes)| match (found, takes) {
+            (Found::Other(_), Takes::Value) => Found::Other(Some(json.clone())),
+            (found, _) => found.into_owned(),
+        });
+        let of_inner = of_inner.into_iter().map(|found| found.map(Found::into_owned));
+        Ok((of_own.collect(), of_inner.collect()))
     }
 }
 
 impl<'de> Visitor<'de> for ValueWith<'_> {
-    type Value = (Vec<Found>, Vec<Option<Found>>);
+    type Value = Values<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of JSON")
@@ -299,9 +318,14 @@ impl<'de> Visitor<'de> for ValueWith<'_> {
         Ok(self.all(Found::Other(None), None))
     }
 
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        let is_kept = self.takes(Takes::Scalar);
+        Ok(self.all(if is_kept { Found::Text(text.into()) } else { Found::Other(None) }, None))
+    }
+
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
         let is_kept = self.takes(Takes::Scalar);
-        Ok(self.all(if is_kept { Found::Text(text.to_owned()) } else { Found::Other(None) }, None))
+        Ok(self.all(if is_kept { Found::Text(text.to_owned().into()) } else { Found::Other(None) }, None))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {

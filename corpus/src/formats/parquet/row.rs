@@ -1,5 +1,6 @@
 //! A row of Parquet, and the document in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -65,7 +66,7 @@ impl Row {
         let mut hasher = Xxh3::new();
         match &parsed {
             Ok(Parsed { id, text, extra, .. }) => {
-                for part in [&id.to_string(), text].into_iter().chain(extra) {
+                for part in [&*id.to_string(), text].into_iter().chain(extra.as_deref()) {
                     hasher.update(&(part.len() as u64).to_le_bytes());
                     hasher.update(part.as_bytes());
                 }
@@ -112,7 +113,7 @@ impl Row {
         &self,
         options: &DocumentOptions,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed, String> {
+    ) -> Result<Parsed<'_>, String> {
         check_columns(&self.types, options)?;
         let column = |name: &str| self.column(name);
         let array = |name: &str| column(name).filter(|column| column.is_valid).map(|column| column.array);
@@ -136,9 +137,9 @@ impl Row {
                     format!("the id column `{}` is not an integer from 0 to 2^64 - 1", excerpt(id_name))
                 })?)
             }
-            Some(_) => text(id_name)?.map(DocumentId::name).transpose()?,
+            Some(_) => text(id_name)?.map(|id| DocumentId::name(id.into_owned())).transpose()?,
         };
-        let texts: Vec<Option<String>> =
+        let texts: Vec<Option<Cow<'_, str>>> =
             options.text_fields.iter().map(|name| text(name)).collect::<Result<_, _>>()?;
         let longest = options.longest();
         if texts.iter().flatten().any(|text| text.len() > longest.bytes) {
@@ -155,9 +156,9 @@ impl Row {
     }
 }
 
-fn string(array: &dyn Array, at: usize) -> Option<Decoded> {
-    let valid = |text: &str| (text.to_owned(), 0);
-    let decoded = |bytes: &[u8]| encoding::decode_line(bytes.to_vec(), Encoding::AUTO);
+fn string(array: &dyn Array, at: usize) -> Option<Decoded<'_>> {
+    let valid = |text| (Cow::Borrowed(text), 0);
+    let decoded = |bytes| encoding::decode_line(bytes, Encoding::AUTO);
     Some(match array.data_type() {
         DataType::Utf8 => valid(array.as_string::<i32>().value(at)),
         DataType::LargeUtf8 => valid(array.as_string::<i64>().value(at)),
@@ -207,7 +208,7 @@ fn value(array: &dyn Array, at: usize) -> Option<String> {
         }
         _ => {
             let number = integer(array, at).map(|number| number.to_string());
-            return number.or_else(|| string(array, at).map(|(text, _)| text));
+            return number.or_else(|| string(array, at).map(|(text, _)| text.into_owned()));
         }
     };
     time.map(|time| time.to_string())
