@@ -101,21 +101,20 @@ pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize
 /// Values of a chunk: its own partition stays in the second-level cache.
 const CHUNK: usize = 1 << 16;
 
-/// Values in chunks, each of them partitioned by itself: so the cores need no common counters, and values move
-/// through memory in runs.
-pub(crate) struct Partition<'a, F> {
-    values: &'a [F],
-    /// Of each chunk, where the values of each digit end in it.
+/// The places of values that are partitioned by a digit, chunk by chunk. So the cores need no common counters, and values
+/// move through memory in runs.
+pub(crate) struct Partition {
+    /// For each chunk, the ends of the values of each digit.
     ends: Vec<u32>,
     buckets: usize,
 }
 
-impl<'a, F: Fingerprint> Partition<'a, F> {
-    /// `space` is as long as `values`. `go_on` is asked with the number of each chunk; what is partitioned once it says no is
-    /// of no use.
-    pub(crate) fn new(
+impl Partition {
+    /// Partitions values into `space`, which is as long. `go_on` is called with the number of each chunk. Once it returns false, the
+    /// partition is not complete.
+    pub(crate) fn new<F: Fingerprint>(
         values: &[F],
-        space: &'a mut [F],
+        space: &mut [F],
         digit: &Digit<F>,
         go_on: impl Fn(usize) -> bool + Send + Sync,
     ) -> Self {
@@ -129,28 +128,33 @@ impl<'a, F: Fingerprint> Partition<'a, F> {
                     digit.scatter(values, space, ends);
                 }
             });
-        Partition { values: space, ends, buckets }
+        Partition { ends, buckets }
     }
 
     pub(crate) fn buckets(&self) -> usize {
         self.buckets
     }
 
-    /// The values of a bucket, chunk by chunk.
-    fn pieces(&self, bucket: usize) -> impl Iterator<Item = &[F]> {
-        self.values.chunks(CHUNK).zip(self.ends.chunks(self.buckets)).map(move |(values, ends)| {
+    /// The values of a bucket in each chunk.
+    fn ranges(&self, bucket: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+        self.ends.chunks(self.buckets).map(move |ends| {
             let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
-            &values[start as usize..ends[bucket] as usize]
+            start as usize..ends[bucket] as usize
         })
+    }
+
+    /// The values of a bucket, chunk by chunk.
+    fn pieces<'a, F>(&'a self, partitioned: &'a [F], bucket: usize) -> impl Iterator<Item = &'a [F]> {
+        partitioned.chunks(CHUNK).zip(self.ranges(bucket)).map(|(values, range)| &values[range])
     }
 
     /// Number of values in a bucket.
     pub(crate) fn len(&self, bucket: usize) -> usize {
-        self.pieces(bucket).map(<[F]>::len).sum()
+        self.ranges(bucket).map(|range| range.len()).sum()
     }
 
     /// Parts of `out`, which is as long as the values, for the buckets one after the other.
-    pub(crate) fn split<'o>(&self, out: &'o mut [F]) -> Vec<Part<'o, F>> {
+    pub(crate) fn split<'o, F>(&self, out: &'o mut [F]) -> Vec<Part<'o, F>> {
         let (mut rest, mut start) = (out, 0);
         let take = |bucket| {
             let (values, after) = std::mem::take(&mut rest).split_at_mut(self.len(bucket));
@@ -162,10 +166,10 @@ impl<'a, F: Fingerprint> Partition<'a, F> {
     }
 
     /// Puts the values of a bucket into `values`, in their order.
-    pub(crate) fn read(&self, bucket: usize, values: &mut Vec<F>) {
+    pub(crate) fn read<F: Fingerprint>(&self, partitioned: &[F], bucket: usize, values: &mut Vec<F>) {
         values.clear();
         values.reserve_exact(self.len(bucket));
-        self.pieces(bucket).for_each(|piece| values.extend_from_slice(piece));
+        self.pieces(partitioned, bucket).for_each(|piece| values.extend_from_slice(piece));
     }
 }
 
@@ -199,10 +203,11 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<
     }
     let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
     let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
-    let partition = Partition::new(values, room(space, values.len()), &digit, |_| true);
+    let space = room(space, values.len());
+    let partition = Partition::new(values, space, &digit, |_| true);
     partition.split(values).into_par_iter().for_each(|part| {
         let mut at = 0;
-        for piece in partition.pieces(part.bucket) {
+        for piece in partition.pieces(space, part.bucket) {
             part.values[at..at + piece.len()].copy_from_slice(piece);
             at += piece.len();
         }
@@ -320,7 +325,7 @@ mod tests {
             let partition = Partition::new(&values, &mut space, &digit, |_| true);
             let (mut bucket, mut all) = (Vec::new(), Vec::new());
             for number in 0..partition.buckets() {
-                partition.read(number, &mut bucket);
+                partition.read(&space, number, &mut bucket);
                 prop_assert_eq!(bucket.len(), partition.len(number));
                 all.extend_from_slice(&bucket);
             }

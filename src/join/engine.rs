@@ -115,6 +115,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         };
         // One space for all tables: getting new memory takes longer than filling it.
         let space = room(space, set.values.len());
+        let mut partition: Option<(F, Partition)> = None;
         for Prefix { mask, flips } in tables {
             if !self.goes_on() {
                 return;
@@ -123,8 +124,16 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             let reserve = set.reserve.clone();
             let table = Set { conditions: conditions.clone(), bits: bits & !mask, reserve, ..*set };
             if flips == 0 {
-                self.join_equal(&table, mask, space);
+                let first = first_bits(mask, FIRST_DIGIT_BITS);
+                // Most tables begin with the same bits as the table before.
+                let of_first = match partition.take() {
+                    Some((bits, of_first)) if bits == first => of_first,
+                    _ => Partition::new(set.values, space, &Digit::new(first), |chunk| self.ask_at(chunk)),
+                };
+                self.join_equal(&table, mask & !first, &of_first, space);
+                partition = Some((first, of_first));
             } else {
+                partition = None;
                 self.join_flipped(&table, mask, flips, space);
             }
             // From now on a pair is new only if this table has not found it.
@@ -149,19 +158,17 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         least.1
     }
 
-    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix.
-    fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
-        let first = first_bits(mask, FIRST_DIGIT_BITS);
-        let digit = Digit::new(first);
-        let partition = Partition::new(set.values, space, &digit, |chunk| self.ask_at(chunk));
+    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix, and `left` are the bits of the prefix by
+    /// which the fingerprints are not partitioned.
+    fn join_equal(&self, set: &Set<F>, left: F, partition: &Partition, partitioned: &[F]) {
         let join_bucket = |work: &mut Work<F, N>, bucket: usize| {
             if !self.goes_on() {
                 return;
             }
             let (mut group, mut space) = (std::mem::take(&mut work.group), std::mem::take(&mut work.space));
-            partition.read(bucket, &mut group);
+            partition.read(partitioned, bucket, &mut group);
             space.resize(group.len().max(space.len()), F::ZERO);
-            self.split(set, mask & !first, &mut group, &mut space, work);
+            self.split(set, left, &mut group, &mut space, work);
             (work.group, work.space) = (group, space);
             self.hand_over(work, set.values.len());
         };
@@ -397,7 +404,7 @@ fn sort_by_prefix<F: Fingerprint>(
     let parts: Vec<_> =
         partition.split(&mut sorted).into_iter().zip(ends.chunks_mut(low.buckets())).collect();
     parts.into_par_iter().for_each_init(Vec::new, |group, (part, ends)| {
-        partition.read(part.bucket, group);
+        partition.read(space, part.bucket, group);
         low.scatter(group, part.values, ends);
         ends.iter_mut().for_each(|end| *end += part.start as u32);
     });

@@ -1,5 +1,7 @@
 //! Elements and attributes of HTML.
 
+use crate::splitmix::STEP;
+
 /// The effect of an element's tags on the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -374,12 +376,34 @@ static NAMES: [u128; ELEMENTS.len()] = {
     names
 };
 
-/// Returns a name as a number. Numbers are in the order of the names.
+/// An open table of the positions of [`ELEMENTS`], by the hashes of their names; `FREE` is a free slot.
+static SLOTS: [u8; 1 << SLOT_BITS] = {
+    let mut slots = [FREE; 1 << SLOT_BITS];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let mut slot = slot(NAMES[at]);
+        while slots[slot] != FREE {
+            slot = (slot + 1) % slots.len();
+        }
+        slots[slot] = at as u8;
+        at += 1;
+    }
+    slots
+};
+const SLOT_BITS: u32 = 9;
+const FREE: u8 = u8::MAX;
+
+/// Returns the first slot of a name.
+const fn slot(number: u128) -> usize {
+    let folded = number as u64 ^ ((number >> 64) as u64).rotate_left(48);
+    (folded.wrapping_mul(STEP) >> (u64::BITS - SLOT_BITS)) as usize
+}
+
+/// Returns a name as a number.
 const fn number(name: &[u8]) -> u128 {
     let (mut number, mut at) = (0, 0);
-    while at < NAME_MAX {
-        let byte = if at < name.len() { name[at].to_ascii_lowercase() } else { 0 };
-        number = number << 8 | byte as u128;
+    while at < name.len() {
+        number = number << 8 | name[at].to_ascii_lowercase() as u128;
         at += 1;
     }
     number
@@ -387,7 +411,18 @@ const fn number(name: &[u8]) -> u128 {
 
 /// Returns the position in [`ELEMENTS`] of an element. Upper and lower case are equal.
 pub(super) fn position(name: &[u8]) -> Option<usize> {
-    (name.len() <= NAME_MAX).then(|| NAMES.binary_search(&number(name)).ok()).flatten()
+    if name.len() > NAME_MAX {
+        return None;
+    }
+    let number = number(name);
+    let mut slot = slot(number);
+    loop {
+        match SLOTS[slot] {
+            FREE => return None,
+            at if NAMES[usize::from(at)] == number => return Some(at.into()),
+            _ => slot = (slot + 1) % SLOTS.len(),
+        }
+    }
 }
 
 /// Whether an attribute may stand without a value, by its name in lower case.
@@ -408,7 +443,7 @@ mod tests {
 
     #[test]
     fn tables_are_sorted() {
-        assert!(ELEMENTS.is_sorted_by(|a, b| a.0 < b.0) && NAMES.is_sorted());
+        assert!(ELEMENTS.is_sorted_by(|a, b| a.0 < b.0) && ELEMENTS.len() < FREE.into());
         assert_eq!(ELEMENTS.iter().map(|(name, _)| name.len()).max(), Some(NAME_MAX));
         for (at, (name, _)) in ELEMENTS.iter().enumerate() {
             assert_eq!(

@@ -55,9 +55,8 @@ pub(super) fn push<'a>(
 fn may_hold_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr2(b'<', b'&', bytes).is_some()
-        || memchr::memmem::find(bytes, b"](").is_some()
-        || memchr::memmem::find(bytes, b"```").is_some()
-        || memchr::memmem::find(bytes, b"~~~").is_some()
+        || memchr::memchr3_iter(b']', b'`', b'~', bytes)
+            .any(|at| [&b"]("[..], b"```", b"~~~"].iter().any(|sign| bytes[at..].starts_with(sign)))
 }
 
 /// Whether a line that begins with a byte begins with no markup.

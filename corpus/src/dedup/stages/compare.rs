@@ -1,6 +1,6 @@
 //! Comparing sets by their features.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::watch::Step;
 
 /// Pairs that are compared together: their features are in memory meanwhile, as long as these are not more than so many bytes.
 pub(super) const TOGETHER: usize = 256;
-const MOST_BYTES: usize = 32 << 20;
+const MOST_BYTES: u64 = 32 << 20;
 
 /// The features of sets that are compared.
 pub(crate) struct Compared<'a> {
@@ -66,42 +66,34 @@ impl<'a> Compared<'a> {
         let mut all = Vec::with_capacity(pairs.len());
         let mut left = pairs;
         while !left.is_empty() {
-            let (mut features, mut bytes, mut end) = (HashMap::new(), 0, 0);
+            let (now, later) = left.split_at(self.count_in_memory(left)?);
             // Sets are read in order, which is mostly the order of the file.
-            let some = &left[..left.len().min(TOGETHER)];
-            let sets: BTreeSet<u32> = some.iter().flat_map(|&(a, b)| [a, b]).collect();
-            if self.are_small(&sets, &mut features)? {
-                end = some.len();
-            }
-            while end < some.len() && (end == 0 || bytes < MOST_BYTES) {
-                for set in [some[end].0, some[end].1] {
-                    if let std::collections::hash_map::Entry::Vacant(entry) = features.entry(set) {
-                        bytes += 8 * entry.insert(self.features(set)?).len();
-                    }
-                }
-                end += 1;
-            }
-            let (now, later) = left.split_at(end);
-            let alike = now.par_iter().map(|(a, b)| self.similarity_of(&features[a], &features[b]));
-            all.extend(alike.collect::<Vec<_>>());
+            let mut sets: Vec<u32> = now.iter().flat_map(|&(a, b)| [a, b]).collect();
+            sets.sort_unstable();
+            sets.dedup();
+            let features: Vec<Vec<u64>> =
+                sets.par_iter().map(|&set| self.features(set)).collect::<Result<_>>()?;
+            let of = |set: u32| &features[sets.partition_point(|&other| other < set)];
+            all.par_extend(now.par_iter().map(|&(a, b)| self.similarity_of(of(a), of(b))));
             left = later;
         }
         Ok(all)
     }
 
-    /// Reads the features of sets as long as they are not too many; whether these are all.
-    fn are_small(&self, sets: &BTreeSet<u32>, features: &mut HashMap<u32, Vec<u64>>) -> Result<bool> {
-        let mut bytes = 0;
-        for &set in sets {
-            let of_set = self.features(set)?;
-            bytes += 8 * of_set.len();
-            if bytes > MOST_BYTES {
-                features.clear();
-                return Ok(false);
+    /// The number of pairs, at least one, whose features may be in memory at the same time.
+    fn count_in_memory(&self, pairs: &[Candidate]) -> Result<usize> {
+        let (mut sets, mut bytes) = (HashSet::new(), 0);
+        for (at, &(a, b)) in pairs.iter().enumerate() {
+            for set in [a, b] {
+                if sets.insert(set) {
+                    bytes += self.features.bytes(self.sets.best(set)?)?;
+                }
             }
-            features.insert(set, of_set);
+            if bytes > MOST_BYTES && at > 0 {
+                return Ok(at);
+            }
         }
-        Ok(true)
+        Ok(pairs.len())
     }
 
     /// Visits the candidates that are similar.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -17,8 +18,8 @@ use crate::{DocumentOptions, Inputs, Record, Watch};
 /// Documents, and bytes of records, whose features are taken at once on all cores.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 8 << 20;
-/// Features that are read with their number.
-const FEW: usize = 64;
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// The features of some documents, by their numbers: hashes, ascending, on disk.
 #[derive(Debug)]
@@ -49,13 +50,15 @@ pub(crate) struct FeaturesWriter {
     limit: usize,
     on_disk: Option<(BufWriter<File>, u32)>,
     end: u64,
+    /// The features of one document as they are written.
+    bytes: Vec<u8>,
 }
 
 impl FeaturesWriter {
     pub(crate) fn new(room: &Room) -> Result<FeaturesWriter> {
         let temporary = Arc::clone(&room.temporary);
         let limit = usize::try_from(room.share() / 2).unwrap_or(usize::MAX) / size_of::<(u32, u64)>();
-        let file = BufWriter::new(unnamed(&temporary)?);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed(&temporary)?);
         Ok(FeaturesWriter {
             file,
             temporary,
@@ -63,16 +66,17 @@ impl FeaturesWriter {
             limit: limit.max(1024),
             on_disk: None,
             end: 0,
+            bytes: Vec::new(),
         })
     }
 
     /// Appends the features of a document.
     pub(crate) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
-        let mut bytes = Vec::with_capacity(8 * (features.len() + 1));
-        bytes.extend((features.len() as u64).to_le_bytes());
-        features.iter().for_each(|feature| bytes.extend(feature.to_le_bytes()));
-        self.file.write_all(&bytes).map_err(|error| self.temporary.failed(&error))?;
-        self.temporary.counts.add_written(bytes.len() as u64);
+        self.bytes.clear();
+        self.bytes.extend((features.len() as u64).to_le_bytes());
+        self.bytes.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
+        self.file.write_all(&self.bytes).map_err(|error| self.temporary.failed(&error))?;
+        self.temporary.counts.add_written(self.bytes.len() as u64);
         if self.on_disk.is_none() && self.places.len() == self.limit {
             self.on_disk = Some((BufWriter::new(unnamed(&self.temporary)?), 0));
             for (document, place) in std::mem::take(&mut self.places) {
@@ -83,7 +87,7 @@ impl FeaturesWriter {
             Some(_) => self.push_place(document, self.end)?,
             None => self.places.push((document, self.end)),
         }
-        self.end += bytes.len() as u64;
+        self.end += self.bytes.len() as u64;
         Ok(())
     }
 
@@ -114,34 +118,46 @@ fn unnamed(temporary: &Temporary) -> Result<File> {
 impl Features {
     /// The features of a document.
     ///
-    /// # Errors [`Error::Bug`] for one that was not wanted, and the errors of reading.
+    /// # Errors
+    /// [`Error::Bug`] for one that was not wanted, and the errors of reading.
     pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
+        let range = self.range(document)?;
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.read_at(&self.file, &mut bytes, range.start)?;
+        // The first number is how many there are.
+        let numbers = bytes.as_chunks().0.iter().skip(1);
+        Ok(numbers.map(|&number| u64::from_le_bytes(number)).collect())
+    }
+
+    /// Bytes of the features of a document.
+    ///
+    /// # Errors
+    /// As [`Features::get`].
+    pub(crate) fn bytes(&self, document: u32) -> Result<u64> {
+        self.range(document).map(|range| range.end - range.start)
+    }
+
+    /// The bytes of the file that hold the features of a document, with their number.
+    fn range(&self, document: u32) -> Result<Range<u64>> {
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
-        let failed = || Error::io(self.temporary.parent(), "read what was put aside in");
-        let place = match &self.places {
+        match &self.places {
             Places::Memory(places) => {
                 let at = places.binary_search_by_key(&document, |&(document, _)| document);
-                at.ok().map(|at| places[at].1)
+                let at = at.map_err(|_| missing())?;
+                Ok(places[at].1..places.get(at + 1).map_or(self.end, |&(_, next)| next))
             }
             Places::File(file) => {
                 let mut bytes = [0; 8];
-                read_at(file, &mut bytes, u64::from(document) * 8).map_err(failed())?;
-                u64::from_le_bytes(bytes).checked_sub(1)
+                self.read_at(file, &mut bytes, u64::from(document) * 8)?;
+                let start = u64::from_le_bytes(bytes).checked_sub(1).ok_or_else(missing)?;
+                self.read_at(&self.file, &mut bytes, start)?;
+                Ok(start..start + 8 * (u64::from_le_bytes(bytes) + 1))
             }
-        };
-        let place = place.ok_or_else(missing)?;
-        let mut bytes = [0; 8 * (FEW + 1)];
-        let some = bytes.len().min((self.end - place) as usize);
-        read_at(&self.file, &mut bytes[..some], place).map_err(failed())?;
-        let mut numbers = bytes.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
-        let count = numbers.next().unwrap_or_default() as usize;
-        let mut features: Vec<u64> = numbers.take(count.min(FEW)).collect();
-        if count > FEW {
-            let mut rest = vec![0; 8 * (count - FEW)];
-            read_at(&self.file, &mut rest, place + some as u64).map_err(failed())?;
-            features.extend(rest.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number)));
         }
-        Ok(features)
+    }
+
+    fn read_at(&self, file: &File, bytes: &mut [u8], place: u64) -> Result<()> {
+        read_at(file, bytes, place).map_err(Error::io(self.temporary.parent(), "read what was put aside in"))
     }
 }
 
