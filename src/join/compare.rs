@@ -1,31 +1,44 @@
-//! The loops that compare fingerprints with one another.
+//! The loops that compare fingerprints with one another, compiled for the processor that they run on.
 
 use crate::fingerprint::Fingerprint;
+use crate::kernels::{Work, dispatch};
 
 /// Fingerprints that are compared before the first branch.
 const LANES: usize = 8;
 
 /// Visits the places of those within the distance of `one`.
-#[inline(always)]
-pub(super) fn visit_near<F: Fingerprint>(
+#[inline]
+pub(super) fn visit_near<F: Fingerprint>(one: F, others: &[F], distance: u32, visitor: impl FnMut(usize)) {
+    dispatch(VisitNear { one, others, distance, visitor });
+}
+
+struct VisitNear<'a, F, V> {
     one: F,
-    others: &[F],
+    others: &'a [F],
     distance: u32,
-    mut visitor: impl FnMut(usize),
-) {
-    let (chunks, rest) = others.as_chunks::<LANES>();
-    for (number, chunk) in chunks.iter().enumerate() {
-        if any_near(one, chunk, distance) {
-            for (lane, &other) in chunk.iter().enumerate() {
-                if one.distance(other) <= distance {
-                    visitor(number * LANES + lane);
+    visitor: V,
+}
+
+impl<F: Fingerprint, V: FnMut(usize)> Work for VisitNear<'_, F, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let VisitNear { one, others, distance, mut visitor } = self;
+        let (chunks, rest) = others.as_chunks::<LANES>();
+        for (number, chunk) in chunks.iter().enumerate() {
+            if any_near(one, chunk, distance) {
+                for (lane, &other) in chunk.iter().enumerate() {
+                    if one.distance(other) <= distance {
+                        visitor(number * LANES + lane);
+                    }
                 }
             }
         }
-    }
-    for (i, &other) in rest.iter().enumerate() {
-        if one.distance(other) <= distance {
-            visitor(chunks.len() * LANES + i);
+        for (i, &other) in rest.iter().enumerate() {
+            if one.distance(other) <= distance {
+                visitor(chunks.len() * LANES + i);
+            }
         }
     }
 }
@@ -34,19 +47,144 @@ pub(super) fn visit_near<F: Fingerprint>(
 /// there are any.
 #[inline(always)]
 fn any_near<F: Fingerprint>(one: F, others: &[F; LANES], distance: u32) -> bool {
-    // The difference is negative for those within the distance.
-    let signs = others.iter().fold(0, |signs, &other| signs | one.distance(other).wrapping_sub(distance + 1));
-    signs >> 31 == 1
+    others.iter().fold(0, |signs, &other| signs | sign(one, other, distance)) >> 63 == 1
 }
 
-/// Whether some of a few are within the distance of one another.
+/// A number whose highest bit tells whether two are within the distance.
 #[inline(always)]
-pub(super) fn any_near_pair<F: Fingerprint>(few: &[F], distance: u32) -> bool {
-    let mut signs = 0;
-    for (i, &one) in few.iter().enumerate() {
-        for &other in &few[..i] {
-            signs |= one.distance(other).wrapping_sub(distance + 1);
+fn sign<F: Fingerprint>(one: F, other: F, distance: u32) -> u64 {
+    u64::from(one.distance(other)).wrapping_sub(u64::from(distance) + 1)
+}
+
+/// Number of the following fingerprints that each one is compared with by [`find_near`].
+pub(super) const REACH: usize = 7;
+/// Fingerprints of a block of [`find_near`].
+pub(super) const BLOCK: usize = 16;
+
+/// Finds the blocks with a fingerprint that is near one of the next [`REACH`]. `blocks` becomes their numbers, ascending.
+#[inline]
+pub(super) fn find_near<F: Fingerprint>(values: &[F], distance: u32, blocks: &mut Vec<usize>) {
+    dispatch(FindNear { values, distance, blocks });
+}
+
+struct FindNear<'a, F> {
+    values: &'a [F],
+    distance: u32,
+    blocks: &'a mut Vec<usize>,
+}
+
+impl<F: Fingerprint> Work for FindNear<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let FindNear { values, distance, blocks } = self;
+        blocks.clear();
+        for block in 0..values.len().div_ceil(BLOCK) {
+            let rest = &values[block * BLOCK..];
+            let is_near = match rest.first_chunk::<{ BLOCK + REACH }>() {
+                Some(window) => has_near(window, distance),
+                None => has_near_pair(rest, REACH, distance),
+            };
+            if is_near {
+                blocks.push(block);
+            }
         }
     }
-    signs >> 31 == 1
+}
+
+/// Whether one of the first [`BLOCK`] fingerprints is near one of the [`REACH`] after it.
+#[inline(always)]
+fn has_near<F: Fingerprint>(window: &[F; BLOCK + REACH], distance: u32) -> bool {
+    let mut signs = [0; BLOCK];
+    for lag in 1..=REACH {
+        for (lane, signs) in signs.iter_mut().enumerate() {
+            *signs |= sign(window[lane], window[lane + lag], distance);
+        }
+    }
+    signs.iter().fold(0, |all, &signs| all | signs) >> 63 == 1
+}
+
+/// Whether any two of a few fingerprints are near.
+#[inline]
+pub(super) fn any_near_pair<F: Fingerprint>(few: &[F], distance: u32) -> bool {
+    dispatch(AnyNearPair { few, distance })
+}
+
+struct AnyNearPair<'a, F> {
+    few: &'a [F],
+    distance: u32,
+}
+
+impl<F: Fingerprint> Work for AnyNearPair<'_, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        has_near_pair(self.few, self.few.len(), self.distance)
+    }
+}
+
+/// Whether one of a few fingerprints is near one of those after it, at most `reach` of them.
+#[inline(always)]
+fn has_near_pair<F: Fingerprint>(few: &[F], reach: usize, distance: u32) -> bool {
+    let mut signs = 0;
+    for (at, &one) in few.iter().enumerate() {
+        for &other in few[at + 1..].iter().take(reach) {
+            signs |= sign(one, other, distance);
+        }
+    }
+    signs >> 63 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check<F: Fingerprint>(values: &[F], distance: u32) -> Result<(), TestCaseError> {
+        let is_near = |&block: &usize| {
+            (block * BLOCK..values.len().min((block + 1) * BLOCK)).any(|at| {
+                let mut next = values[at + 1..].iter().take(REACH);
+                next.any(|&other| values[at].distance(other) <= distance)
+            })
+        };
+        let mut found = vec![7];
+        find_near(values, distance, &mut found);
+        // The last block sees fingerprints after it that are of no block before.
+        let expected: Vec<usize> = (0..values.len().div_ceil(BLOCK)).filter(is_near).collect();
+        let full = values.len().saturating_sub(BLOCK + REACH) / BLOCK;
+        prop_assert!(expected.iter().all(|block| found.contains(block)));
+        prop_assert!(found.iter().filter(|&&block| block < full).all(|block| expected.contains(block)));
+        prop_assert!(found.is_sorted());
+        let few = &values[..values.len().min(20)];
+        let expected = few
+            .iter()
+            .enumerate()
+            .any(|(at, &one)| few[..at].iter().any(|&other| one.distance(other) <= distance));
+        prop_assert_eq!(any_near_pair(few, distance), expected);
+        for (at, &one) in values.iter().enumerate().take(3) {
+            let mut near = Vec::new();
+            visit_near(one, values, distance, |place| near.push(place));
+            let expected: Vec<usize> =
+                (0..values.len()).filter(|&place| one.distance(values[place]) <= distance).collect();
+            prop_assert_eq!(near, expected, "{}", at);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn near_ones_are_found(
+            values in prop::collection::vec(any::<u128>(), 0..120),
+            mask in any::<u128>(),
+            distance in 0_u32..40,
+        ) {
+            let wide: Vec<u128> = values.iter().map(|value| value & mask).collect();
+            let narrow: Vec<u64> = wide.iter().map(|&value| value as u64).collect();
+            check(&wide, distance)?;
+            check(&narrow, distance)?;
+        }
+    }
 }

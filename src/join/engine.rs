@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::compare::{any_near_pair, visit_near};
+use super::compare::{BLOCK, REACH, any_near_pair, find_near, visit_near};
 use super::crowds::Crowds;
 use super::design::{Designs, FEW, Prefix, is_crowd, is_dense};
 use super::naming::Naming;
@@ -52,18 +52,22 @@ struct Work<F, N: Naming<F>> {
     /// The names of the group's fingerprints, as far as they have been looked up.
     names: Vec<Option<N::Name>>,
     pairs: Vec<N::Pair>,
+    /// Blocks with near fingerprints.
+    near: Vec<usize>,
 }
 
 impl<F, N: Naming<F>> Default for Work<F, N> {
     fn default() -> Self {
-        Work { group: Vec::new(), space: Vec::new(), names: Vec::new(), pairs: Vec::new() }
+        Work { group: Vec::new(), space: Vec::new(), names: Vec::new(), pairs: Vec::new(), near: Vec::new() }
     }
 }
 
 /// Sets of up to this size are joined on the thread that finds them.
 const SMALL: usize = 1 << 15;
 /// Groups of up to this size are compared instead of being partitioned further.
-const GROUP: usize = 8;
+const GROUP: usize = 24;
+/// Groups of up to this size are looked at by [`find_near`], all together.
+const SMALL_GROUP: usize = REACH + 1;
 /// Bits of the digit for the first partition of a set: chunks are read in runs of some hundred.
 const FIRST_DIGIT_BITS: u32 = 8;
 /// Most bits of the later digits, whose groups fit in the cache.
@@ -194,16 +198,25 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let ends = &mut ends[..digit.buckets()];
         let space = &mut space[..values.len()];
         digit.scatter(values, space, ends);
+        let mut near = std::mem::take(&mut work.near);
+        find_near(space, self.designs.distance(), &mut near);
+        let mut blocks = near.iter().map(|block| block * BLOCK..(block + 1) * BLOCK).peekable();
         for range in ranges(ends).filter(|range| range.len() > 1) {
-            let group = &space[range.clone()];
-            if group.len() <= GROUP {
-                if any_near_pair(group, self.designs.distance()) {
-                    self.compare(group, &set.conditions, work);
-                }
+            if range.len() > GROUP {
+                self.split(set, left & !first, &mut space[range.clone()], &mut values[range], work);
                 continue;
             }
-            self.split(set, left & !first, &mut space[range.clone()], &mut values[range], work);
+            while blocks.next_if(|block| block.end <= range.start).is_some() {}
+            let group = &space[range.clone()];
+            let is_near = match range.len() <= SMALL_GROUP {
+                true => blocks.peek().is_some_and(|block| block.start < range.end),
+                false => any_near_pair(group, self.designs.distance()),
+            };
+            if is_near {
+                self.compare(group, &set.conditions, work);
+            }
         }
+        work.near = near;
     }
 
     /// Joins a group of equal prefix.
