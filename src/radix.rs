@@ -92,7 +92,7 @@ fn scatter<T: Copy>(values: &[T], out: &mut [T], ends: &mut [u32], digit: impl F
     }
 }
 
-/// What each bucket is, of the ends that [`Digit::scatter`] gives.
+/// The range of each bucket, by the ends from [`Digit::scatter`].
 pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut start = 0;
     ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
@@ -183,7 +183,7 @@ pub(crate) struct Part<'o, F> {
 /// Room for so many values.
 pub(crate) fn room<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
     if space.len() < count {
-        // Nothing is to be copied.
+        // No value is copied.
         *space = vec![F::ZERO; count];
     }
     &mut space[..count]
@@ -191,7 +191,7 @@ pub(crate) fn room<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F]
 
 /// Up to this many are sorted by comparing them.
 const FEW: usize = 64;
-/// Bits of the digit by which they are moved before.
+/// Bits of the digits by which more values are moved before.
 const SORT_DIGIT_BITS: u32 = 8;
 
 /// Sorts on all cores, with space for as many again, which is made if it is not there: twice as fast as in place.
@@ -215,7 +215,7 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<
     });
 }
 
-/// Sorts in place, on all cores; `key` is what the order looks at first.
+/// Sorts in place, on all cores: by `key`, then by the values.
 pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,

@@ -6,7 +6,7 @@ use crate::kernels::{Work, dispatch};
 /// Fingerprints that are compared before the first branch.
 const LANES: usize = 8;
 
-/// Visits the places of those within the distance of `one`.
+/// Visits the places of the fingerprints within the distance of `one`.
 #[inline]
 pub(super) fn visit_near<F: Fingerprint>(one: F, others: &[F], distance: u32, visitor: impl FnMut(usize)) {
     dispatch(VisitNear { one, others, distance, visitor });
@@ -43,8 +43,7 @@ impl<F: Fingerprint, V: FnMut(usize)> Work for VisitNear<'_, F, V> {
     }
 }
 
-/// Whether some are within the distance of `one`: without a branch, so that it becomes vector instructions where
-/// there are any.
+/// Whether some are within the distance of `one`. The loop has no branch, so that it becomes vector instructions.
 #[inline(always)]
 fn any_near<F: Fingerprint>(one: F, others: &[F; LANES], distance: u32) -> bool {
     others.iter().fold(0, |signs, &other| signs | sign(one, other, distance)) >> 63 == 1
@@ -125,7 +124,7 @@ impl<F: Fingerprint> Work for AnyNearPair<'_, F> {
     }
 }
 
-/// Whether one of a few fingerprints is near one of those after it, at most `reach` of them.
+/// Whether one of a few fingerprints is near one of the next `reach`.
 #[inline(always)]
 fn has_near_pair<F: Fingerprint>(few: &[F], reach: usize, distance: u32) -> bool {
     let mut signs = 0;

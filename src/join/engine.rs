@@ -162,8 +162,8 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         least.1
     }
 
-    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix, and `left` are the bits of the prefix by
-    /// which the fingerprints are not partitioned.
+    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. The fingerprints are partitioned
+    /// by all other bits of the prefix than `left`.
     fn join_equal(&self, set: &Set<F>, left: F, partition: &Partition, partitioned: &[F]) {
         let join_bucket = |work: &mut Work<F, N>, bucket: usize| {
             if !self.goes_on() {

@@ -27,7 +27,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// An input, decompressed.
 ///
-/// What cannot be read is one [`Error::BadInput`], and the end of the input.
+/// A read error is one [`Error::BadInput`], and the end of the input.
 pub(crate) struct Input {
     path: Arc<Path>,
     compression: Compression,
@@ -158,7 +158,7 @@ impl Input {
     /// [`decode_line`](crate::bytes::encoding::decode_line).
     ///
     /// # Errors
-    /// [`Error::BadInput`] for what cannot be read, and for UTF-16 that does not say so.
+    /// [`Error::BadInput`] for an unreadable input, and for UTF-16 without a byte order mark.
     pub(crate) fn into_lines(mut self, asked: Encoding) -> Result<Input> {
         if asked == Encoding::AUTO
             && let Some(encoding) = encoding::unmarked_utf16(self.fill()?)
@@ -285,7 +285,7 @@ impl Input {
         Ok(self.reader.buffer())
     }
 
-    /// As [`Input::fill`], but what can be read behind an error is not left out: the next members of a gzip file.
+    /// Like [`Input::fill`], but reading goes on behind an error: with the next members of a gzip file.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read here.
@@ -361,7 +361,7 @@ impl Input {
         let bytes = self.from + self.progress.bytes() - self.opened_at;
         match (self.compression, error.kind()) {
             (_, io::ErrorKind::OutOfMemory) => error.to_string(),
-            // What the system says is no fault of the data.
+            // Errors of the system are no fault of the data.
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             _ if error.raw_os_error().is_some() => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {
