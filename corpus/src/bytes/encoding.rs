@@ -426,7 +426,7 @@ mod tests {
         assert!(replaced == 0 && latin.starts_with('\u{e9}'), "{latin}");
         let french = b"\xe9t\xe9 \xe0 la plage".to_vec();
         assert_eq!(decode_text(&french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
-        assert_eq!(decode_line(&bytes, Encoding::AUTO), (text.into(), 3));
+        assert_eq!(decode_line(&bytes, Encoding::AUTO), (text, 3));
         // A requested encoding is not checked.
         let ((text, replaced), _) = decode_text(CHINESE.as_bytes(), encoding("big5"), None);
         assert!(replaced > 0 && text.contains('\u{fffd}'));

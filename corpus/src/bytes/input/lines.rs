@@ -161,7 +161,7 @@ mod tests {
         ) {
             // Small steps through long lines take long.
             let step = if lines.iter().any(|&length| length > 1000) { step.max(50) } else { step };
-            let sign = |number: usize| if number % 3 == 0 && blank < 100 { b' ' } else { b'a' };
+            let sign = |number: usize| if number.is_multiple_of(3) && blank < 100 { b' ' } else { b'a' };
             let lines: Vec<Vec<u8>> =
                 lines.iter().enumerate().map(|(number, &length)| vec![sign(number); length]).collect();
             let mut bytes = lines.join(&b'\n');

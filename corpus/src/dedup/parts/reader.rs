@@ -133,6 +133,7 @@ impl Documents {
 }
 
 /// A line after the first two.
+#[expect(clippy::large_enum_variant, reason = "nearly all lines are items")]
 enum Parsed<F> {
     Item(Item<F>),
     Bad,
