@@ -7,7 +7,7 @@
 //! also compared with the groups whose prefixes differ in these bits. A pair is reported by the first table that
 //! finds it, so nothing is found twice, and no set of found pairs is needed. A partition proceeds digit by digit:
 //! first chunks that fit in the cache, each by itself; then each digit's pieces of all chunks, until few fingerprints
-//! are left. Nothing is permuted or sorted. Fingerprints are moved without their positions; those are looked up for
+//! are left. Tables that begin with the same bits share the first of these steps. Nothing is permuted or sorted. Fingerprints are moved without their positions; those are looked up for
 //! the pairs found.
 //!
 //! The best plan depends on the number of fingerprints, the number of bits that differ between any of them, and the

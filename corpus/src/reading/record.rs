@@ -22,6 +22,8 @@ use simstore::{Error, Result};
 
 /// A document as in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or a document
 /// [from an iterator](crate::Inputs::of_documents).
+///
+/// Lines of JSON share the block that they were read in: a record that is kept also keeps its block, 64 KiB or more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     path: Arc<Path>,
@@ -61,6 +63,14 @@ pub(crate) struct GivenDocument {
 impl Record {
     pub(crate) fn new(path: &Arc<Path>, line: u64, content: Content) -> Record {
         Record { path: Arc::clone(path), line, content }
+    }
+
+    /// The same record without the block that its line shares with others: for records that are kept while few others are.
+    pub(crate) fn detached(mut self) -> Record {
+        if let Content::Jsonl { line, .. } = &mut self.content {
+            *line = Bytes::copy_from_slice(line);
+        }
+        self
     }
 
     pub(crate) fn content(&self) -> &Content {

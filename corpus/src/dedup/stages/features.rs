@@ -192,7 +192,7 @@ impl<F: Fingerprint> ReadAgain<'_, F> {
         step.add(0)?;
         for one in wanted {
             let (document, number) = one?;
-            let record = reread.record(document as usize)?;
+            let record = reread.record(document as usize)?.detached();
             bytes += record.size();
             batch.push((number, record));
             step.add(1)?;
