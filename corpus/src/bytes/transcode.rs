@@ -8,7 +8,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::section::{self, Beginning};
 
-/// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
+/// The mark of malformed bytes between a [`Utf8Reader`] and the decoding of a line. UTF-8 never contains it.
 const MALFORMED: u8 = 0xff;
 
 /// The lines of a file, without its byte order mark.
@@ -18,11 +18,12 @@ pub(crate) struct Lines {
     pub(crate) encoding: Encoding,
     /// Whether there was a byte order mark.
     pub(crate) is_marked: bool,
-    /// How sections of the file are read; `None` if it is to be read from its start, in UTF-8 made of another encoding.
+    /// How sections of the file are read; `None` if the file can be read only from its start, since it is converted to
+    /// UTF-8.
     pub(crate) in_sections: Option<section::Lines>,
 }
 
-/// Reads the lines of a file. What is not asked for is UTF-8, and fails with [`NotUtf8`] where it is not.
+/// Reads the lines of a file. Without a requested encoding they are UTF-8; other encodings fail with [`NotUtf8`].
 pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
     let mut start = Vec::new();
     (&mut file).take(3).read_to_end(&mut start)?;
@@ -68,7 +69,7 @@ impl fmt::Display for NotUtf8 {
 
 impl std::error::Error for NotUtf8 {}
 
-/// Bytes from the first that is not ASCII, by which an encoding is judged.
+/// Length of the sample by which an encoding is judged, from the first byte that is not ASCII.
 const SAMPLE_BYTES: u64 = 1 << 16;
 
 /// A stream that fails with [`NotUtf8`] where the first characters that are not ASCII are in another encoding.
@@ -76,10 +77,10 @@ struct Watched<R> {
     inner: R,
     /// Bytes of ASCII that have been read.
     before: u64,
-    /// What is before the stream in its file.
+    /// The bytes of the file before the stream.
     beginning: Option<Beginning>,
     is_judged: bool,
-    /// What the judgement rests on, to be handed out, and how the stream fails behind it.
+    /// The sample, which is still to be returned, and the error behind it.
     sample: io::Cursor<Vec<u8>>,
     failure: Option<io::Error>,
 }
@@ -101,7 +102,7 @@ impl<R> Watched<R> {
     /// The encoding that lines look like, by the first that are not ASCII.
     fn other_than_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
         let other = encoding::other_than_utf8(sample, self.before);
-        // The more ASCII there is, the less is malformed; and what is judged is judged.
+        // With more ASCII, a smaller share is malformed. A file is judged once.
         match (&other, &self.beginning) {
             (Some(_), Some(beginning)) => Ok(beginning
                 .ascii_bytes()?
@@ -151,8 +152,7 @@ pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) 
     }
 }
 
-/// Makes UTF-8 of a stream; what is malformed becomes [`MALFORMED`], so that it is replaced and counted where it is
-/// decoded.
+/// Converts a stream to UTF-8. Malformed bytes become [`MALFORMED`]: they are replaced and counted where the line is decoded.
 struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,

@@ -60,7 +60,7 @@ enum Form {
 
 /// A file in an archive that is not hidden.
 pub(crate) struct Member {
-    /// The path of the archive, and in it that of the member.
+    /// The path of the archive, followed by the path of the member in it.
     pub(crate) path: PathBuf,
     pub(crate) reader: Box<dyn Read + Send>,
 }
@@ -75,7 +75,7 @@ impl Archive {
     /// Opens an archive, whose first bytes tell which of the two it is.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for what is no archive, or damaged, and for documents of other programs that are archives;
+    /// [`Error::BadInput`] for other files, damaged archives, and documents of other programs that are archives;
     /// [`Error::BadArgument`] for a zip file in a pipe.
     pub(crate) fn open(
         mut input: Input,
@@ -153,7 +153,7 @@ impl Archive {
     }
 }
 
-/// The path that a name stands for, in whatever encoding; without what would lead out of the archive.
+/// Decodes the path of a member, in any encoding, without parts that lead out of the archive.
 fn path_of(name: &[u8]) -> PathBuf {
     let ((name, _), _) = encoding::decode_text(name, Encoding::AUTO, None);
     let is_normal = |component: &Component<'_>| matches!(component, Component::Normal(_));
@@ -164,7 +164,7 @@ fn is_shown(name: &Path) -> bool {
     name.iter().all(|part| !part.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The bytes of a tar file, of which its members read theirs one after the other.
+/// The bytes of a tar file. Its members read their parts one after the other.
 struct TarStream {
     reader: Box<dyn Read + Send>,
     /// Bytes of the member that are not yet read, and of the blanks behind it.
@@ -203,10 +203,10 @@ impl Read for TarMember {
 type TarFound = (PathBuf, Option<Box<dyn Read + Send>>);
 
 impl TarStream {
-    /// Goes to the next member that is a file or a link; a reason if there is none although the archive has no end here.
+    /// Goes to the next member that is a file or a link; a reason if the archive is cut off.
     fn next(shared: &Arc<Mutex<TarStream>>) -> Result<Option<TarFound>, String> {
         let mut stream = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        // What stands before a header that says more about it.
+        // Fields of extension headers, for the header after them.
         let (mut long_name, mut pax_name, mut pax_size) = (None, None, None);
         loop {
             stream.skip()?;
@@ -263,7 +263,7 @@ impl TarStream {
             }
         }
         if block.iter().all(|&byte| byte == 0) {
-            // What compressed the archive may have a checksum of all of it at its end.
+            // A compression may have a checksum of the whole archive at its end.
             io::copy(&mut self.reader, &mut io::sink()).map_err(|error| self.cannot_read(&error))?;
             return Ok(None);
         }
@@ -318,7 +318,7 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     if let Some(what) = document_of(&archive) {
         return Err(bad(format!("looks like {what}")));
     }
-    // Where the directory is cut off, that of an archive within this one may be found.
+    // If the directory is cut off, the directory of an archive within this one may be found.
     if archive.offset() > 0 {
         return Err(bad(format!(
             "a zip file that is damaged or cut off: {} bytes stand before what its directory lists",
@@ -333,7 +333,7 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     Ok(archive)
 }
 
-/// Which document of an office program a zip file is, and what can be done with it.
+/// Names the office document that a zip file is, with advice.
 fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     let has = |start: &[u8]| archive.file_names_raw().any(|name| name.starts_with(start));
     if has(b"[Content_Types].xml") {

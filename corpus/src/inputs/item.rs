@@ -1,4 +1,4 @@
-//! A document or a fingerprint of an input, and how many of which kind there are.
+//! A document or a fingerprint of an input, and counts of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
 /// A document or a fingerprint of an input.
 #[derive(Clone, Debug)]
 pub struct Item<F> {
-    /// What it is called.
+    /// Its id.
     pub id: DocumentId,
     /// Its fingerprint; `None` for a document whose text is empty.
     pub fingerprint: Option<F>,
@@ -36,11 +36,11 @@ pub struct Item<F> {
     pub path: Arc<Path>,
     /// Where it starts there: see [`Record::line`](crate::Record::line).
     pub line: u64,
-    /// Of what stands there: see [`Record::checksum`](crate::Record::checksum).
+    /// The checksum of its record: see [`Record::checksum`](crate::Record::checksum).
     pub checksum: u64,
-    /// Whether the id stands there, or is made of where the document stands; `false`: it is its position.
+    /// Whether the id is in the file, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
-    /// Whether it is known to be made of where the document stands.
+    /// Whether the id is known to be made from file and line.
     pub(crate) is_placed: bool,
 }
 
@@ -110,7 +110,7 @@ impl<F: Fingerprint> Item<F> {
     }
 }
 
-/// How many items of which kind were read.
+/// Counts of the items that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All that were not malformed.
@@ -125,7 +125,7 @@ pub struct Counts {
     pub replaced: u64,
     /// Bytes of all texts, in UTF-8.
     pub text_bytes: u64,
-    /// Further names of files and folders that were read once: links, hard links, and what was named twice.
+    /// Further names of files and folders that were read once: links, hard links, and repeated names.
     pub other_names: u64,
     /// Files, links, pipes and devices that were passed over besides.
     pub passed_over: u64,
@@ -162,8 +162,8 @@ impl Counts {
 }
 
 impl Counts {
-    /// What a person should know of a reading with these counts and notes, in the order in which it is said. Of documents whose
-    /// fingerprints are compared, [`Counts::short_notice`] besides.
+    /// The notices of a reading with these counts and notes, in the order in which they are shown. If fingerprints of documents are
+    /// compared, [`Counts::short_notice`] comes in addition.
     pub fn notices(&self, kind: InputKind, notes: ReadNotes) -> Vec<Notice<'static>> {
         let what = match kind {
             InputKind::Documents => "document",
@@ -185,7 +185,7 @@ impl Counts {
     }
 }
 
-/// What is malformed: the first ends the work, or all are told to the watch and counted.
+/// Handling of malformed items: the first ends the work, or all are reported to the watch and counted.
 pub(crate) struct Malformed<'a> {
     watch: &'a dyn Watch,
     skip: bool,

@@ -1,4 +1,4 @@
-//! All documents of a corpus: their fingerprints, and what they are called. In memory, or on disk if that is too much.
+//! All documents of a corpus: their fingerprints and ids. They are in memory, or on disk beyond the budget.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::spill::{Rows, RowsWriter, Temporary};
 use crate::watch::Step;
 use crate::{IdRef, Item, Notice, Watch};
 
-/// Bytes of memory of a document that is told, besides its id and what else is known of it; and how many are told in any case.
+/// Bytes of memory of a document that is reported, besides its id and values; and the number of documents that are reported in any case.
 const BYTES_OF_ONE_TOLD: u64 = 64;
 const LEAST_TOLD: usize = 1024;
-/// Bytes of memory of a document that has sketches: these, and what it takes to number its set and to join it.
+/// Bytes of memory of a document with sketches: for the sketches, the number of its set, and the join.
 const BYTES_OF_A_SKETCHED_ONE: u64 = 132;
 
 /// Bytes of a stretch that is put on disk: a share of the budget, at least and at most so much.
 const SHARE_OF_A_STRETCH: u64 = 16;
 const SMALL_STRETCH: u64 = 1 << 16;
 const LARGE_STRETCH: u64 = 32 << 20;
-/// All that was read, in order of input. In memory it takes the bytes of a fingerprint for each document, and what the ids need:
-/// nothing where they are positions. On disk it takes that there.
+/// All documents in order of input. Each takes the bytes of its fingerprint and of its id, in memory or on disk. Ids that are positions
+/// take nothing.
 #[derive(Debug)]
 pub(crate) struct Corpus<F> {
     /// All, or those that are not on disk yet.
@@ -58,7 +58,7 @@ enum Place<F> {
 #[derive(Debug)]
 pub(crate) struct Spilled<F> {
     pub(crate) on_disk: OnDisk<F>,
-    /// What may be used of memory and of the disk.
+    /// The memory and the folders that may be used.
     pub(crate) room: Room,
 }
 
@@ -101,9 +101,8 @@ impl<F: Fingerprint> Corpus<F> {
         self.stretch.push_block(fingerprints, position, path, line);
     }
 
-    /// The memory that it takes to compare all that is in memory, and to hold what it is called. A fingerprint stands in the corpus,
-    /// among the sorted ones and in the space of the join; with its place among the clusters, that is three and a half times its
-    /// size.
+    /// The bytes of memory for comparing all documents in memory, and for their ids. A fingerprint is in the corpus, among the sorted
+    /// ones and in the space of the join. With its place among the clusters, it takes three and a half times its size.
     pub(crate) fn memory(&self) -> u64 {
         let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
         // With sketches, fingerprints are only kept.
@@ -159,7 +158,7 @@ impl<F: Fingerprint> Corpus<F> {
         Ok(spilling)
     }
 
-    /// Sees of which kind the ids are of those in memory.
+    /// Finds whether the ids in memory are numbers, and whether they are positions.
     fn see_ids(&mut self) {
         self.are_numbers &= self.stretch.names.are_numbers();
         self.are_positions &= self.stretch.names.are_positions();
@@ -187,7 +186,7 @@ impl<F: Fingerprint> Corpus<F> {
         }
     }
 
-    /// The sketches of all documents in order, once, if there are any.
+    /// Takes the sketches of all documents, in order; `None` without sketches, and the second time.
     pub(crate) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
         self.sketches.take().map(RowsWriter::finish).transpose()
     }
@@ -291,7 +290,7 @@ impl<F: Fingerprint> Told<'_, F> {
         self.stretch.fingerprints[self.at(document)]
     }
 
-    /// What a document is called.
+    /// The id of a document.
     pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
         self.stretch.id(self.at(document))
     }
