@@ -28,7 +28,7 @@ impl Input {
                     return Ok(None);
                 }
             }
-            let Some(Found { length, ends }) = self.find_line(longest)? else {
+            let Some(NextLine { length, ends }) = self.find_line(longest)? else {
                 self.part.iter().for_each(SectionRead::end);
                 return Ok(None);
             };
@@ -51,15 +51,15 @@ impl Input {
     }
 
     /// Finds the next line in the block; without a newline, the line ends with the input, or is longer than allowed.
-    fn find_line(&mut self, longest: Longest) -> Result<Option<Found>> {
+    fn find_line(&mut self, longest: Longest) -> Result<Option<NextLine>> {
         let mut searched = 0;
         loop {
             if let Some(at) = memchr(b'\n', &self.block[searched..]) {
-                return Ok(Some(Found { length: searched + at + 1, ends: true }));
+                return Ok(Some(NextLine { length: searched + at + 1, ends: true }));
             }
             searched = self.block.len();
             if searched > longest.bytes || !self.read_on()? {
-                return Ok(Some(Found { length: searched, ends: false }).filter(|_| searched > 0));
+                return Ok(Some(NextLine { length: searched, ends: false }).filter(|_| searched > 0));
             }
         }
     }
@@ -108,7 +108,7 @@ impl Input {
 }
 
 /// A line in the block.
-struct Found {
+struct NextLine {
     /// Bytes, with the newline.
     length: usize,
     /// Whether it ends with a newline.
