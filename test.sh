@@ -65,6 +65,7 @@ rust=$!
 set +m
 trap 'kill -- "-$rust" 2>/dev/null || true; rm -f "$said"' EXIT
 failed=0
+"$venv/bin/python" -m unittest --quiet benches/peers/test_*.py || failed=$?
 test_python || failed=$?
 wait "$rust" || failed=$?
 cat "$said"

@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// The system refused to start a thread.
     #[error(
-        "cannot start a thread: {source}; raise the limit of threads (`ulimit -u`, or that of the container), or use fewer"
+        "cannot start a thread: {source}; raise the thread limit (`ulimit -u`, or the container's limit), or use fewer threads"
     )]
     Thread {
         /// The reason given by the operating system.
@@ -47,8 +47,8 @@ pub enum Error {
     },
     /// The newest log of a store ends in bytes that are not a record, and it is unknown how many of them were synced.
     #[error(
-        "{}: a torn end: the last {bytes} bytes, from offset {offset} on, are no record; a crash leaves that, and damage \
-         cannot be told from it; compare what the store holds with its source, or write to the store, which drops them",
+        "{}: torn tail: the last {bytes} bytes, from offset {offset} on, are not a complete record. A crash leaves such bytes, but \
+         damage looks the same. Check the store against its source; the next write to the store drops these bytes",
         .path.display()
     )]
     TornEnd {
@@ -83,7 +83,7 @@ pub enum Error {
     },
     /// The store has another setting than the one asked for.
     #[error(
-        "{}: the store has {setting} {has}, not {asked}; leave the setting out, or make another store",
+        "{}: the store has {setting} {has}, not {asked}; leave the setting out, or create another store",
         .path.display()
     )]
     Setting {
@@ -98,7 +98,7 @@ pub enum Error {
     },
     /// A write failed earlier, so the contents of the disk are unknown. Nothing more is written.
     #[error(
-        "{}: nothing more is written, since this failed: {reason}; open the store again, which recovers what is durable",
+        "{}: closed for writing after an error: {reason}; open the store again to recover all durable writes",
         .path.display()
     )]
     Poisoned {
@@ -117,7 +117,7 @@ pub enum Error {
     },
     /// Another process, or this one, is writing to the store.
     #[error("{}: {}", .path.display(), if *is_here {
-        "this process has opened the store for writing already: use that, or close it first"
+        "this process already has the store open for writing: use that handle, or close it first"
     } else {
         "another process is writing to this store; wait until it has finished"
     })]
@@ -409,8 +409,8 @@ impl fmt::Display for Damage {
                 write!(f, "field `{name}` is {found}, expected {expected}")
             }
             Damage::Malformed { name, expected } => write!(f, "`{name}` is not {expected}"),
-            Damage::CodeWord => write!(f, "bits that are no code word"),
-            Damage::IncompleteCode => write!(f, "code lengths that make no complete code"),
+            Damage::CodeWord => write!(f, "invalid code word"),
+            Damage::IncompleteCode => write!(f, "invalid code lengths"),
             Damage::Order { what } => write!(f, "{what} are not ascending"),
             Damage::Mismatch { what } => write!(f, "{what} do not agree"),
         }

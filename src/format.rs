@@ -50,7 +50,7 @@ pub(crate) const MAX_BLOCK_COUNT: usize = u16::MAX as usize;
 /// The most fingerprints from one restart point to the next.
 pub(crate) const MAX_SPAN: u16 = 256;
 /// Fingerprints from one restart point to the next in tables of fewer than [`MANY`] fingerprints and in others, unless
-/// said otherwise: fewer make look-ups shorter and tables larger. Measured in `BENCHMARKS.md`, "Block size and span".
+/// said otherwise: fewer make look-ups shorter and tables larger. Measured in `benches/history/block-size.md`.
 pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
 /// What does not fit into the processor's own cache.
 pub(crate) const MANY: u64 = 1 << 20;

@@ -234,7 +234,7 @@ impl Fs for Disk {
             let file = match File::create_new(path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
-                        return Err(io::Error::other("a link is in the way of the lock: remove it"));
+                        return Err(io::Error::other("the lock file is a link: remove it"));
                     }
                     match open_regular_with(OpenOptions::new().write(true), path) {
                         // Its holder has removed it since.
@@ -272,7 +272,7 @@ fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !kind.is_file() {
-        return Err(io::Error::other("expected a file, and found a pipe, a socket or a device: remove it"));
+        return Err(io::Error::other("expected a file, found a pipe, a socket or a device: remove it"));
     }
     options.open(path)
 }

@@ -124,8 +124,7 @@ pub(crate) fn log_name(number: u64) -> String {
 
 /// Every number of a segment or log has been given.
 fn no_number_left(path: &Path) -> Error {
-    let reason =
-        "no number is left for another file of the store: salvage it, which makes another store of it";
+    let reason = "file numbers are exhausted: `salvage` the store into a new one";
     Error::Exhausted { path: path.to_path_buf(), reason }
 }
 
@@ -186,18 +185,17 @@ pub(crate) fn is_manifest_lost(names: &[String]) -> bool {
 }
 
 /// Advice for a store that has lost its manifest.
-pub(crate) const MANIFEST_LOST: &str = "it has files of a store, but its MANIFEST is missing; `salvage` copies the intact files into a new store";
+pub(crate) const MANIFEST_LOST: &str =
+    "it has store files, but no MANIFEST; `salvage` copies the intact files to a new store";
 
 /// Reason why a folder without a manifest is no store.
 fn without_manifest(names: &[String]) -> String {
     if names.iter().any(|name| name == BUILDING) {
-        "a build of this store was cut off; run it again".to_string()
+        "the build of this store was interrupted; run it again".to_string()
     } else if is_manifest_lost(names) {
         MANIFEST_LOST.to_string()
     } else {
-        format!(
-            "the folder has no {MANIFEST}; it was never a store, or a build was cut off before it wrote anything"
-        )
+        format!("the directory has no {MANIFEST}: it is not a store, or an interrupted build left it")
     }
 }
 
@@ -231,7 +229,7 @@ impl Manifest {
                 }
                 (std::io::ErrorKind::NotADirectory, _) => Error::NotAStore {
                     path: store.to_path_buf(),
-                    reason: "a store is a folder, this is a file".to_string(),
+                    reason: "a store is a directory, but this is a file".to_string(),
                 },
                 (std::io::ErrorKind::NotFound, Err(list)) => Error::io(store, "open")(list),
                 _ => Error::io(&path, "open")(error),

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use memmap2::{Advice, Mmap, MmapMut};
+#[cfg(unix)]
+use memmap2::Advice;
+use memmap2::{Mmap, MmapMut};
 
 /// Bytes that can be read at random: a mapped file, or a buffer in memory.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ impl Bytes {
         // only replaces or removes it, which leaves the mapped file as it was. What else may run on the
         // machine is asked, in the documentation of `Snapshot::open`, to do the same.
         let map = unsafe { Mmap::map(file)? };
-        // Only a hint: look-ups touch single blocks, reading ahead would fetch what nobody asked for.
+        // Only a hint: look-ups touch single blocks, so reading ahead would waste memory and disk bandwidth.
+        #[cfg(unix)]
         let _ = map.advise(Advice::Random);
         Ok(Bytes(Source::Mapped(map)))
     }
@@ -59,6 +62,9 @@ impl Bytes {
 impl Bytes {
     /// Says that these bytes will be read soon, one after the other: the operating system may fetch them ahead.
     pub(crate) fn will_need(&self, bytes: Range<usize>) {
+        #[cfg(not(unix))]
+        let _ = bytes;
+        #[cfg(unix)]
         if let Source::Mapped(map) = &self.0 {
             // Only a hint, for a range that ends in the map.
             let _ = map.advise_range(Advice::WillNeed, bytes.start, bytes.len());

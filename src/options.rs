@@ -91,7 +91,7 @@ impl std::str::FromStr for Purpose {
             "size" => Ok(Purpose::Size),
             "speed" => Ok(Purpose::Speed),
             _ => Err(Error::BadArgument(format!(
-                "there is no purpose `{}`; expected size or speed",
+                "unknown purpose `{}`; expected size or speed",
                 excerpt(name)
             ))),
         }
@@ -216,8 +216,7 @@ impl BuildOptions {
 pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
     let Some(bytes) = memory.filter(|&bytes| bytes < LEAST_MEMORY) else { return Ok(()) };
     Err(Error::BadArgument(format!(
-        "option `memory` is {bytes} bytes: expected {LEAST_MEMORY} (16 MiB) or more, which the buffers of a sort need. For \
-         {bytes} MiB give {bytes}M, or {}",
+        "option `memory` is {bytes} bytes: expected {LEAST_MEMORY} (16 MiB) or more. For {bytes} MiB give {bytes}M, or {}",
         u128::from(bytes) << 20
     )))
 }

@@ -88,7 +88,7 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
         fs::write(path.join(name), "left over").unwrap();
     }
     let error = Snapshot::<u64>::open(&path).unwrap_err().to_string();
-    assert!(error.contains("a build of this store was cut off; run it again"), "{error}");
+    assert!(error.contains("the build of this store was interrupted; run it again"), "{error}");
     let mut builder = Builder::create(&path, options()).unwrap();
     fill(&mut builder, 10).unwrap();
     assert_eq!(builder.finish().unwrap().len(), 10);

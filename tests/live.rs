@@ -263,10 +263,7 @@ fn a_built_store_is_a_live_store() {
     for path in [&path, &folder.path().join("store/../store")] {
         let error = Store::<u64>::open(path, StoreOptions::default()).unwrap_err();
         assert!(matches!(error, Error::Locked { is_here: true, .. }), "{error}");
-        assert!(
-            error.to_string().contains("this process has opened the store for writing already"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("this process already has the store open for writing"), "{error}");
     }
     assert_eq!((before.query(5 << 20, 0).unwrap().len(), before.query(u64::MAX, 0).unwrap().len()), (1, 0));
     let now = before.refresh().unwrap();

@@ -108,8 +108,7 @@ fn a_store_in_the_place_of_one_that_is_written_stays_as_it_is() {
             if let Err(error) = &wrote {
                 errors += 1;
                 let error = error.to_string();
-                let is_told =
-                    ["was moved", "there is a store already"].iter().any(|told| error.contains(told));
+                let is_told = ["was moved", "a store already exists"].iter().any(|told| error.contains(told));
                 assert!(is_told, "{at}: {error}");
             }
             let before = SimulatedDisk::default();
@@ -137,6 +136,6 @@ fn a_writer_whose_lock_was_removed_writes_nothing_more() {
     fs.remove(&Path::new(WRITTEN).join("LOCK")).unwrap();
     let before: Vec<PathBuf> = disk.paths();
     let wrote = store.insert(1, 1).and_then(|()| store.wait_for_background()).and_then(|()| store.compact());
-    assert!(wrote.unwrap_err().to_string().contains("LOCK removed"));
+    assert!(wrote.unwrap_err().to_string().contains("LOCK file was removed"));
     assert_eq!(disk.paths(), before);
 }

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""One tool on one corpus: what it takes for similar goes to a file, for `compare.py`, which measures this process.
+"""Runs one tool on one corpus. `compare.py` and `../peers` measure this process.
 
     venv/bin/python benches/similar/rivals.py TOOL SHINGLES.jsonl --similarity 0.8 --output FOUND.tsv
 
-The corpus is what `simstore-similar --shingles` writes: each document's different shingles, hashed, with spaces between. So
-all tools have the same sets, and none has to clean or cut texts. `rensa-texts`, and for `peers.py` those with `-kept`, which write
-the ids of what is kept, cut the corpus as it stands.
+For `compare.py`, the corpus is the output of `simstore-similar --shingles`: the distinct shingles of each document, hashed, with
+spaces between them. So all tools have the same sets, and no tool cleans or cuts texts. `rensa-texts` and the tools of `../peers`
+cut the texts of the corpus themselves. The output has pairs or clusters of ids; for `../peers`, the ids of kept documents.
 """
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -77,7 +78,7 @@ def rensa_texts(path, similarity):
 
 
 def rensa_stars(path, similarity):
-    """What its deduplicator removes, as its documentation shows."""
+    """Documents that its deduplicator removes, called as its documentation shows."""
     from rensa import RMinHashDeduplicator
 
     deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
@@ -88,7 +89,7 @@ def rensa_stars(path, similarity):
 
 
 def rensa_kept(path, similarity, bands=None):
-    """What its deduplicator keeps of a corpus as it stands, with bands as it chooses them."""
+    """Documents that its deduplicator keeps of a corpus whose texts are cut here; it chooses the number of bands."""
     from rensa import RMinHashDeduplicator
 
     settings = {"num_perm": PERMUTATIONS, "use_lsh": True, "num_bands": bands}
@@ -137,20 +138,26 @@ def datasketch_kept(path, similarity):
                 yield (name,)
 
 
+@contextlib.contextmanager
 def text_dedup(path, module, *arguments):
-    """The clusters that a module of text-dedup makes, by its command line."""
+    """The output folder of a module of text-dedup, run by its command line."""
     with tempfile.TemporaryDirectory() as folder:
-        # Its own loader looks at the name.
-        corpus = os.path.join(folder, "corpus.jsonl")
+        # Its loader chooses the format by the name.
+        corpus, output = os.path.join(folder, "corpus.jsonl"), os.path.join(folder, "output")
         os.symlink(os.path.abspath(path), corpus)
         command = [sys.executable, "-m", f"text_dedup.{module}", "--path", "json", "--data_files", corpus]
-        command += ["--split", "train", "--column", "text", "--idx_column", "id", "--ngram", "1"]
-        command += ["--output", os.path.join(folder, "output"), "--cache_dir", os.path.join(folder, "cache"), "--debug"]
+        command += ["--split", "train", "--column", "text", "--output", output, "--cache_dir", os.path.join(folder, "cache")]
         environment = os.environ | {"HF_HOME": os.path.join(folder, "home"), "HF_HUB_OFFLINE": "1"}
         done = subprocess.run([*command, *arguments], env=environment, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             sys.exit(done.stderr[-2000:])
-        with open(os.path.join(folder, "output", "uf.pkl"), "rb") as file:
+        yield output
+
+
+def text_dedup_clusters(path, module, *arguments):
+    """The clusters that a module of text-dedup makes of words that are ready-made shingles."""
+    with text_dedup(path, module, *arguments, "--ngram", "1", "--idx_column", "id", "--debug") as output:
+        with open(os.path.join(output, "uf.pkl"), "rb") as file:
             parents = pickle.load(file)
     if not isinstance(parents, dict):
         parents = parents.parent
@@ -166,13 +173,24 @@ def text_dedup(path, module, *arguments):
     return (members for members in clusters.values() if len(members) > 1)
 
 
+def minhash_arguments(similarity):
+    return ["--min_length", "1", "--num_perm", str(PERMUTATIONS), "--threshold", str(similarity), "--hash_func", "xxh3"]
+
+
 def text_dedup_minhash(path, similarity):
-    arguments = ["--min_length", "1", "--num_perm", str(PERMUTATIONS), "--threshold", str(similarity)]
-    return text_dedup(path, "minhash", *arguments, "--hash_func", "xxh3")
+    return text_dedup_clusters(path, "minhash", *minhash_arguments(similarity))
+
+
+def text_dedup_kept(path, similarity):
+    """Documents in the output of its MinHash, which cuts the texts into words itself."""
+    from datasets import load_from_disk
+
+    with text_dedup(path, "minhash", *minhash_arguments(similarity), "--ngram", "3") as output:
+        yield from ((name,) for name in load_from_disk(output)["id"])
 
 
 def text_dedup_simhash(path, _similarity):
-    return text_dedup(path, "simhash")
+    return text_dedup_clusters(path, "simhash")
 
 
 def pypi_simhash(path, _similarity):
@@ -212,6 +230,7 @@ TOOLS = {
     "datasketch": datasketch,
     "datasketch-kept": datasketch_kept,
     "text-dedup-minhash": text_dedup_minhash,
+    "text-dedup-kept": text_dedup_kept,
     "text-dedup-simhash": text_dedup_simhash,
     "pypi-simhash": pypi_simhash,
 }

@@ -67,7 +67,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     bar.finish_and_clear();
     warn(&counts, kind, progress);
     if counts.read == counts.empty {
-        complain("warning: no fingerprints in the input; the store is empty");
+        complain("warning: the inputs have no fingerprints; the store is empty");
     }
     report(args, &store, counts, progress)
 }

@@ -16,12 +16,12 @@ use crate::progress::Progress;
 
 /// Merge a store's segments into one
 ///
-/// Queries are then faster, and deleted documents take no space any more. With --distance, the store answers queries up to
-/// a larger distance from then on. A plan that does not exist for that distance is replaced by the plan `auto`.
+/// Queries become faster, and the space of deleted documents is freed. With --distance, the store then answers queries up to a larger
+/// distance. If the store's plan does not exist for that distance, the plan becomes `auto`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes and before
-(of all files, logs too), distance, plan, seconds.
+With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes (size of all files and logs), before \
+(size before the merge), distance, plan, seconds.
 
 Examples:
   simstore compact pages.simstore
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct CompactArgs {
     /// The store
     store: PathBuf,
-    /// The new largest distance of queries: not smaller than the present one
+    /// New largest distance of queries, in bits; at least the current one
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// Print a summary as a JSON object
@@ -69,7 +69,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
         Some(distance) if distance < store.snapshot().distance() => {
             let has = store.snapshot().distance();
             return Err(Failure::Usage(format!(
-                "{}: the store answers distance {has}, which can be raised, but not lowered to {distance}",
+                "{}: the store's distance is {has}; it can be raised, but not lowered to {distance}",
                 args.store.display()
             )));
         }
@@ -79,7 +79,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     let snapshot = Snapshot::<F>::open(&args.store)?;
     if snapshot.plan_policy() != before.plan_policy() {
         progress.say(&format!(
-            "{}: the plan {} does not exist for distance {}; the store has the plan {} now",
+            "{}: plan {} does not exist for distance {}; the store now has plan {}",
             args.store.display(),
             before.plan_policy(),
             snapshot.distance(),

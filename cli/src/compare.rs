@@ -32,37 +32,37 @@ const LEAST_WIDTH: usize = 40;
 const BETWEEN: &str = "  |  ";
 
 const EXAMPLES: &str = "\
-Words of the one text alone are shown as [-words-], of the other alone as {+words+}; on a terminal also in colours. \
-White space is not compared.
+Words only in the first text are shown as [-words-], words only in the second as {+words+}; on a terminal also in colours. \
+Differences in white space are ignored.
 
 With --json, one object is printed:
-  a, b         of each document: id, place (FILE:LINE), shingles (how many different ones)
-  similarity   the share of all different shingles that both have
-  shared       how many shingles both have
-  bits         the width of the fingerprints
-  distance     in how many bits they differ; null if a text has none
-  differences  a list: line_a, a, line_b, b; the words, and the lines of the texts in which they begin
+  a, b         id, place (FILE:LINE) and shingles (number of distinct shingles) of each document
+  similarity   Jaccard similarity of the shingles
+  shared       number of shingles in both documents
+  bits         width of the fingerprints, in bits
+  distance     number of differing bits; null if a text has no fingerprint
+  differences  a list of line_a, a, line_b, b: the differing words, and the line where they begin
 
 Examples:
   simstore compare page.md other.md
   simstore compare samples/zh.jsonl --id docs/dmx/multiply-dmx.md --id docs/dmx/subtract-dmx.md";
 
-/// Compare two documents: their similarity, and side by side where they differ
+/// Compare two documents: similarity, distance, and the differences side by side
 ///
-/// The similarity is the one that `dedup --similar` goes by, the distance the one that `dedup --distance` goes by.
+/// Similarity and distance are defined as in `dedup --similar` and `dedup --distance`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// Documents: two files, or any that hold two documents; `-` is standard input
+    /// Two documents: in two files or in one; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Of all documents in the inputs, compare the one with this id; give it twice. Reading ends when both are found
+    /// Id of a document to compare; give --id twice. Reading ends when both are found
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     id: Vec<String>,
-    /// The profile whose features the similarity counts [default: as `dedup`; `code` if both files are source code]
+    /// Profile that splits the texts into shingles [default: as in `dedup`; `code` if both files are source code]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
-    /// Width of the fingerprints
+    /// Width of the fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     bits: Width,
     /// Print a JSON object
@@ -92,7 +92,7 @@ struct Compared<'a> {
 
 /// A difference: the words that differ in each text.
 #[derive(Serialize)]
-struct Difference<'a> {
+pub(crate) struct Difference<'a> {
     line_a: usize,
     a: &'a str,
     line_b: usize,
@@ -102,13 +102,11 @@ struct Difference<'a> {
 pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     if !matches!(args.id.len(), 0 | 2) {
         let given = args.id.len();
-        return Err(Failure::Usage(format!(
-            "two documents are compared: expected --id twice, found {given}"
-        )));
+        return Err(Failure::Usage(format!("compare needs --id exactly twice, found {given}")));
     }
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("the inputs hold fingerprints, not documents".to_owned()));
+        return Err(Failure::Usage("compare needs documents, but the inputs are fingerprints".to_owned()));
     }
     let [a, b] = read(&inputs, &args.id, progress)?;
     let (choice, resources) = args.documents.profile.choice()?;
@@ -136,7 +134,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
         output.json(&found)?;
     } else {
         print_figures(&mut output, &found)?;
-        print_texts(&mut output, [&words_a, &words_b], &operations)?;
+        print_texts(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
     }
     output.finish()
 }
@@ -197,19 +195,20 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
                 count_of(counts.read, "document")
             };
             Err(Failure::Failed(format!(
-                "the inputs hold {count}: compare needs exactly two, select them with --id A --id B"
+                "the inputs hold {count}; compare needs exactly two: select them with --id A --id B"
             )))
         }
         (found, _) => {
             let missing: Vec<_> =
                 (0..2).filter(|&at| found[at].is_none()).map(|at| excerpt(ids[at].as_str())).collect();
             let read = count_of(counts.read, "document");
-            Err(Failure::Failed(format!("not among the {read} of the inputs: {}", missing.join(", "))))
+            Err(Failure::Failed(format!("ids not found in {read}: {}", missing.join(", "))))
         }
     }
 }
 
-fn place(document: &Document) -> String {
+/// Returns `FILE:LINE` of a document.
+pub(crate) fn place(document: &Document) -> String {
     format!("{}:{}", document.path.display(), document.line)
 }
 
@@ -287,36 +286,50 @@ fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
     }
     let all = found.a.shingles + found.b.shingles - found.shared;
     output.line(format_args!(
-        "similarity {}: {} of {} are in both",
+        "similarity {}: {} of {} in both",
         share(found.similarity),
         grouped(found.shared as u64),
-        count_of(all as u64, "different shingle")
+        count_of(all as u64, "distinct shingle")
     ))?;
     match found.distance {
-        Some(distance) => {
-            output.line(format_args!("distance {distance}: the fingerprints have {} bits", found.bits))
-        }
-        None => output.line("no distance: a text without letters and digits has no fingerprint"),
+        Some(distance) => output.line(format_args!("distance {distance} of {} bits", found.bits)),
+        None => output.line("no distance: a text has no fingerprint, because it has no letters or digits"),
     }
 }
 
 /// Prints the differences between two texts, side by side.
 pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Outcome {
-    let (a, b) = (words(a), words(b));
-    print_texts(output, [&a, &b], &operations(&a, &b))
+    print_first_differences(output, a, b, usize::MAX).map(drop)
 }
 
-/// Prints the differing passages, side by side.
-fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffOp]) -> Outcome {
+/// Like [`print_differences`], but prints at most `most` passages. Returns how many are left out.
+pub(crate) fn print_first_differences(output: &mut Output, a: &str, b: &str, most: usize) -> Outcome<usize> {
+    let (a, b) = (words(a), words(b));
+    print_texts(output, [&a, &b], &operations(&a, &b), most)
+}
+
+/// Returns the differences between two texts.
+pub(crate) fn differences_of_texts<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>> {
+    let (words_a, words_b) = (words(a), words(b));
+    differences(a, b, &words_a, &words_b, &operations(&words_a, &words_b))
+}
+
+/// Prints the first `most` differing passages, side by side. Returns how many are left out.
+fn print_texts(
+    output: &mut Output,
+    words: [&[Word<'_>]; 2],
+    operations: &[DiffOp],
+    most: usize,
+) -> Outcome<usize> {
     let groups = group_diff_ops(operations.to_vec(), CONTEXT);
     if groups.is_empty() {
-        return output.line("no differences but white space");
+        output.line("no differences except white space")?;
     }
     let terminal = Term::stdout();
     let width = if terminal.is_term() { terminal.size().1.into() } else { WIDTH };
     let column = (width.max(LEAST_WIDTH) - BETWEEN.len()) / 2;
-    for group in groups {
-        let sides = [0, 1].map(|side| side_of(side, words[side], &group, column));
+    for group in groups.iter().take(most) {
+        let sides = [0, 1].map(|side| side_of(side, words[side], group, column));
         output.line("")?;
         for at in 0..sides[0].len().max(sides[1].len()) {
             let [(left, used), (right, _)] =
@@ -325,7 +338,7 @@ fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffO
             output.line(format!("{left}{padding}{BETWEEN}{right}").trim_end())?;
         }
     }
-    Ok(())
+    Ok(groups.len().saturating_sub(most))
 }
 
 /// Returns one side of a group of operations: the line number, then the words, in lines of at most `width` columns, each with its width.

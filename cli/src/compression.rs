@@ -17,35 +17,35 @@ use crate::progress::Progress;
 use crate::width::width;
 
 const EXAMPLES: &str = "\
-The codecs' figures are those of whole table files: headers, checksums and the block index included. The others \
-are computed for the bare sorted sequence, which gives no random access. The floor is that of any set of as many \
-random fingerprints, log2 C(2^bits, n) / n; real fingerprints are clustered, and a codec that adapts can go below.
+Sizes of codecs are whole table files, with headers, checksums and the block index. Sizes of other methods are for the sorted \
+sequence alone, without random access. The lower bound is the information-theoretic minimum for n random fingerprints: log2 \
+C(2^bits, n) / n. Real fingerprints are clustered, so a codec can be smaller.
 
 With --json, a line is an object, the smallest first:
-  method                  what was measured
-  bytes                   the size; null for the floor
-  bits_per_fingerprint    for each distinct fingerprint
-  ratio_to_floor          that, over the floor's
-  fingerprints, distinct  number of fingerprints read, and of distinct ones
+  method                  codec or method
+  bytes                   size in bytes; null for the lower bound
+  bits_per_fingerprint    bits for each distinct fingerprint
+  ratio_to_floor          bits_per_fingerprint divided by the lower bound
+  fingerprints, distinct  number of fingerprints read, number of distinct fingerprints
 
 Examples:
   simstore compression samples/en.jsonl
   simstore compression --bits 128 --json samples/zh.jsonl";
 
-/// Compare the sizes that codecs and other methods compress fingerprints to
+/// Compare the compressed size of fingerprints by codec and by other methods
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct CompressionArgs {
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Width of fingerprints
+    /// Width of fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     bits: Width,
-    /// Level of zstd
+    /// Compression level of zstd, 1 to 22
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
-    /// Bytes of a block of the codecs, a power of two from 256 to 65536 [default: by codec]
+    /// Block size of the codecs in bytes, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// Print one JSON object a line
@@ -94,7 +94,7 @@ fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outco
         row(size.method.to_string(), Some(size.bytes), size.bits_per_fingerprint, size.ratio_to_floor)
     };
     let mut rows: Vec<MethodObject> = ratios.sizes.iter().map(of_size).collect();
-    rows.push(row("floor (random)".to_owned(), None, floor, 1.0));
+    rows.push(row("lower bound (random)".to_owned(), None, floor, 1.0));
     rows.sort_by(|a, b| a.bits_per_fingerprint.total_cmp(&b.bits_per_fingerprint));
     print(args, &rows, fingerprints, distinct)
 }
@@ -106,7 +106,7 @@ fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, disti
         return output.finish();
     }
     output.line(format_args!("{}, {} distinct", count_of(fingerprints, "fingerprint"), grouped(distinct)))?;
-    output.line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "to floor"))?;
+    output.line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "/ bound"))?;
     for row in rows {
         let bytes = row.bytes.map(grouped).unwrap_or_default();
         let MethodObject { method, bits_per_fingerprint, ratio_to_floor, .. } = row;

@@ -20,15 +20,15 @@ use crate::progress::Progress;
 use crate::writing;
 
 const EXAMPLES: &str = "\
---id and --ids delete all fingerprints of these documents. An id is what `dump` and `query` show: the name if a document \
-has one, else the number. --id takes it unescaped. Ids that are not in the store are printed to standard output, one a line, escaped, \
-and the exit code is 1; all others are deleted. Ids have no index: each call reads all of them once.
+--id and --ids delete all fingerprints of a document. Give ids as `dump` and `query` print them: the name if the document has \
+one, else the number. --id takes an unescaped id. Ids that are not in the store are printed, one a line, escaped, and the exit \
+code is 1; the other ids are deleted. Each call reads all ids of the store once.
 
 With --json, one object is printed at the end:
-  store, read           the store, and how many documents, fingerprints or ids were read
-  deleted, missing      how many of them were stored, and how many were not
-  seconds               time taken
-and before it, with --id and --ids, one for each that is missing
+  store, read           path of the store, number of documents, fingerprints or ids read
+  deleted, missing      number of them that were stored, and that were not
+  seconds               elapsed time
+before it, with --id and --ids, one object for each id that is not in the store
   missing_id            the id or name
 
 Examples:
@@ -40,9 +40,8 @@ Examples:
 
 /// Delete documents or fingerprints from a store
 ///
-/// Deletes fingerprints with their ids: of documents as they were added, of lines HEX<TAB>ID, or of all that is stored with
-/// an id. Queries do not find them any more. Their space is freed when segments are merged, at the latest by `simstore
-/// compact`.
+/// Deletes documents as they were added, lines HEX<TAB>ID, or everything stored under an id. Queries no longer find deleted documents.
+/// Their space is freed when segments are merged, at the latest by `simstore compact`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct DeleteArgs {
@@ -54,11 +53,11 @@ pub(crate) struct DeleteArgs {
     /// Delete the document with this id or name; repeatable
     #[arg(long, value_name = "ID", conflicts_with_all = ["inputs", "files_from"], allow_hyphen_values = true)]
     id: Vec<String>,
-    /// Delete the documents whose ids or names a file lists, one a line, escaped as `dump` and `query` write them; with --null, ids or paths
-    /// that end in zero bytes. `-` is standard input. Empty lines are ignored
+    /// Delete the ids or names in this file, one a line, escaped as `dump` and `query` print them; with --null, unescaped ids or paths
+    /// that end in zero bytes. `-` is standard input; empty lines are ignored
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "files_from"])]
     ids: Option<PathBuf>,
-    /// Delete each fingerprint with all of its ids
+    /// Delete each fingerprint under all of its ids
     #[arg(long, conflicts_with_all = ["id", "ids"])]
     all_ids: bool,
     /// Print a summary as a JSON object
@@ -137,7 +136,7 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
     if missing == 0 {
         return Ok(());
     }
-    Err(Failure::Failed(format!("{}: {} not there", args.store.display(), count_of(missing, "id"))))
+    Err(Failure::Failed(format!("{}: {} not in the store", args.store.display(), count_of(missing, "id"))))
 }
 
 /// The ids of a list.
@@ -171,7 +170,7 @@ fn report(
         })?;
     } else {
         progress.say(&format!(
-            "{}: {} deleted, {missing} not there, {:.1} s",
+            "{}: {} deleted, {missing} not in the store, {:.1} s",
             args.store.display(),
             count_of(deleted, what),
             progress.seconds()

@@ -14,14 +14,15 @@ use crate::output::{Output, escaped_name};
 use crate::reading;
 
 const EXAMPLES: &str = "\
-A line is HEX<TAB>ID, with the name instead of the id if the document has one, and HEX alone in a store without ids. Lines are sorted \
-by fingerprint, then by id. In names a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \
-\\u{HEX}, the empty name \\e; `build` and other commands read these lines. --json does not escape names. With --table, lines are HEX alone, in the order of that table.
+A line is HEX<TAB>ID: the name if the document has one, else the number. In a store without ids, a line is HEX alone. Lines are \
+sorted by fingerprint, then by id. In names, a backslash is escaped as \\\\, a tab as \\t, a line break as \\n or \\r, another \
+control character as \\u{HEX}, the empty name as \\e; `build` and other commands read these lines. --json does not escape names. \
+With --table, lines are HEX alone, in the order of the table.
 
 With --json, a line is an object:
   fingerprint  hexadecimal
   id           number; null in a store without ids, and with --table
-  name         text; only where the document has one
+  name         text; missing if the document has no name
 
 Examples:
   simstore dump en.simstore
@@ -34,19 +35,19 @@ Examples:
 pub(crate) struct DumpArgs {
     /// The store
     store: PathBuf,
-    /// The distinct fingerprints of one table, in its order; tables are numbered from 0
+    /// Print the distinct fingerprints of this table, in its order; numbered from 0
     #[arg(long, value_name = "I")]
     table: Option<usize>,
-    /// The segment of that table, numbered from 0
+    /// Segment of the table, numbered from 0
     #[arg(long, value_name = "S", requires = "table", default_value_t = 0)]
     segment: usize,
-    /// With --table: print fingerprints permuted, as the table holds them
+    /// With --table: print permuted fingerprints, as the table stores them
     #[arg(long, requires = "table")]
     permuted: bool,
-    /// Write the distinct fingerprints as raw little-endian words, as in .u64 and .u128 files
+    /// Write the distinct fingerprints as raw little-endian integers, as in .u64 and .u128 files
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// Where to write; `-` is standard output
+    /// Output file; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Print one JSON object a line

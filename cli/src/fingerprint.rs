@@ -17,13 +17,13 @@ use crate::width::width;
 use simstore_corpus::IdRef as Id;
 
 const EXAMPLES: &str = "\
-In ids a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \\u{HEX}, the empty id \\e; --json does not \
-escape ids.
+In ids, a backslash is escaped as \\\\, a tab as \\t, a line break as \\n or \\r, another control character as \\u{HEX}, the empty \
+id as \\e. --json does not escape ids.
 
 With --json, a line is an object:
   fingerprint  hexadecimal
   id           number or text
-  features     how many distinct features of the text it rests on; below 32 it is unreliable
+  features     number of distinct features of the text; below 32, the fingerprint is unreliable
 
 Examples:
   simstore fingerprint samples/en.jsonl
@@ -32,15 +32,15 @@ Examples:
 
 /// Print the fingerprint of each document: lines HEX<TAB>ID
 ///
-/// Documents without text get none. The fingerprint of a text is the same on every machine and in every
-/// version. Lines can be read again by `build`, `dedup`, `query` and `compression`.
+/// Documents without text have no fingerprint. The same text has the same fingerprint on every machine and in every version. `build`,
+/// `dedup`, `query` and `compression` read these lines.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FingerprintArgs {
-    /// Documents: .jsonl files, texts, folders; `-` is standard input
+    /// Documents: files, directories or globs; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Width of fingerprints
+    /// Width of fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     bits: Width,
     /// Print one JSON object a line
@@ -60,7 +60,9 @@ struct FingerprintObject<'a> {
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
+        return Err(Failure::Usage(
+            "this command needs documents, but the inputs are fingerprints".to_owned(),
+        ));
     }
     each_width!(args.bits, type F => print::<F>(args, &inputs, progress))
 }

@@ -17,9 +17,9 @@ use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object:
-  feature      a feature, as the profile makes it
-  documents    in how many documents it comes
-  idf          its inverse document frequency, ln(1 + N / documents) of N documents, to four decimals
+  feature      the feature
+  documents    number of documents with the feature
+  idf          inverse document frequency: ln(1 + N / documents) for N documents, to four decimals
 
 Examples:
   simstore idf --profile words-2 samples/en.jsonl > en.idf
@@ -27,24 +27,24 @@ Examples:
   simstore idf --profile jieba samples/zh.jsonl > zh.idf
   simstore fingerprint --profile jieba-20 --idf zh.idf samples/zh.jsonl";
 
-/// Print the inverse document frequency of each feature of a corpus: lines FEATURE<TAB>IDF
+/// Print the inverse document frequency of each corpus feature: lines FEATURE<TAB>IDF
 ///
-/// With `--idf`, the table weights features, where the profile says `weights=idf`, or chooses keywords; a store keeps
-/// its checksum. Of Chinese texts, every word that may be a keyword counts.
+/// `--idf` of other commands reads this table: for profiles with `weights=idf`, and to choose keywords. A store records its checksum.
+/// In Chinese texts, each word that can be a keyword counts.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct IdfArgs {
-    /// Documents: .jsonl files, texts, folders; `-` is standard input
+    /// Documents: files, directories or globs; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Leave out features of fewer documents than this: most features are rare, and texts need no weight for them
+    /// Leave out features with fewer documents; most features are rare and need no weight
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     min_documents: u64,
-    /// Memory limit, like 8G, from 64K [default: all that is available]. Counts that need more go to disk
+    /// Memory limit, such as 8G; at least 64K. Further counts go to disk [default: the available memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Folder for temporary files [default: the system's]
-    #[arg(long, value_name = "FOLDER")]
+    /// Existing directory for temporary files [default: the system's]
+    #[arg(long, value_name = "DIR")]
     temporary: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -63,7 +63,9 @@ struct Row<'a> {
 pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
+        return Err(Failure::Usage(
+            "this command needs documents, but the inputs are fingerprints".to_owned(),
+        ));
     }
     let profile = args.documents.profile.profile(None)?;
     let options =
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
     let visited = visited?;
     output.finish()?;
     progress.say(&format!(
-        "{}, {} of {} kept, {:.1} s",
+        "{}: {} of {} printed, {:.1} s",
         count_of(documents, "document"),
         visited.kept,
         count_of(visited.features, "feature"),

@@ -17,62 +17,72 @@ use crate::progress::Progress;
 
 /// The kinds of inputs, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
-Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line, or one array of objects; .csv, .tsv: tables whose \
-first row names the columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; .zip, .tar, also \
-.tar.gz and the like: archives of these; folders of these, hidden files left out, links followed, but each file read once; patterns \
-like 'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
-once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it and other files are judged by their first \
-bytes. What is no text, such as PDF, is refused, whatever it is called. Documents are written again, as by `dedup \
---output`, as they stand; the elements of a JSON array as lines of JSON.";
+Input formats, by extension; other files and standard input (`-`) by their first bytes:
+  .jsonl .ndjson .json   documents: one JSON object a line, or one array of objects
+  .csv .tsv              documents: a table; the first row names the columns
+  .parquet               documents: a table
+  .warc .wet             documents: a web archive
+  .txt .md .html         one document
+  .hex .tsv              fingerprints: lines HEX or HEX<TAB>ID
+  .u64 .u128             fingerprints: raw little-endian integers
+Archives (.zip, .tar, .tar.gz) and directories may hold any of the document formats; directories are read recursively, without \
+hidden files. Links are followed; each file is read once. Globs such as 'corpus/**/*.csv' are expanded. .gz, .zst, .bz2 and .xz \
+are decompressed. The inputs must be all documents or all fingerprints. Binary files, such as PDF, are an error.";
 
 /// Options for reading documents and making fingerprints.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Documents")]
+#[command(next_help_heading = "Reading documents")]
 pub(crate) struct DocumentArgs {
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
-    /// The field or column that holds a document's id [default: `id`; FILE:LINE for a document without one]
+    /// Field or column with the document's id [default: `id`, else FILE:LINE]
     ///
-    /// a.b is the field b of the object (in Parquet, of the struct) a, unless a field has the name a.b. The fields of a record of a
-    /// web archive are its headers: WARC-Target-URI, the default, WARC-Record-ID, WARC-Date, WARC-Payload-Digest, WARC-IP-Address and
-    /// others. The id of a text file is its path; the id of a member of an archive is both paths: pages.zip/a/b.txt. A byte of a path that is not UTF-8 is \xHH in the id.
+    /// a.b means field b of the object (in Parquet, of the struct) a, unless a field is named a.b. The fields of a web archive record are
+    /// its headers: WARC-Target-URI (the default), WARC-Record-ID, WARC-Date, WARC-Payload-Digest, WARC-IP-Address and others. A text
+    /// file has its path as id; an archive member has both paths: pages.zip/a/b.txt. Each byte of a path that is not UTF-8 is shown as
+    /// \xHH.
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
-    /// The field or column that holds the text; repeatable, fields are joined [default: `text`]
+    /// Field or column with the text; repeat to join several fields [default: `text`]
     ///
-    /// If the field is null, the text is empty. A document without it is malformed, and so is a table without this column: the
-    /// message lists the fields. a.b is as in --id-field.
+    /// A null field is an empty text. A document without the field is invalid, and so is a table without the column; the message lists
+    /// the fields that exist. a.b works as in --id-field.
     #[arg(long = "text-field", value_name = "FIELD")]
     text_fields: Vec<String>,
-    /// Read all files as jsonl, csv, tsv, parquet, warc or text, and in folders and archives all files that are not
-    /// hidden [default: by name and content]
+    /// Read every file as jsonl, csv, tsv, parquet, warc or text [default: detected for each file]
+    ///
+    /// Directories and archives are then read with files of unknown extensions.
     #[arg(long, value_name = "FORMAT")]
     format: Option<DocumentFormat>,
-    /// Field separator of .csv and .tsv: one character, or tab [default: detected]
+    /// Field separator of .csv and .tsv: one character, or `tab` [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
-    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8. Malformed characters are replaced
+    /// Text encoding: utf-8, gb18030, big5, ...; auto: UTF-8, else detected. Invalid characters are replaced
     ///
-    /// With auto, texts and web pages that are not nearly UTF-8 are read in the encoding that they declare, or else in a
-    /// detected one, which a note names; a few malformed bytes are replaced and counted. Lines and tables that are not nearly
-    /// UTF-8 are an error that names the detected encoding. A byte order mark takes precedence.
+    /// With auto, a text file or web page that is mostly not UTF-8 is read in its declared encoding, else in a detected encoding, and a
+    /// note names it. A few invalid bytes are replaced and counted. Lines and tables that are mostly not UTF-8 are an error that names
+    /// the detected encoding. A byte order mark takes precedence.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     encoding: Encoding,
-    /// The longest document that is read: a line, a row, a text
+    /// Maximum size of a document; a longer one is invalid
+    ///
+    /// A document is a line, a row or a text.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
     max_document: u64,
-    /// Also read the files and folders that this file names, one a line, escaped as in --keep-list (with --null, unescaped); `-` is standard
-    /// input
+    /// Read more input paths from this file, one a line; `-` is standard input
+    ///
+    /// Paths are escaped as in --keep-list; with --null, unescaped.
     #[arg(long, value_name = "FILE")]
     files_from: Option<PathBuf>,
-    /// Use zero bytes instead of line feeds between the names and ids of lists, unescaped, like `find -print0`
+    /// End paths and ids in lists with a zero byte instead of a newline, without escapes, like `find -print0`
     #[arg(long)]
     pub(crate) null: bool,
-    /// Report malformed documents and files that cannot be read, count them and go on; without it the first
-    /// one ends the command
+    /// Skip, report and count invalid documents and unreadable files [default: the first one ends the command]
     #[arg(long)]
     pub(crate) skip_bad: bool,
-    /// List all that is malformed there: file, line (0: the whole file), reason. As .csv, .jsonl, ... by its name
+    /// With --skip-bad: write a table of invalid documents: file, line, reason
+    ///
+    /// Line 0 is the whole file. The extension sets the format: .csv, .jsonl and others.
     #[arg(long, value_name = "FILE", requires = "skip_bad")]
     bad: Option<PathBuf>,
 }
@@ -134,7 +144,7 @@ pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>>
 /// The failure of an entry of a list that is no name.
 pub(crate) fn bad_entry(list: &Path, number: usize, reason: &str) -> Failure {
     Failure::Failed(format!(
-        "{}:{number}: {reason}; with --null, names end in zero bytes and are not escaped",
+        "{}:{number}: {reason}; use --null for a list of unescaped names that end in zero bytes",
         list.display()
     ))
 }
@@ -143,7 +153,7 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         &[byte] if byte == b'\t' || byte.is_ascii_punctuation() && byte != b'"' || byte == b' ' => Ok(byte),
-        _ => Err("expected one character of ASCII, such as `;` or `|`, or tab".to_owned()),
+        _ => Err("expected one ASCII character, such as `;` or `|`, or `tab`".to_owned()),
     }
 }
 

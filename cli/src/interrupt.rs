@@ -22,13 +22,11 @@ pub(crate) fn handle() -> Outcome {
     match ctrlc::set_handler(stop) {
         Err(ctrlc::Error::System(error)) if error.kind() == ErrorKind::WouldBlock => {
             complain(&format!(
-                "warning: an interruption leaves unfinished output: cannot start a thread: {error}"
+                "warning: cannot start a thread, so an interrupted run may leave unfinished output files: {error}"
             ));
             Ok(())
         }
-        handled => {
-            handled.map_err(|error| Failure::Failed(format!("cannot wait for interruptions: {error}")))
-        }
+        handled => handled.map_err(|error| Failure::Failed(format!("cannot handle Ctrl-C: {error}"))),
     }
 }
 
@@ -37,6 +35,6 @@ pub(crate) fn handle() -> Outcome {
 fn outlive_file_limit() -> Outcome {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .map_err(|error| Failure::Failed(format!("cannot wait for the limit of file sizes: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot handle the file size limit: {error}")))?;
     Ok(())
 }

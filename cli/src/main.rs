@@ -1,11 +1,11 @@
-//! The `simstore` command line: near-duplicates by fingerprint, from documents to an exact, compressed store.
+//! The `simstore` command line: near-duplicate detection for text corpora, and stores of fingerprints.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use simstore::error::excerpt;
 
 use crate::failure::{Failure, Outcome, complain};
@@ -37,6 +37,7 @@ mod profiles;
 mod progress;
 mod query;
 mod reading;
+mod reference;
 mod salvage;
 mod similar;
 mod verify;
@@ -46,11 +47,7 @@ mod writing;
 /// More threads help nowhere, and can exhaust the machine.
 const MAX_THREADS: usize = 1024;
 
-/// An exact, compressed index of document fingerprints.
-///
-/// A fingerprint (simhash) is a number of 64 or 128 bits; documents that are nearly the same have fingerprints
-/// that differ in few bits. simstore makes them from documents, keeps them in a compressed store on disk, and
-/// finds every stored fingerprint within a distance of a query: none is missed.
+/// Near-duplicate detection for text corpora, and a compressed on-disk index for simhash fingerprints
 #[derive(Debug, Parser)]
 #[command(name = "simstore", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -62,13 +59,14 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  simstore dedup samples/en.jsonl                    near-duplicate clusters of a corpus
-  simstore build pages.simstore samples/en.jsonl     a store of its fingerprints
-  simstore add --if-new pages.simstore samples/zh.jsonl   more documents, without duplicates
-  simstore query pages.simstore --file page.md       stored documents near this page
-  simstore inspect pages.simstore                    what is in the store, and how small it is
+  simstore dedup samples/en.jsonl                         near-duplicate clusters of a corpus
+  simstore dedup samples/en.jsonl --output unique.jsonl   the corpus without near-duplicates
+  simstore add --similar 0.8 pages unique.jsonl           a store that finds similar documents
+  simstore query pages --file page.md                     stored documents that are similar to a page
+  simstore build pages.simstore samples/en.jsonl          a store of simhash fingerprints
+  simstore inspect pages.simstore                         its tables, and bits per fingerprint
 
-Exit codes: 0 done, 1 could not be done, 2 bad usage, 130 interrupted.";
+Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted.";
 
 #[derive(Debug, Args)]
 struct Common {
@@ -82,23 +80,25 @@ struct Common {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Build(build::BuildArgs),
-    Add(add::AddArgs),
-    Delete(delete::DeleteArgs),
-    Compact(compact::CompactArgs),
-    Query(query::QueryArgs),
     Dedup(Box<dedup::DedupArgs>),
     Compare(compare::CompareArgs),
-    Fingerprint(fingerprint::FingerprintArgs),
-    Profiles(profiles::ProfilesArgs),
-    Evaluate(evaluate::EvaluateArgs),
-    Idf(idf::IdfArgs),
+    Build(build::BuildArgs),
+    Add(add::AddArgs),
+    Query(query::QueryArgs),
+    Delete(delete::DeleteArgs),
+    Compact(compact::CompactArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
     Dump(dump::DumpArgs),
+    Fingerprint(fingerprint::FingerprintArgs),
+    Profiles(profiles::ProfilesArgs),
+    Idf(idf::IdfArgs),
+    Evaluate(evaluate::EvaluateArgs),
     Plan(plan::PlanArgs),
     Compression(compression::CompressionArgs),
+    Completions(reference::CompletionsArgs),
+    ManPages(reference::ManPagesArgs),
 }
 
 fn run(cli: Cli) -> Outcome {
@@ -109,7 +109,7 @@ fn run(cli: Cli) -> Outcome {
     simstore::threads::start_global_pool(cli.common.threads);
     let threads = rayon::current_num_threads();
     if cli.common.threads.is_some_and(|wanted| threads < wanted) {
-        complain(&format!("warning: no more than {threads} threads are used, the system starts no others"));
+        complain(&format!("warning: using {threads} threads: the system cannot start more"));
     }
     let progress = Progress::new(cli.common.quiet);
     let done = match cli.command {
@@ -130,13 +130,21 @@ fn run(cli: Cli) -> Outcome {
         Command::Dump(args) => dump::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
+        Command::Completions(args) => reference::print_completions(&args, Cli::command()),
+        Command::ManPages(args) => reference::write_man_pages(&args, Cli::command()),
     };
     progress.end(done)
 }
 
-/// The command line. An error quotes the beginning of a long value.
+/// The command line, with the commands grouped in its help.
+fn command() -> clap::Command {
+    reference::grouped(Cli::command())
+}
+
+/// Parses the arguments. An error quotes the beginning of a long value.
 fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|mut error| {
+    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|mut error| {
         for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue] {
             if let Some(ContextValue::String(value)) = error.get(kind) {
                 let short = excerpt(value).into_owned();

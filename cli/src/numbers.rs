@@ -8,7 +8,7 @@ pub(crate) use simstore_corpus::numbers::{bytes, bytes_apart, count_of, grouped}
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
         format!(
-            "`{}` is no count: expected a number from 1 to 2^64 - 1 like 1000000, 100M or 8e9",
+            "`{}` is not a count: expected a number from 1 to 2^64 - 1, such as 1000000, 100M or 8e9",
             excerpt(text)
         )
     })
@@ -16,9 +16,8 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    simstore_corpus::numbers::parse_bytes(text).ok_or_else(|| {
-        format!("`{}` is no amount of memory: expected a number like 512M or 2G", excerpt(text))
-    })
+    simstore_corpus::numbers::parse_bytes(text)
+        .ok_or_else(|| format!("`{}` is not a size: expected a number such as 512M or 2G", excerpt(text)))
 }
 
 /// A duration in the largest fitting unit: `1.5 us`.

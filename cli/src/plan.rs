@@ -13,10 +13,10 @@ use crate::output::Output;
 use crate::width::{check_distance, width};
 
 const EXAMPLES: &str = "\
-Columns: tables; the shortest and longest prefix, in bits; how many prefix bits probes flip, in all tables \
-together; probes of one query; bytes of all tables for each fingerprint; and of one query, as predicted for \
-fingerprints that are spread evenly: blocks read, fingerprints compared, time. Real fingerprints are clustered \
-and give more to compare. `*` marks what `--plan auto` takes, `paper` the plans of Manku, Jain and Das Sarma.
+Columns: number of tables; shortest and longest prefix, in bits; prefix bits flipped, summed over all tables; probes of one query; \
+bytes a fingerprint and in total, over all tables; and predictions for one query of uniformly random fingerprints: blocks read, \
+candidates compared, time. Real fingerprints are clustered, so queries compare more. `*` marks the choice of `--plan auto`, `paper` \
+the plans of Manku, Jain and Das Sarma (2007).
 
 With --json, a line is an object, the smallest plan first:
   plan                  name, for `simstore build --plan`
@@ -32,26 +32,26 @@ Examples:
   simstore plan --count 8e9 --distance 3
   simstore plan --count 100M --distance 6 --codec elias-fano --medium ssd --json";
 
-/// Compare the plans of tables for a number of fingerprints and a distance
+/// Compare table plans for a number of fingerprints and a distance: size, reads and time
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
-    /// Number of distinct fingerprints, like 8e9, 100M or 1_000_000
+    /// Number of distinct fingerprints, such as 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", value_parser = parse_count)]
     count: u64,
-    /// The largest distance of a query
+    /// Largest distance of a query, in bits
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
-    /// Width of fingerprints
+    /// Width of fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     bits: Width,
-    /// How tables are coded: first-difference, gap, elias-fano or all-differences, as of `simstore build`
+    /// Codec: first-difference, gap, elias-fano or all-differences; see `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
-    /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
+    /// Block size in bytes, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
-    /// What the tables are read from: memory, ssd or disk
+    /// Storage that tables are read from: memory, ssd or disk
     #[arg(long, default_value_t = Medium::Memory)]
     medium: Medium,
     /// Print one JSON object a line
@@ -94,7 +94,7 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
     let mut output = Output::stdout();
     if !args.json {
         output.line(format_args!(
-            "{} of {} bits, distance {}, codec {}, from {}",
+            "{} of {} bits, distance {}, codec {}, read from {}",
             count_of(args.count, "fingerprint"),
             F::BITS,
             args.distance,

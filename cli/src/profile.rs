@@ -13,11 +13,13 @@ use crate::failure::{Failure, Outcome, with_flags};
 /// Which profile texts have, and the files that its name refers to.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
-    /// How a text becomes features: a tokenizer, then options, after commas, as in chars-4,html-text,weights=none;
-    /// `simstore profiles` says what there is [default: by-script,plain-text,simplified, or that of the store]
+    /// Profile that makes the fingerprints; see `simstore profiles` [default: by-script,plain-text,simplified, or the store's
+    /// profile]
+    ///
+    /// A profile says how a text becomes a fingerprint: a tokenizer and options, such as chars-4,html-text,weights=none.
     #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,
-    /// Make the same fingerprints as another tool; the same as --profile with the preset's name
+    /// Reproduce the fingerprints of another tool; same as --profile with the preset's name
     #[arg(long, conflicts_with = "name", value_name = "NAME", value_parser = preset_parser())]
     preset: Option<Preset>,
     #[command(flatten)]
@@ -27,13 +29,13 @@ pub(crate) struct ProfileArgs {
 /// The files that the names of profiles refer to.
 #[derive(Debug, Args)]
 pub(crate) struct ResourceArgs {
-    /// Words that jieba should know, one a line, with a frequency after a space where it is known
+    /// Extra words for Chinese word segmentation (jieba), one a line; an optional frequency follows a space
     #[arg(long, value_name = "FILE")]
     dictionary: Option<PathBuf>,
-    /// Table of inverse document frequencies, as `simstore idf` prints it
+    /// IDF table, as `simstore idf` prints it, for profiles with weights=idf or keywords
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
-    /// Words that are no keywords, one a line
+    /// Stop words, which are never keywords, one a line
     #[arg(long, value_name = "FILE")]
     stop_words: Option<PathBuf>,
 }
@@ -50,7 +52,7 @@ impl ProfileArgs {
     pub(crate) fn of_store<F: Fingerprint>(&self, store: &Snapshot<F>) -> Outcome<Profile> {
         if store.profile().is_empty() && !self.is_given() {
             return Err(Failure::Usage(format!(
-                "{}: the store does not know the profile of its texts: say --profile NAME",
+                "{}: the store has no text profile: give --profile NAME",
                 store.path().display()
             )));
         }

@@ -8,8 +8,9 @@ use crate::failure::Outcome;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
-A profile is how a text becomes features, and these a fingerprint. Its name is a tokenizer, then options, after commas: the \
-first of the parts here are tokenizers, and each alone is a profile. A store keeps the name, and takes no texts of another.
+A profile defines how a text becomes features, and features become a fingerprint. Its name is a tokenizer, followed by options, \
+separated by commas. A tokenizer alone is a profile too. A store records its profile and refuses documents processed with a \
+different one.
 
 With --json, a line is an object: group, part, meaning.
 
@@ -32,60 +33,72 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Tokenizers",
         &[
-            ("by-script", "every character where the text is Chinese; else every two successive words, once"),
-            ("auto", "as jieba-50 where the text is Chinese, else as words-2"),
-            ("words-N", "every N successive words, N from 1 to 8; a Han character is a word"),
+            ("by-script", "Chinese texts: each character; other texts: each distinct word 2-gram"),
+            ("auto", "Chinese texts: jieba-50; other texts: words-2"),
+            ("words-N", "word N-grams, N from 1 to 8; a Han character is a word"),
             (
                 "code-N",
-                "every N successive words of source code, N from 1 to 8: identifiers, numbers, signs; code is code-7",
+                "source code: token N-grams, N from 1 to 8; a token is an identifier, number or symbol; `code` is code-7",
             ),
-            ("chars-N", "every N successive characters, N from 1 to 16"),
-            ("jieba-N", "the N keywords of greatest TF-IDF weight, N from 1 to 1000"),
-            ("phrases", "the words between two punctuation marks or empty lines"),
-            ("sentences-N", "the N longest different sentences, N from 1 to 100"),
-            ("tokens", "what stands between white space"),
+            ("chars-N", "character N-grams, N from 1 to 16"),
+            ("jieba-N", "the N keywords with the greatest TF-IDF weight, N from 1 to 1000"),
+            ("phrases", "phrases: the words between punctuation marks or empty lines"),
+            ("sentences-N", "the N longest distinct sentences, N from 1 to 100"),
+            ("tokens", "split on white space"),
             (
                 "main-text",
-                "of HTML: short for words-3,segmented,main-text,simplified,weights=none, without more options",
+                "HTML: short for words-3,segmented,main-text,simplified,weights=none; takes no other options",
             ),
-            ("features", "the text is lines FEATURE<TAB>WEIGHT, taken as they are"),
-            ("exact", "the whole text: only equal texts are similar"),
+            ("features", "ready-made features: the text is lines FEATURE<TAB>WEIGHT"),
+            ("exact", "the whole text: only equal texts match"),
         ],
     ),
     (
         "Option of words-N, by-script, auto and jieba-N",
-        &[("segmented", "Thai, Lao, Khmer and Burmese are cut into words; else each character is a word")],
+        &[(
+            "segmented",
+            "Thai, Lao, Khmer and Burmese are split into words [default: each character is a word]",
+        )],
     ),
     (
         "Options of auto and jieba-N",
         &[
-            ("search", "words inside of long words count too"),
-            ("dictionary=CHECKSUM", "the words of --dictionary; added by itself, as the next two are"),
+            ("search", "words inside longer words also count"),
+            (
+                "dictionary=CHECKSUM",
+                "the words of --dictionary; this option and the next two are added automatically",
+            ),
             ("stop-words=CHECKSUM", "the words of --stop-words"),
-            ("idf=CHECKSUM", "the table of --idf; for others with weights=idf or weights=levels"),
+            (
+                "idf=CHECKSUM",
+                "the table of --idf; also for other tokenizers, with weights=idf or weights=levels",
+            ),
         ],
     ),
     (
         "Cleaning, in this order",
         &[
-            ("keep-front-matter", "keeps YAML front matter; by default it is dropped"),
-            ("plain-text", "drops tags, scripts, styles and link targets, decodes references"),
-            ("html-text", "like plain-text, but the text is HTML whatever it begins with"),
-            ("main-text", "like html-text, and drops navigation, side notes, headers and footers"),
-            ("no-nfkc", "the text is not brought to Unicode's form NFKC; else it is"),
-            ("keep-case", "letters keep their case; else they become lower case"),
-            ("simplified", "traditional Chinese characters become simplified ones"),
-            ("only-han", "only Han characters are left"),
-            ("strip-digits", "digits and other numerals are left out"),
+            ("keep-front-matter", "keep YAML front matter [default: dropped]"),
+            (
+                "plain-text",
+                "drop HTML tags, scripts, styles and Markdown link targets; decode character references",
+            ),
+            ("html-text", "like plain-text, but always parse the text as HTML"),
+            ("main-text", "like html-text, and drop navigation, asides, headers and footers"),
+            ("no-nfkc", "skip Unicode normalization NFKC"),
+            ("keep-case", "keep upper case [default: lower case]"),
+            ("simplified", "convert traditional Chinese characters to simplified ones"),
+            ("only-han", "keep only Han characters"),
+            ("strip-digits", "drop digits and other numerals"),
         ],
     ),
     (
         "Weights",
         &[
-            ("weights=tf", "a feature weighs 1 each time it comes: the default but for keywords"),
-            ("weights=idf", "its inverse document frequency each time it comes, by the table of --idf"),
-            ("weights=levels", "one of five levels, relative to the heaviest"),
-            ("weights=none", "every different feature weighs 1"),
+            ("weights=tf", "term frequency: the number of occurrences (the default, except for keywords)"),
+            ("weights=idf", "TF-IDF: occurrences times the inverse document frequency in the table of --idf"),
+            ("weights=levels", "one of five levels, relative to the greatest weight"),
+            ("weights=none", "each distinct feature has weight 1"),
         ],
     ),
     (
@@ -98,7 +111,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// What presets are among the parts.
-const PRESETS: &str = "Presets, which do as another tool and take no options";
+const PRESETS: &str = "Presets: reproduce another tool's fingerprints; they take no options";
 const COLUMN: usize = 20;
 
 #[derive(Serialize)]
@@ -114,7 +127,9 @@ pub(crate) fn run(args: &ProfilesArgs) -> Outcome {
     let mut output = Output::stdout();
     if !args.json {
         let (default, shingles) = (Profile::default(), Profile::shingles());
-        output.line(format_args!("The default is {default}; texts are compared by {shingles}."))?;
+        output.line(format_args!(
+            "Default profile of fingerprints: {default}. Default profile for text similarity: {shingles}."
+        ))?;
     }
     for (group, parts) in groups {
         if !args.json {

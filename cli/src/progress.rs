@@ -159,8 +159,8 @@ impl Watch for Progress {
                 }
                 if *malformed == MALFORMED_SHOWN + 1 {
                     let listed =
-                        if lock(&self.list).is_some() { "listed" } else { "counted: --bad lists them" };
-                    complain(&format!("more malformed documents follow; they are only {listed}"));
+                        if lock(&self.list).is_some() { "listed" } else { "counted (--bad FILE lists them)" };
+                    complain(&format!("further invalid documents are only {listed}"));
                 }
             }
             Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,

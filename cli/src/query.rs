@@ -26,22 +26,20 @@ use crate::similar;
 const BATCH: usize = 4096;
 
 const EXAMPLES: &str = "\
-A line is: distance, fingerprint, id or name; nearest first, then by fingerprint, then by id. If there can be \
-more than one query (several arguments, a file, or `-`), the queried fingerprint stands before that. Columns are \
-separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \\u{HEX}, the empty \
-name \\e.
+Output lines have the columns distance, fingerprint, and id or name, separated by tabs; nearest first, then by fingerprint, then \
+by id. With several arguments, a file or `-`, the first column is the queried fingerprint. In names, a backslash is escaped as \
+\\\\, a tab as \\t, a line break as \\n or \\r, another control character as \\u{HEX}, the empty name as \\e.
 
-In a store of similar documents, --text and --file print lines of: similarity, its standard error (0 if it is exact), id \
-or name; the most similar first. In a store with texts the similarity is exact; --diff shows where they differ, \
-side by side: A is the text that is searched for, B the stored one; --show prints the stored one.
+In a store of similar documents, --text and --file print the columns similarity, standard error (0 for an exact similarity), and \
+id or name; most similar first. If the store has texts, the similarity is exact.
 
-With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name and, with \
---show, text; else:
+With --json, a line is an object. In a store of similar documents: similarity, error, id, name and, with --show, text. In other \
+stores:
   query        the queried fingerprint, hexadecimal
   fingerprint  the stored fingerprint, hexadecimal
-  distance     in how many bits they differ
+  distance     number of differing bits
   id           number; null in a store without ids
-  name         text; only where the document has one
+  name         text; missing if the document has no name
 
 Examples:
   simstore query en.simstore 8a3f00c2d1e6b754
@@ -50,47 +48,44 @@ Examples:
   simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json
   simstore fingerprint samples/en.jsonl | simstore query en.simstore --batch -";
 
-/// Find stored fingerprints near others, or documents similar to a text
+/// Find stored fingerprints near a query, or stored documents similar to a text
 ///
-/// Every stored fingerprint within the distance is found. Finding nothing is no error.
+/// Finds every stored fingerprint within the distance. An empty result is not an error.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueryArgs {
     /// The store
     store: PathBuf,
-    /// Fingerprints of 16 or 32 hexadecimal digits, or files of them, one a line (HEX or HEX<TAB>ID);
-    /// `-` is standard input
+    /// Fingerprints (16 or 32 hexadecimal digits), or files with lines HEX or HEX<TAB>ID; `-` is standard input
     #[arg(value_name = "FINGERPRINT|FILE", required_unless_present_any = ["text", "file"])]
     queries: Vec<String>,
-    /// A text to search for, with the profile of the store; it may begin with a hyphen
+    /// Text to search for, processed with the store's profile; may begin with a hyphen
     #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
-    /// A file whose text to search for; `-` is standard input
+    /// File with the text to search for; `-` is standard input
     #[arg(long)]
     file: Option<PathBuf>,
     #[command(flatten)]
     profile: ProfileArgs,
-    /// Find stored fingerprints within this distance [default: the store's distance]
+    /// Largest distance, in bits [default: the store's distance]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
-    /// Answer all queries at once: the fastest way for many. Takes about 50 bytes of memory for each query, and room for
-    /// all matches
+    /// Answer all queries together, which is faster for many queries; takes about 50 bytes of memory a query, and memory for all matches
     #[arg(long)]
     batch: bool,
-    /// How to answer a batch: read the whole store once (stream), look up each query (look-up), or take the faster of
-    /// the two (auto)
+    /// With --batch: stream (read the whole store once), look-up (look up each query), or auto (the faster one)
     #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
     method: BatchMethod,
-    /// Show where the text (A) and each similar stored one (B) differ, side by side; for a store with texts
+    /// Show the differences between the text (A) and each similar stored text (B), side by side; needs a store with texts
     #[arg(long, conflicts_with_all = ["json", "queries"])]
     diff: bool,
-    /// Print each similar stored text after its line; for a store with texts
+    /// Print each similar stored text after its line; needs a store with texts
     #[arg(long, conflicts_with_all = ["diff", "queries"])]
     show: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
-    /// Report malformed lines, count them and go on; without it the first one ends the command
+    /// Skip, report and count invalid lines [default: the first one ends the command]
     #[arg(long)]
     skip_bad: bool,
 }
@@ -128,7 +123,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     let settings = SimilarSettings::of_store(&store)?;
     if settings.is_some() && !args.queries.is_empty() {
         return Err(Failure::Usage(format!(
-            "{}: a store of similar documents has sketches of documents, not their fingerprints: ask for a text, by --text or --file",
+            "{}: a store of similar documents cannot be queried by fingerprint: use --text or --file",
             args.store.display()
         )));
     }
@@ -174,8 +169,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     if texts > 0 {
         let profile = profile_of(args, &store)?;
         if settings.is_some() && (args.distance.is_some() || args.batch) {
-            let message =
-                "a store of similar documents compares texts by similarity: leave out --distance and --batch";
+            let message = "--distance and --batch need a store of fingerprints; this store compares texts by similarity";
             return Err(Failure::Usage(message.to_owned()));
         }
         let texts = args.text.iter().map(|text| Ok(text.clone()));
@@ -184,7 +178,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             if !settings.is_some_and(|settings| settings.has_texts()) {
                 let store = args.store.display();
                 return Err(Failure::Usage(format!(
-                    "{option}: {store} keeps no texts: only a store that `simstore add --similar S --with-texts` has made does"
+                    "{option}: {store} has no texts; create a store with `simstore add --similar S --with-texts`"
                 )));
             }
         }
@@ -212,7 +206,7 @@ fn read_text(path: &Path) -> Outcome<String> {
     let mut texts = documents(&[path.to_path_buf()], &options);
     match (texts.next(), texts.next()) {
         (Some(text), None) => Ok(text?.text),
-        _ => Err(Failure::Usage(format!("{}: holds several texts, expected one", path.display()))),
+        _ => Err(Failure::Usage(format!("{}: expected one text, found several", path.display()))),
     }
 }
 
@@ -221,7 +215,7 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
     if store.profile().is_empty() && !args.profile.is_given() {
         let profile = Profile::default();
         complain(&format!(
-            "warning: the store has no text profile: `{profile}` is assumed; --profile names another"
+            "warning: the store has no text profile; using `{profile}` (select another with --profile)"
         ));
         return Ok(profile);
     }
@@ -232,10 +226,12 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
 
 fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
     let Some(simhash) = profile.fingerprint::<F>(text) else {
-        return Err(Failure::Failed("the text has no letter and no digit, and so no fingerprint".to_owned()));
+        return Err(Failure::Failed(
+            "the text has no fingerprint, because it has no letters or digits".to_owned(),
+        ));
     };
     if simhash.is_short() {
-        complain("warning: the text is so short that its fingerprint is unreliable");
+        complain("warning: the text is too short for a reliable fingerprint");
     }
     Ok(simhash.fingerprint)
 }

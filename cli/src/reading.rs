@@ -12,7 +12,7 @@ pub(crate) fn open<F: Fingerprint>(path: &Path) -> Outcome<Snapshot<F>> {
     // What looks torn because another process is writing it is whole a moment later.
     let store = Snapshot::<F>::open_settled(path)?;
     for torn in torn_ends(&store) {
-        complain(&format!("warning: answers are without what stood there: {torn}"));
+        complain(&format!("warning: results do not include these lost writes: {torn}"));
     }
     Ok(store)
 }

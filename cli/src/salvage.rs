@@ -18,21 +18,21 @@ use crate::profile::ProfileArgs;
 use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
-Each line is a damage: FILE, the offset in it if there is one, `lost` or `note`, and a description. A note is damage
-without loss: the content was found elsewhere.
+Each line describes one damage: file, offset if known, `lost` or `note`, and a description. A `note` is damage without loss: the \
+content was found elsewhere.
 
 With --json, a line is an object: one for each of these
-  file, offset, lost, what    the place, null if there is none; whether something is lost; the description
+  file, offset, lost, what    location (null if unknown); whether content is lost; description
 and at the end
-  store, new                  the damaged store and the new one
-  whole                       whether all was rescued
-  fingerprints, ids, names, notes  what the new store holds
-  operations                  done again from the logs
-  without_ids                 fingerprints whose ids are lost: left out, or kept with --keep-without-ids
-  lost_fingerprints           that no table has any more, as far as their number is known
-  seconds                     time taken
+  store, new                  the damaged store and the new store
+  whole                       whether nothing is lost
+  fingerprints, ids, names, notes  numbers in the new store
+  operations                  operations replayed from logs
+  without_ids                 fingerprints without ids: left out, or kept with --keep-without-ids
+  lost_fingerprints           fingerprints in no intact table, if their number is known
+  seconds                     elapsed time
 
-The exit code is 1 if something was lost; the new store is there all the same.
+The exit code is 1 if anything is lost; the new store is created all the same.
 
 Examples:
   simstore salvage pages.simstore rescued.simstore
@@ -40,43 +40,40 @@ Examples:
 
 /// Copy the intact part of a damaged store into a new store
 ///
-/// A fingerprint is rescued if any table of its segment has it; ids are rescued if their part of the id file is intact. Of
-/// logs, all intact records are taken, also after damage. The damaged store is not changed; nobody may write to it
-/// meanwhile.
+/// A fingerprint is rescued if any table of its segment is intact there; ids if their part of the id file is intact. From logs, all
+/// intact records are taken, even after a damaged one. The damaged store is not changed; do not write to it meanwhile.
 ///
-/// Without an intact manifest, all segments and logs of the folder count, in the order of their numbers, and the tables give the
-/// settings. The text profile is unknown then unless --profile names it, the distance is the largest that the tables can answer, and
-/// deleted documents may come back if segments had been merged.
+/// Without an intact manifest, all segments and logs in the directory are used, in the order of their numbers. The tables give the width
+/// and the largest distance; give the text profile with --profile. Deleted documents may come back if segments had been merged.
 ///
-/// Of a store of similar documents, a document is rescued if its note is intact: with its text, and with fingerprints that tables
-/// have lost. If the dictionary of the texts is lost, the new store keeps signatures only.
+/// In a store of similar documents, a document with an intact note is rescued with its text, even if its tables are damaged. If the
+/// compression dictionary of the texts is lost, the new store has signatures only.
 ///
-/// The new store knows how far `simstore add` has read its inputs only if nothing is lost: otherwise `add` reads them again
-/// from the beginning.
+/// If anything is lost, the new store does not know how far `simstore add` has read its inputs: `add` then reads them from the
+/// beginning.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SalvageArgs {
     /// The damaged store
     store: PathBuf,
-    /// The new store: a folder that does not exist yet
+    /// Path of the new store, a directory
     new: PathBuf,
-    /// Keep fingerprints whose ids are lost, also deleted ones, with new ids after the highest one; without it, they are
-    /// left out
+    /// Keep fingerprints whose ids are lost, with new ids; deleted ones may come back [default: leave them out]
     #[arg(long)]
     keep_without_ids: bool,
-    /// The largest distance that the new store can answer [default: as the damaged one]
+    /// Largest distance of the new store, in bits [default: as in the damaged store]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// Of the texts, where the manifest is lost
     #[command(flatten)]
     profile: ProfileArgs,
-    /// A store of similar documents from this similarity on, where its settings are lost
+    /// If the settings are lost: threshold of the store of similar documents
     #[arg(long, value_name = "S")]
     similar: Option<f64>,
-    /// The recall at that similarity
+    /// With --similar: recall at the threshold
     #[arg(long, value_name = "R", requires = "similar", default_value_t = DEFAULT_RECALL)]
     recall: f64,
-    /// Memory for sorting, like 2G, from 16M [default: a quarter of the machine's]
+    /// Memory limit for sorting, such as 2G; at least 16M [default: a quarter of the memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Print one JSON object a line
@@ -129,7 +126,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         // A store of similar documents has 64 bits.
         64 => salvage_similar(&args.store, &args.new, &options, similar).map_err(Failure::usage)?,
         _ if similar.is_some() => {
-            let message = format!("--similar is for stores of 64 bits: this one has {}", F::BITS);
+            let message = format!("--similar needs a store of 64 bits; this store has {}", F::BITS);
             return Err(Failure::Usage(message));
         }
         _ => simstore::store::salvage::<F>(&args.store, &args.new, &options)?,
@@ -157,7 +154,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         let noted = salvaged.notes;
         let noted = if noted > 0 { format!(", {}", count_of(noted, "note")) } else { String::new() };
         output.line(format_args!(
-            "{}: {}, {}, {}{noted} rescued; {} of logs done again",
+            "{}: rescued {}, {}, {}{noted}; replayed {} from logs",
             args.new.display(),
             count_of(salvaged.fingerprints, "fingerprint"),
             count_of(salvaged.ids, "id"),
@@ -170,7 +167,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         return Ok(());
     }
     let (store, new) = (args.store.display(), args.new.display());
-    Err(Failure::Failed(format!("{store}: not everything could be rescued; {new} has the rest")))
+    Err(Failure::Failed(format!("{store}: some content is lost; {new} has the rest")))
 }
 
 fn print(output: &mut Output, finding: &Finding, json: bool) -> Outcome {

@@ -56,7 +56,7 @@ pub(crate) fn print<F: Fingerprint>(
 ) -> Outcome {
     let features = stored.profile().feature_set(text);
     let Some(sketched) = Sketched::new(&features) else {
-        return Err(Failure::Failed("the text is empty: it is similar to none".to_owned()));
+        return Err(Failure::Failed("the text is empty: no document is similar to it".to_owned()));
     };
     let settings = stored.settings();
     let candidates = settings.candidates(store, &sketched)?;

@@ -15,27 +15,28 @@ use crate::inputs::count_of;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
-A crash may leave an incomplete record at the end of a log: a write that was never acknowledged as durable. If the log \
-was closed, or the store was written to since, this is a note, and the store is intact. At the end of the newest log after \
-a crash, damage to the last write looks the same: this is a problem until the store is written to again.
+After a crash, a log may end in an incomplete record of a write that was never acknowledged as durable. If the store was closed or \
+written to since, this is only a note: the store is intact. In the newest log after a crash, it is a problem, because a damaged \
+record looks the same. The next write to the store resolves it.
 
 With --json, a line is an object: one for each problem or note, then a summary.
   problem, note the description
-  file, offset  the place; null if there is none
+  file, offset  location of the problem; null if unknown
 and in the summary
   ok            true or false
-  problems      their number
-  fingerprints, ids           an upper bound of those in segments and logs: deleted ones count until
-                              segments are merged; null if the store cannot be opened
-  tables, logs                their numbers; null likewise
+  problems      number of problems
+  fingerprints, ids           upper bounds for segments and logs (deleted entries count until
+                              segments are merged); null if the store cannot be opened
+  tables, logs                their numbers; null if the store cannot be opened
 
 Example:
   simstore verify en.simstore && echo intact";
 
 /// Read a whole store and check that it is intact
 ///
-/// Checks every checksum and the order of manifest, logs, segments, ids and names, and each table against the others; in a store of
-/// similar documents also settings, dictionary, texts, and that they fit the signatures. The exit code is 1 if anything is damaged; `simstore salvage` then copies the intact part into a new store.
+/// Checks all checksums; the order of logs, segments, ids and names; and that all tables of a segment are equal. In a store of similar
+/// documents, also settings, dictionary and texts, and that texts match their signatures. The exit code is 1 if anything is damaged;
+/// `simstore salvage` then copies the intact part to a new store.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -136,7 +137,7 @@ fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> O
     let file = store.join(log.file_name()).to_string_lossy().into_owned();
     let offset = log.bytes - log.torn_bytes;
     let note = format!(
-        "{file}: note: {} from offset {offset} on were cut off by a crash",
+        "{file}: note: {} from offset {offset} on: cut off by a crash",
         count_of(log.torn_bytes, "byte")
     );
     if json { output.json(&NoteObject { note, file, offset }) } else { output.line(note) }

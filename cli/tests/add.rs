@@ -51,7 +51,10 @@ fn another_file_under_the_same_name_is_read() {
     let run = folder.run(&["add", "s", "batch.jsonl"]);
     let told = run.stderr.clone();
     run.ok();
-    assert!(told.contains("1 document added, 39 documents there before, 1 file changed since"), "{told}");
+    assert!(
+        told.contains("1 document added, 39 documents already stored, 1 file changed since the last run"),
+        "{told}"
+    );
     assert_eq!(ids(&folder, "s").len(), 91);
     assert_eq!(add(&folder, &["s", "batch.jsonl"])["carried_on"], 40);
 }
@@ -203,8 +206,12 @@ fn no_id_comes_after_the_greatest() {
     folder.write("n.hex", "00ffee0123456789\tname\n");
     folder.run(&["build", "s", "m.hex"]).ok();
     let expected = "c0ffee0123456789\t18446744073709551615\n";
-    folder.run(&["add", "s", "n.hex", "--names"]).fails(1, "no id is left");
-    folder.run_with_input(&["add", "s", "-"], "00ffee0123456789\n").fails(1, "no id is left");
+    folder
+        .run(&["add", "s", "n.hex", "--names"])
+        .fails(1, "is in use, so a document without an id cannot be numbered");
+    folder
+        .run_with_input(&["add", "s", "-"], "00ffee0123456789\n")
+        .fails(1, "is in use, so a document without an id cannot be numbered");
     assert_eq!(folder.run(&["dump", "s"]).ok(), expected);
     folder.run(&["add", "t", "m.hex"]).ok();
     assert_eq!(folder.run(&["dump", "t"]).ok(), expected);

@@ -48,7 +48,7 @@ fn a_name_after_numbers_is_malformed() {
 
     let run = folder.run(&["build", "store", "a.tsv", "--skip-bad", "--json"]);
     assert!(
-        run.stderr.contains("a.tsv:3:") && run.stderr.contains("1 line or file malformed"),
+        run.stderr.contains("a.tsv:3:") && run.stderr.contains("skipped 1 invalid line or unreadable file"),
         "{}",
         run.stderr
     );
@@ -88,7 +88,7 @@ fn malformed_lines() {
     assert_eq!(folder.names(), ["a.jsonl"]);
     let run = folder.run(&["build", "store", "a.jsonl", "--skip-bad"]);
     assert_eq!(run.stderr.matches("a.jsonl:").count(), 10, "{}", run.stderr);
-    assert!(run.stderr.contains("19 documents or files malformed, skipped"), "{}", run.stderr);
+    assert!(run.stderr.contains("skipped 19 invalid documents or unreadable files"), "{}", run.stderr);
     run.ok();
     assert!(folder.run(&["dump", "store"]).ok().ends_with("\t3\n"));
 }
@@ -184,7 +184,7 @@ fn inputs_of_one_kind() {
         .run(&["build", "store", "a.u64", "--bits", "128"])
         .fails(2, "64-bit fingerprints, not 128-bit ones");
     folder.run(&["build", "none/store", "a.hex"]).fails(1, "none/store: cannot create");
-    folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(2, "there is no plan `cover-9`");
+    folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(2, "no plan `cover-9`");
     folder.run(&["build", "store", "a.hex", "--block-size", "300"]).fails(2, "power of two");
     assert_eq!(folder.names(), ["a.hex", "a.jsonl", "a.u64"]);
 }
@@ -226,11 +226,11 @@ fn an_empty_store_is_told_and_replaces_none() {
     for input in ["empty.hex", "empty.jsonl"] {
         folder
             .run(&["build", "--force", "store", input])
-            .fails(1, "store: no fingerprints in the input; the store is left as it is");
+            .fails(1, "store: the inputs have no fingerprints; the existing store is unchanged");
     }
     assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\t0\n");
     let run = folder.run(&["build", "-q", "new", "empty.hex"]);
-    assert!(run.stderr.contains("warning: no fingerprints in the input"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: the inputs have no fingerprints"), "{}", run.stderr);
     run.ok();
     assert_eq!(folder.run(&["dump", "new"]).ok(), "");
 }

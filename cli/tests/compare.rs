@@ -83,11 +83,8 @@ fn two_files_side_by_side() {
     assert!(lines[0].starts_with("A: a.md  (a.md:1, 58 shingles)"), "{shown}");
     assert!(lines[1].starts_with("B: b.md  (b.md:1, 61 shingles)"), "{shown}");
     // The changed word removes three shingles and adds five; the added word removes two and adds three.
-    assert_eq!(lines[2], "similarity 0.803: 53 of 66 different shingles are in both");
-    assert!(
-        lines[3].starts_with("distance ") && lines[3].ends_with(": the fingerprints have 64 bits"),
-        "{shown}"
-    );
+    assert_eq!(lines[2], "similarity 0.803: 53 of 66 distinct shingles in both");
+    assert!(lines[3].starts_with("distance ") && lines[3].ends_with(" of 64 bits"), "{shown}");
     let a = "w14 w15 w16 w17 w18 w19 [-here-] w21 w22 w23 w24 w25 w26";
     let b = "w14 w15 w16 w17 w18 w19 {+there and back+} w21 w22 w23";
     assert_eq!(lines[4..7], ["", &columns("A, line 1", "B, line 1"), &columns(a, b)], "{shown}");
@@ -136,7 +133,7 @@ fn equal_texts_and_no_texts() {
     folder.write("empty.txt", "");
     let shown = folder.run(&["compare", "a.txt", "b.txt"]).ok();
     assert!(
-        shown.contains("similarity 1: ") && shown.ends_with("no differences but white space\n"),
+        shown.contains("similarity 1: ") && shown.ends_with("no differences except white space\n"),
         "{shown}"
     );
     let found = compare(&folder, &["a.txt", "empty.txt"]);
@@ -167,14 +164,14 @@ fn which_documents_are_compared() {
     fails(
         &["some.jsonl"],
         1,
-        "the inputs hold more than two documents: compare needs exactly two, select them with --id A --id B",
+        "the inputs hold more than two documents; compare needs exactly two: select them with --id A --id B",
     );
-    fails(&["some.jsonl", "--id", "1"], 2, "expected --id twice, found 1");
-    fails(&["some.jsonl", "--id", "1", "--id", "7"], 1, "not among the 3 documents of the inputs: 7");
+    fails(&["some.jsonl", "--id", "1"], 2, "compare needs --id exactly twice, found 1");
+    fails(&["some.jsonl", "--id", "1", "--id", "7"], 1, "ids not found in 3 documents: 7");
     folder.write("one.txt", "one");
     fails(&["one.txt"], 1, "the inputs hold 1 document");
     folder.write("a.hex", "0000000000000001\n");
-    fails(&["a.hex"], 2, "the inputs hold fingerprints, not documents");
+    fails(&["a.hex"], 2, "compare needs documents, but the inputs are fingerprints");
     folder.write("bad.jsonl", format!("{{\"id\": 0, \"text\": \"\"}}\n{{\n{lines}"));
     fails(&["bad.jsonl", "--id", "1", "--id", "2"], 1, "bad.jsonl:2");
     let run = folder.run(&["compare", "bad.jsonl", "--skip-bad", "--id", "1", "--id", "2"]);
@@ -194,5 +191,5 @@ fn source_code_is_compared_as_dedup_does() {
     assert_eq!(similarity(&[]), 0.0);
     assert_eq!(similarity(&["--verify-profile", "words-3"]), 1.0);
     let run = folder.run(&["compare", "a.c", "b.c"]);
-    assert!(run.stderr.contains("2 files of source code are compared by"), "{}", run.stderr);
+    assert!(run.stderr.contains("comparing 2 files of source code by"), "{}", run.stderr);
 }

@@ -50,7 +50,7 @@ fn inputs_that_change_under_a_run_stop_it() {
         change(&folder);
         drop(input);
         Run::new(child.wait_with_output().unwrap())
-            .fails(1, &format!("in/{name}: changed, came or went while the inputs were read"));
+            .fails(1, &format!("in/{name}: the list of input files changed while they were read"));
         assert_eq!(folder.names(), ["in", "kept"], "{name}");
         assert_eq!(folder.read("kept"), "as before", "{name}");
     }
@@ -116,8 +116,8 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
     assert_eq!((&summary["added"], &summary["added_before"]), (&0.into(), &2.into()));
     // An output that the first run did not write is not available later.
-    run(&["--output", "-"], NEW).fails(1, "standard output is missing");
-    run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "pairs is missing");
+    run(&["--output", "-"], NEW).fails(1, "its output (standard output) is missing");
+    run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "its output (pairs) is missing");
     run(&["--output", "other.tsv", "--again"], NEW).ok();
     assert_eq!(folder.read("other.tsv"), "");
     // Other documents make a different run.
@@ -149,7 +149,7 @@ fn a_run_that_was_cut_off_gets_its_output() {
     // A different run does not overwrite the waiting output.
     folder
         .run_with_input(&args, "000000000000ffff\tz\n")
-        .fails(1, "new.tsv: holds what another run has found");
+        .fails(1, "new.tsv: holds the result of another run");
     assert_eq!(folder.read("new.tsv"), KEPT);
     folder.run_with_input(&args, NEW).ok();
     assert_eq!((folder.read("new.tsv").as_str(), folder.read("ids").as_str()), (KEPT, "x\ny\n"));
@@ -237,7 +237,7 @@ fn the_store_outlives_a_closed_standard_output() {
         let expected = if store == "t" { 1..50_001 } else { 49_000..50_001 };
         assert!(expected.contains(&dump), "{dump}");
         if store != "t" {
-            assert!(run.stderr.contains("standard output was closed before"), "{}", run.stderr);
+            assert!(run.stderr.contains("standard output was closed early"), "{}", run.stderr);
         }
     }
 }

@@ -43,7 +43,7 @@ fn chains_and_stars() {
     let table = folder.run(&["dedup", "a.tsv", "-q", "--cluster-by", "stars", "--clusters", "-"]).ok();
     assert_eq!(table, "a\t1\ta\t0\nb\t1\ta\t3\nc\t2\tc\t0\nd\t2\tc\t3\n");
     let said = folder.run(&["dedup", "a.tsv", "-d", "3"]).stderr;
-    assert!(said.contains("cluster of 4: its fingerprints differ in at most 9 bits"), "{said}");
+    assert!(said.contains("cluster of 4: largest distance 9 bits"), "{said}");
 }
 
 /// Computes stars by definition: in order of preference, each unassigned document takes all near unassigned documents.
@@ -115,8 +115,8 @@ fn which_one_is_kept() {
             &["--keep", "newest:dat"],
             "no document has a field `dat` (did you mean `date`?); the first has `date`, `id`",
         ),
-        (&["--keep", "newst:date"], "no rule (did you mean `newest:date`?): expected first, longest"),
-        (&["--keep", "frist"], "no rule (did you mean `first`?): expected first, longest"),
+        (&["--keep", "newst:date"], "unknown rule (did you mean `newest:date`?): expected first, longest"),
+        (&["--keep", "frist"], "unknown rule (did you mean `first`?): expected first, longest"),
         (&["--text-field", "txet"], "no text field `txet` (did you mean `text`?); the document has"),
         (&["--id-field", "Id"], "no id field `Id` (did you mean `id`?); the document has"),
         (
@@ -138,7 +138,7 @@ fn which_one_is_kept() {
         .fails(1, "no text column `contents` (did you mean `content`?)");
     folder.run(&["build", "s", "a.jsonl", "--codec", "gapp"]).fails(2, "(did you mean `gap`?)");
     folder.write("a.hex", "0000000000000000\n");
-    folder.run(&["dedup", "a.hex", "--keep", "longest"]).fails(2, "the inputs hold fingerprints");
+    folder.run(&["dedup", "a.hex", "--keep", "longest"]).fails(2, "the inputs are fingerprints");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn texts_decide_what_is_alike() {
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
     // Each pair is compared once, even if making clusters compared texts before.
-    assert!(run.stderr.contains("3 pairs of texts compared, 2 not similar enough"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 pairs of texts compared; 2 below the threshold"), "{}", run.stderr);
     assert_eq!(run.ok(), "a\tc\t0\t1\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\t1\n");
@@ -306,7 +306,7 @@ fn against_a_store() {
     assert_eq!(stored.lines().count(), 4, "{stored}");
     assert!(stored.contains("00ff00ff00ff00ff\tx\n"), "{stored}");
     folder.run(&["verify", "seen"]).ok();
-    folder.run(&["dedup", "new.tsv", "--against", "none"]).fails(1, "none: there is no store");
+    folder.run(&["dedup", "new.tsv", "--against", "none"]).fails(1, "none: no such store");
     folder.run(&["dedup", "new.tsv", "--add"]).fails(2, "--against");
 }
 
@@ -387,7 +387,7 @@ fn documents_that_lose_most_words_are_told() {
     for command in [&["dedup", "a.jsonl"][..], &["dedup", "-d", "3", "a.jsonl"], &["fingerprint", "a.jsonl"]]
     {
         let run = folder.run(command);
-        let told = "cleaning dropped more than half of the words of 1 document that is no HTML";
+        let told = "cleaning removed more than half of the words of 1 document that is not HTML";
         assert!(run.stderr.contains(told), "{}", run.stderr);
     }
 }

@@ -37,7 +37,7 @@ fn tables_say_which_store_has_it() {
     assert_eq!((&objects[0]["stored"], &objects[0]["store"]), (&json!(true), &json!("tests")));
     assert!(objects[2].get("store").is_none(), "{}", objects[2]);
     assert_eq!(objects[3]["stored"], 2);
-    assert!(run(&[]).ok().starts_with("cluster 1: 1 document, stored before in tests\n"));
+    assert!(run(&[]).ok().starts_with("cluster 1: 1 document, already stored in tests\n"));
     // With one store the tables are what they were.
     let one = folder.run(&["dedup", "new.tsv", "-q", "--against", "tests", "--clusters", "-"]).ok();
     assert!(one.starts_with("a\t1\tquestion\t1\ttrue\nb\t"), "{one}");
@@ -75,7 +75,7 @@ fn nothing_is_kept_of_what_has_a_near_duplicate() {
     let run = |more: &[&str]| folder.run(&[&["dedup", "new.tsv", "-q", "--keep", "none"], more].concat());
     assert_eq!(run(&["--keep-list", "-"]).ok(), "a\nb\ne\n");
     assert_eq!(run(&["--output", "-"]).ok().lines().count(), 3);
-    assert_eq!(run(&[]).ok(), "cluster 1: 2 documents, none kept\n   0  c\n   1  d\n");
+    assert_eq!(run(&[]).ok(), "cluster 1: 2 documents, no document kept\n   0  c\n   1  d\n");
     let objects = run(&["--json"]).json();
     assert_eq!(
         (&objects[0]["size"], &objects[1]["kept"], &objects[1]["duplicates"]),
@@ -91,7 +91,7 @@ fn nothing_is_kept_of_what_has_a_near_duplicate() {
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "a.jsonl"]).ok();
     folder
         .run(&["dedup", "a.jsonl", "--against", "pages", "--keep", "none"])
-        .fails(2, "first remove what has near-duplicates, with --keep none and --output");
+        .fails(2, "run with --keep none and --output first");
 }
 
 #[test]
@@ -106,16 +106,16 @@ fn what_is_kept_is_added_to_the_first_of_them_once() {
     assert_eq!(folder.run(&["dump", "tests"]).ok(), tests);
     // The same run again does nothing; one that is compared with another store is another run.
     let said = run(&["--output", "left.tsv"]).stderr;
-    assert!(said.contains("has added 2 documents before"), "{said}");
+    assert!(said.contains("has already added 2 documents"), "{said}");
     let other = ["dedup", "new.tsv", "--against", "yesterday", "--add", "--output", "left.tsv"];
     let said = folder.run(&other).stderr;
     assert!(said.contains("1 document added to the store"), "{said}");
     folder
         .run(&["dedup", "new.tsv", "--against", "yesterday", "--against", "none"])
-        .fails(1, "none: there is no store");
+        .fails(1, "none: no such store");
     folder
         .run(&["dedup", "new.tsv", "--against", "tests", "--against", "./tests"])
-        .fails(2, "./tests: named for two stores");
+        .fails(2, "./tests: given as two stores");
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn similar_documents_are_those_of_the_most_similar_in_any_store() {
     // Asked for what all of them find.
     folder
         .run(&[&args[..], &["--similar", "0.75"]].concat())
-        .fails(2, "only documents of similarity 0.8 or more");
+        .fails(2, "created for a similarity of at least 0.8");
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "plain", "a.hex"]).ok();
     folder
         .run(&["dedup", "new.jsonl", "--against", "plain", "--against", "near"])
-        .fails(1, "near: is a store of similar documents, plain one of fingerprints");
+        .fails(1, "near: is a store of similar documents, but plain is a store of fingerprints");
 }

@@ -134,24 +134,21 @@ fn ids_of_lists_that_end_in_zeros_come_back() {
     assert_eq!(folder.run(&["dump", "s"]).ok(), "");
     folder.write("zero.jsonl", json("a\0b", "a text of some words"));
     let run = folder.run(&["dedup", "-q", "zero.jsonl", "--null", "--keep-list", "-"]);
-    run.fails(1, "the id `a\\u{0}b` holds a zero byte");
+    run.fails(1, "the id `a\\u{0}b` contains a zero byte");
 }
 
 #[test]
 fn what_is_no_escape_is_refused_with_advice() {
     let folder = Folder::new();
     folder.write("a.hex", "0000000000000001\tC:\\docs\n");
-    folder.run(&["build", "s", "a.hex"]).fails(1, "a.hex:1: `\\d` is no escape");
-    folder.run(&["build", "s", "a.hex"]).fails(1, "a backslash of a name is written `\\\\`");
+    folder.run(&["build", "s", "a.hex"]).fails(1, "a.hex:1: unknown escape `\\d`");
+    folder.run(&["build", "s", "a.hex"]).fails(1, "write a backslash in a name as `\\\\`");
     folder.write("list", "a.jsonl\nb\\\n");
-    folder.run(&["dedup", "--files-from", "list"]).fails(1, "list:2: `\\` is no escape");
+    folder.run(&["dedup", "--files-from", "list"]).fails(1, "list:2: unknown escape `\\`");
     folder.write("a.hex", "0000000000000001\ta\n");
     folder.run(&["build", "-q", "s", "a.hex"]).ok();
     let run = folder.run(&["delete", "s", "--ids", "list"]);
-    run.fails(
-        1,
-        "list:2: `\\` is no escape: in a line, a backslash of a name is written `\\\\`; with --null",
-    );
+    run.fails(1, "list:2: unknown escape `\\`: write a backslash in a name as `\\\\`; use --null");
 }
 
 /// Every byte that a name of a file can have.

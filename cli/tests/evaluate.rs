@@ -157,18 +157,18 @@ fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
     };
     // 780 random pairs say enough of 261 documents.
     let (text, summary) = run("261");
-    let expected = "Recommended for a corpus of 261 documents: k = 0. It finds 100.00% of the near-duplicates, and of what it \
-                    finds 100.00% are some.\n";
+    let expected =
+        "Recommended for a corpus of 261 documents: k = 0. It has recall 100.00% and precision 100.00%.\n";
     assert!(text.contains(expected) && text.contains("\n0 * "), "{text}");
     assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&json!(0), &json!(false)));
     let (text, summary) = run("262");
     assert!(
         text.contains(
-            "For a corpus of 262 documents no distance is recommended: the random pairs are too few"
+            "No distance is recommended for a corpus of 262 documents: there are too few random pairs"
         ),
         "{text}"
     );
-    assert!(text.contains("or --documents 261 at most") && !text.contains(" * "), "{text}");
+    assert!(text.contains("or --documents 261 or less") && !text.contains(" * "), "{text}");
     assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&Value::Null, &json!(true)));
     // Pages of the same words in other orders: every random pair is within 0, and few are alike.
     let orders: String = (0..40)
@@ -181,10 +181,10 @@ fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
     folder.write("pairs.jsonl", &orders);
     let (text, summary) = run("100");
     assert!(
-        text.contains("For a corpus of 100 documents no distance is good enough. The best, k = "),
+        text.contains("No distance is good enough for a corpus of 100 documents. The best, k = "),
         "{text}"
     );
-    assert!(text.contains("Compare the texts themselves: simstore dedup --similar 0.8.\n"), "{text}");
+    assert!(text.contains("Compare texts instead: simstore dedup --similar 0.8.\n"), "{text}");
     assert!(!text.contains("Recommended") && !text.contains(" * "), "{text}");
     assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&Value::Null, &json!(false)));
     let several =
@@ -219,9 +219,9 @@ fn similar_stands_beside_the_distances() {
     assert!(markdown.lines().nth(4).unwrap().starts_with("| similar 0.9 | - | "), "{markdown}");
     folder
         .run(&[&labelled[..], &["0.7"]].concat())
-        .fails(1, "--similar 0.7 would find pairs that count as false");
+        .fails(1, "--similar 0.7 is below --alike-from 0.8: its pairs would count as false");
     folder.run(&[&labelled[..], &["0.7", "--alike-from", "0.7"]].concat()).ok();
-    folder.run(&[&labelled[..], &["1.1"]].concat()).fails(1, "a similarity is from 0 to 1: --similar is 1.1");
+    folder.run(&[&labelled[..], &["1.1"]].concat()).fails(1, "--similar is 1.1: expected 0 to 1");
 }
 
 #[test]
@@ -237,14 +237,17 @@ fn the_pairs_of_the_samples() {
     );
     assert_eq!(text.lines().filter(|line| line.contains("paper")).count(), 1);
     assert!(text.lines().any(|line| line.starts_with("3 ") && line.contains(" paper ")), "{text}");
-    assert!(text.contains("too few to tell") && text.contains("simstore dedup --similar 0.8"), "{text}");
+    assert!(
+        text.contains("too few random pairs to estimate") && text.contains("simstore dedup --similar 0.8"),
+        "{text}"
+    );
     let enough = folder.run(&["evaluate", &pairs, "--documents", "1000"]).ok();
     assert!(enough.contains("Recommended for a corpus of 1,000 documents: k = "), "{enough}");
     assert!(
-        enough.contains("Precision, F1 and false pairs are those of a corpus of 1,000 documents"),
+        enough.contains("Precision, F1 and false pairs are predicted for a corpus of 1,000 documents"),
         "{enough}"
     );
-    assert!(enough.contains(" random pairs within 16 bits had their texts compared"), "{enough}");
+    assert!(enough.contains(" random pairs within 16 bits were compared"), "{enough}");
     let labelled = ["evaluate", &pairs, "--label-field", "jaccard3", "--positive-from", "0.8"];
     let text = folder.run(&labelled).ok();
     assert!(text.contains("30 positive pairs, 10 negative pairs"), "{text}");
@@ -357,7 +360,7 @@ fn bad_pairs() {
     let folder = Folder::new();
     let good = pair("a rose is a rose", "a rose is the rose", &json!(1));
     for (name, line, message) in [
-        ("broken", "{\"text_a\": \"x\n".to_owned(), "pairs.jsonl:2: no pair in a JSON object: EOF"),
+        ("broken", "{\"text_a\": \"x\n".to_owned(), "pairs.jsonl:2: invalid JSON object: EOF"),
         ("field", "{\"text_a\": \"x\", \"label\": 1}\n".to_owned(), "pairs.jsonl:2: no text field `text_b`"),
         ("label", pair("x", "y", &json!("yes")), "pairs.jsonl:2: the label field `label` is \"yes\""),
         (
@@ -371,7 +374,7 @@ fn bad_pairs() {
         assert_eq!(folder.names(), ["pairs.jsonl"], "{name}");
         let run = folder.run(&["evaluate", "pairs.jsonl", "--skip-bad", "--json"]);
         assert!(
-            run.stderr.contains(message) && run.stderr.contains("1 line malformed, skipped"),
+            run.stderr.contains(message) && run.stderr.contains("skipped 1 invalid line"),
             "{}",
             run.stderr
         );
@@ -379,13 +382,13 @@ fn bad_pairs() {
         assert_eq!((&summary["bad"], &summary["positives"]), (&json!(1), &json!(2)), "{name}");
     }
     folder.write("pairs.jsonl", "");
-    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "0 pairs read, none of them positive");
+    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "0 pairs read, but none is positive");
     folder.write("pairs.jsonl", pair("a", "b", &json!(false)));
-    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "1 pair read, none of them positive");
+    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "1 pair read, but none is positive");
     folder.write("pairs.jsonl", pair("?", "b", &json!(true)));
     folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "no positive pair has features in both texts");
     folder.write("pairs.hex", "0000000000000001\n");
-    folder.run(&["evaluate", "pairs.hex"]).fails(1, "no pair in a JSON object");
+    folder.run(&["evaluate", "pairs.hex"]).fails(1, "invalid JSON object");
     folder.run(&["evaluate", "none.jsonl"]).fails(1, "none.jsonl");
     folder.run(&["evaluate", "pairs.jsonl", "--json", "--markdown"]).fails(2, "cannot be used with");
 }
@@ -408,6 +411,6 @@ fn nothing_panics_on_odd_lines() {
     lines.extend(whole.into_bytes());
     folder.write("pairs.jsonl", lines);
     let run = folder.run(&["evaluate", "pairs.jsonl", "--skip-bad"]);
-    assert!(run.stderr.contains("malformed, skipped"), "{}", run.stderr);
+    assert!(run.stderr.contains(" invalid line"), "{}", run.stderr);
     run.ok();
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::pages::{run_shell, with_samples};
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 17] = [
+pub(crate) const COMMANDS: [&str; 17] = [
     "build",
     "add",
     "delete",
@@ -32,13 +33,8 @@ fn examples(help: &str) -> Vec<String> {
     lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()).collect()
 }
 
-fn with_samples() -> Folder {
-    let folder = Folder::new();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
-    std::fs::create_dir(folder.path("samples")).unwrap();
-    for name in ["en.jsonl", "zh.jsonl", "pairs.jsonl"] {
-        std::fs::copy(samples.join(name), folder.path("samples").join(name)).unwrap();
-    }
+fn with_pages() -> Folder {
+    let folder = with_samples();
     folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
     folder.write("other.md", "# A page\n\nSome words of another page, and then some more words of it.\n");
     folder
@@ -47,9 +43,7 @@ fn with_samples() -> Folder {
 #[cfg(unix)]
 #[test]
 fn run_as_they_stand() {
-    let folder = with_samples();
-    let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let folder = with_pages();
     for command in std::iter::once(None).chain(COMMANDS.map(Some)) {
         let args: Vec<&str> = command.into_iter().chain(["--help"]).collect();
         let help = folder.run(&args).ok();
@@ -63,33 +57,10 @@ fn run_as_they_stand() {
             }
         }
         for example in examples {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &example]).current_dir(folder.path("")).env("PATH", &path);
-            let run = Run::new(shell.output().unwrap());
+            let run = run_shell(&folder, &example);
             assert_eq!(run.code, Some(0), "{example}: {}", run.stderr);
         }
     }
-}
-
-/// The first example of the README answers what it says it does.
-#[cfg(unix)]
-#[test]
-fn the_front_page_runs_as_it_stands() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
-    let block = |kind: &str| {
-        let (_, after) = readme.split_once(&format!("```{kind}\n")).unwrap();
-        after.split_once("```").unwrap().0.to_owned()
-    };
-    let folder = with_samples();
-    let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("sh");
-    shell.args(["-ec", &block("console")]).current_dir(folder.path("")).env("PATH", &path);
-    let run = Run::new(shell.output().unwrap());
-    assert!(run.stderr.contains("70 left") && !run.stderr.contains("unreliable"), "{}", run.stderr);
-    let told = run.ok();
-    let (_, last) = told.rsplit_once("cluster 1").unwrap();
-    assert_eq!(format!("cluster 1{last}"), block("text"));
 }
 
 /// What a stranger sees first: duplicates before all else, and no warning about the samples.
@@ -113,11 +84,7 @@ fn help_explains_json() {
     for command in COMMANDS {
         let help = folder.run(&[command, "--help"]).ok();
         // What `dedup` prints is told on a page of its own.
-        let told = if command == "dedup" {
-            "docs/dedup.md tells what tables and objects of JSON hold"
-        } else {
-            "With --json"
-        };
+        let told = if command == "dedup" { "See docs/dedup.md (output formats)" } else { "With --json" };
         assert!(help.contains(told), "{command}");
         assert!(help.contains("Example"), "{command}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}");

@@ -84,8 +84,8 @@ fn compression_of_random_fingerprints() {
         row["bits_per_fingerprint"].as_f64().unwrap()
     };
     // The first is the smallest, and nothing beats the floor of what is random.
-    assert_eq!(rows[0]["method"], "floor (random)");
-    let over = |method: &str| bits(method) - bits("floor (random)");
+    assert_eq!(rows[0]["method"], "lower bound (random)");
+    let over = |method: &str| bits(method) - bits("lower bound (random)");
     assert!((0.0..0.15).contains(&over("Rice-coded gaps")), "{}", over("Rice-coded gaps"));
     assert!((0.3..0.7).contains(&over("Elias-Fano")), "{}", over("Elias-Fano"));
     for method in [
@@ -95,7 +95,7 @@ fn compression_of_random_fingerprints() {
         "simstore all-differences",
         "zstd -3",
     ] {
-        assert!(bits(method) > bits("floor (random)") && bits(method) < 66.0, "{method}");
+        assert!(bits(method) > bits("lower bound (random)") && bits(method) < 66.0, "{method}");
     }
     assert_eq!(bits("raw"), 64.0);
     folder.write("none.hex", "");

@@ -63,8 +63,8 @@ fn copies_of_what_is_left() {
     fs::create_dir(folder.path("six")).unwrap();
     folder.run(&["dedup", "-q", "texts", "-o", "six/"]).ok();
     assert_eq!(tree(&folder.path("six")), expected(&folder));
-    folder.run(&["dedup", "-q", "texts", "-o", "six/"]).fails(1, "six/: is there already");
-    folder.run(&["dedup", "-q", "texts", "-o", "texts/a.md/"]).fails(1, "texts/a.md/: is there already");
+    folder.run(&["dedup", "-q", "texts", "-o", "six/"]).fails(1, "six/: already exists");
+    folder.run(&["dedup", "-q", "texts", "-o", "texts/a.md/"]).fails(1, "texts/a.md/: already exists");
     // What a process left that was killed.
     fs::create_dir_all(folder.path(".seven.tmp/left")).unwrap();
     folder.write(".seven.tmp/left/a.md", "half");
@@ -84,7 +84,7 @@ fn several_inputs_keep_their_names() {
     let of_texts = KEPT.map(|name| format!("texts/{name}"));
     assert_eq!(names, [&["more/a.md".to_owned(), "single.txt".to_owned()], &of_texts[..]].concat());
     let run = folder.run(&["dedup", "-q", "texts/a.md", "more/a.md", "-o", "two/"]);
-    run.fails(1, "more/a.md: would be written to two/a.md, where another file is written to");
+    run.fails(1, "more/a.md: would be written to two/a.md, like another file");
     assert_eq!(folder.names(), ["left", "more", "single.txt", "texts"]);
 }
 
@@ -95,18 +95,20 @@ fn only_text_files_are_copied() {
     folder.write("a.hex", "0000000000000001\n");
     folder
         .run(&["dedup", "a.jsonl", "-o", "left/"])
-        .fails(2, "of text files alone, but the inputs are jsonl");
-    folder.run(&["dedup", "texts", "a.jsonl", "-o", "left/"]).fails(2, "documents are written as they stand");
+        .fails(2, "only text files can be copied to a directory, but the inputs are jsonl");
+    folder.run(&["dedup", "texts", "a.jsonl", "-o", "left/"]).fails(2, "documents are written in one format");
     folder.run(&["dedup", "a.hex", "-o", "left/"]).fails(2, "but the inputs are fingerprints");
     for option in ["--annotated", "--clusters", "--pairs", "--keep-list", "--remove-list"] {
-        folder.run(&["dedup", "texts", option, "left/"]).fails(2, "left/: names a folder");
+        folder.run(&["dedup", "texts", option, "left/"]).fails(2, "left/: is a directory");
     }
     let tar = std::process::Command::new("tar")
         .args(["cf", "a.tar", "texts"])
         .current_dir(folder.0.path())
         .status();
     if tar.is_ok_and(|status| status.success()) {
-        folder.run(&["dedup", "a.tar", "-o", "left/"]).fails(1, "of text files alone, which this is not");
+        folder
+            .run(&["dedup", "a.tar", "-o", "left/"])
+            .fails(1, "not a text file; only text files can be copied");
         fs::remove_file(folder.path("a.tar")).unwrap();
     }
     folder.run(&["dedup", "texts", "-o", "none/left/"]).fails(1, "No such file");

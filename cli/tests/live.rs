@@ -123,7 +123,7 @@ fn other_settings_are_refused() {
     add("b.hex", &["--codec", "gap"]).fails(1, "the store has codec first-difference, not gap");
     add("b.hex", &["--plan", "scan"]).fails(1, "the store has plan auto, not scan");
     add("c.hex", &["--bits", "128"]).fails(1, "64-bit fingerprints, not 128-bit");
-    add("a.jsonl", &["--memtable", "lots"]).fails(2, "no amount of memory");
+    add("a.jsonl", &["--memtable", "lots"]).fails(2, "is not a size");
     let delete = ["delete", "store", "a.jsonl", "--profile", "words-2"];
     folder.run(&delete).fails(1, "the store has profile chars-4, not words-2");
     folder.run(&["delete", "nothing", "b.hex"]).fails(1, "nothing");
@@ -167,7 +167,7 @@ fn delete_by_id() {
     folder.run(&["add", "named", "a.jsonl"]).ok();
     let run = folder.run(&["delete", "named", "--id", "page-1", "--id", "nothing", "--id", "1"]);
     assert_eq!(run.stdout, "nothing\n1\n");
-    run.fails(1, "named: 2 ids not there");
+    run.fails(1, "named: 2 ids not in the store");
     folder.write("ids", "page-2\r\n\n105\npage-2\n");
     let deleted = summary(&folder, &["delete", "named", "--ids", "ids"]);
     assert_eq!(
@@ -180,7 +180,7 @@ fn delete_by_id() {
     run.fails(1, "2 ids");
     folder
         .run_with_input(&["delete", "named", "--ids", "-", "--id", "-3"], "page-3\n")
-        .fails(1, "1 id not there");
+        .fails(1, "1 id not in the store");
     folder.write("bad", b"one\n\xff\n");
     folder.run(&["delete", "named", "--ids", "bad"]).fails(1, "bad:2: not UTF-8");
     folder.run(&["delete", "named"]).fails(2, "required");
@@ -193,7 +193,7 @@ fn delete_by_id() {
     folder.run(&["delete", "store", "--id", "7"]).ok();
     assert_eq!(folder.run(&["dump", "store"]).ok(), "00000000000000ff\t8\n");
     folder.run(&["build", "plain", "b.tsv", "--no-ids"]).ok();
-    folder.run(&["delete", "plain", "--id", "7"]).fails(2, "keeps no ids");
+    folder.run(&["delete", "plain", "--id", "7"]).fails(2, "has no ids");
 }
 
 /// Deleting many documents with the same fingerprint must not take quadratic time.
@@ -255,7 +255,7 @@ fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
     folder.run(&["build", "store", "a.tsv", "--plan", "cover-11"]).ok();
     let query = format!("{:016x}", Random(7).clustered(300)[0]);
     let compacted = folder.run(&["compact", "--distance", "4", "store", "--json"]);
-    assert!(compacted.stderr.contains("the plan cover-11 does not exist for distance 4"), "{compacted:?}");
+    assert!(compacted.stderr.contains("plan cover-11 does not exist for distance 4"), "{compacted:?}");
     let compacted = compacted.json().pop().unwrap();
     assert_eq!((&compacted["distance"], &compacted["plan"]), (&json!(4), &json!("auto")));
     folder.run(&["query", "store", &query, "--distance", "4"]).ok();
@@ -288,13 +288,10 @@ fn verify_notices_flipped_bits_of_a_log() {
     bytes[killed.len() / 2] ^= 16;
     std::fs::write(&log, bytes).unwrap();
     let run = folder.run(&["verify", "store"]);
-    assert!(
-        run.stdout.contains("a torn end") && run.stdout.contains("damage cannot be told from it"),
-        "{run:?}"
-    );
+    assert!(run.stdout.contains("torn tail") && run.stdout.contains("damage looks the same"), "{run:?}");
     run.fails(1, "1 problem");
     let shown = folder.run(&["inspect", "store"]).ok();
-    assert!(shown.contains("or damaged: that cannot be told"), "{shown}");
+    assert!(shown.contains("or is damaged (it is not known which)"), "{shown}");
     // Readers of the store are warned that answers may be incomplete.
     folder.write("new.tsv", pairs(&[1], 1));
     for args in [
@@ -303,12 +300,12 @@ fn verify_notices_flipped_bits_of_a_log() {
         &["dedup", "new.tsv", "--against", "store"],
     ] {
         let run = folder.run(args);
-        assert!(run.stderr.contains("warning: ") && run.stderr.contains("000001.log: a torn end"), "{run:?}");
+        assert!(run.stderr.contains("warning: ") && run.stderr.contains("000001.log: torn tail"), "{run:?}");
         run.ok();
     }
     folder.write("b.tsv", pairs(&[1, 2, 3], 1000));
     let added = folder.run(&["add", "store", "b.tsv"]);
-    assert!(added.stderr.contains("warning: ") && added.stderr.contains("a torn end"), "{added:?}");
+    assert!(added.stderr.contains("warning: ") && added.stderr.contains("torn tail"), "{added:?}");
     folder.run(&["verify", "store"]).ok();
     assert_eq!(ids(&folder, "store").len(), 3);
 }
@@ -359,7 +356,7 @@ fn inspect_and_verify_a_store_with_a_log() {
     assert_eq!((dumped.code, &*dumped.stderr), (Some(0), ""));
     let note = &folder.run(&["verify", "store", "--json"]).json()[0];
     assert_eq!((&note["offset"], fields(note)), (&json!(sound.len()), vec!["file", "note", "offset"]));
-    assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes cut off"));
+    assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes: cut off"));
 
     // Damage to synced data is a problem, and `verify` lists all damaged files.
     let mut damaged = sound;
@@ -445,7 +442,7 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
         let _ = input.write_all(rest.concat().as_bytes());
         drop(input);
         let wrote = crate::support::Run::new(writer.wait_with_output().unwrap());
-        wrote.fails(1, "the folder was moved");
+        wrote.fails(1, "the directory was moved");
         assert!(files("store") == before, "{args:?}");
         std::fs::remove_dir_all(folder.path("store")).unwrap();
         std::fs::remove_dir_all(folder.path("moved")).unwrap();

@@ -15,7 +15,7 @@ fn rows() -> String {
 fn each_row_without_a_text_field_is_skipped_and_counted() {
     let folder = Folder::new();
     folder.write("a.jsonl", rows());
-    let message = "a.jsonl:2: no text field `text`; the document has `id`: --text-field names another";
+    let message = "a.jsonl:2: no text field `text`; the document has `id`: select another with --text-field";
     for command in ["dedup", "fingerprint", "build s", "add s", "dedup --dry-run", "dedup --resume work"] {
         let args: Vec<&str> = command.split(' ').chain(["a.jsonl"]).collect();
         folder.run(&args).fails(1, message);
@@ -96,10 +96,10 @@ fn a_folder_of_source_code_is_read_by_its_format_or_by_a_pattern() {
         "{}",
         run.stderr
     );
-    run.fails(1, "no document was read, 2 files of other kinds skipped");
+    run.fails(1, "no documents were read, 2 files of other kinds skipped");
     for input in [&["src", "--format", "text"][..], &["src/*.rs"]] {
         let run = folder.run(&[&["dedup", "--remove-list", "gone"], input].concat());
-        assert!(run.stderr.contains("2 files of source code are compared by identifiers"), "{}", run.stderr);
+        assert!(run.stderr.contains("comparing 2 files of source code by identifiers"), "{}", run.stderr);
         run.ok();
         assert_eq!(folder.read("gone"), "src/b.rs\n", "{input:?}");
     }
@@ -111,7 +111,10 @@ fn a_missing_store_to_compare_with_is_made_only_of_a_named_kind() {
     let folder = Folder::new();
     let en = sample("en.jsonl");
     let run = folder.run(&["add", "--if-new", "s", &en]);
-    run.fails(2, "s: there is no store to compare with: --similar 0.8 makes one of similar documents, --distance 3 one");
+    run.fails(
+        2,
+        "s: no such store: --similar 0.8 creates a store of similar documents, --distance 3 a store",
+    );
     assert!(folder.names().is_empty());
     folder.run(&["add", "-q", "--if-new", "--similar", "0.8", "similar", &en]).ok();
     folder.run(&["add", "-q", "--if-new", "--distance", "3", "prints", &en]).ok();

@@ -37,7 +37,7 @@ fn headers_of_very_many_columns() {
     let folder = Folder::new();
     packed(&folder, "c.csv.zst", "id,text", ",", VALUES, "\n1,one\n");
     with_little(&folder, "$simstore --threads 1 fingerprint c.csv.zst")
-        .fails(1, "c.csv.zst:1: the header has more than 100,000 columns, the most that a table may have");
+        .fails(1, "c.csv.zst:1: the header has more than 100,000 columns, the maximum of a table");
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn a_line_that_is_too_long_for_the_memory() {
     );
     let line = "$simstore --threads 1 dedup --memory 100M a.jsonl.zst";
     let said = "a.jsonl.zst:1: longer than the limit of 6553600 bytes for one document, with 100.0 MiB of memory; \
-                --memory allows more";
+                raise --memory";
     with_little(&folder, line).fails(1, said);
     let skipped = with_little(&folder, &format!("{line} --skip-bad --keep-list kept"));
     assert!(skipped.stderr.contains(said), "{}", skipped.stderr);
-    assert!(skipped.stderr.contains("1 document or file malformed, skipped"), "{}", skipped.stderr);
+    assert!(skipped.stderr.contains("skipped 1 invalid document or unreadable file"), "{}", skipped.stderr);
     skipped.ok();
     assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
 }
@@ -102,7 +102,7 @@ fn a_part_without_what_was_too_long_is_not_kept() {
     folder.write("a.jsonl", long + "{\"id\": 2, \"text\": \"some words\"}\n");
     let args = ["dedup", "a.jsonl", "--skip-bad", "--resume", "work", "--keep-list", "kept"];
     let little = folder.run(&[&args[..], &["--memory", "100M"]].concat());
-    let said = "a.jsonl: not kept for other runs, as documents were skipped for lack of memory";
+    let said = "a.jsonl: not kept for later runs, because documents were skipped for lack of memory";
     assert!(little.stderr.contains(said), "{}", little.stderr);
     little.ok();
     assert_eq!(folder.read("kept"), "2\n");

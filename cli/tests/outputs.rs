@@ -83,11 +83,11 @@ fn a_name_does_not_lie_about_the_format() {
     refused(&["a.jsonl", "-o", "x.csv.gz"], "in the format of the inputs (jsonl)");
     refused(&["a.hex", "-o", "x.jsonl"], "HEX<TAB>ID");
     refused(&["page.md", "-o", "x.jsonl"], "a list of paths");
-    refused(&["a.jsonl", "a.csv", "-o", "x"], "a.jsonl holds jsonl, a.csv csv");
+    refused(&["a.jsonl", "a.csv", "-o", "x"], "a.jsonl holds jsonl and a.csv holds csv");
     refused(&["a.jsonl", "--clusters", "x.parquet.gz"], "x.parquet.gz: Parquet is compressed inside");
-    refused(&["a.jsonl", "--clusters", "x.xlsx"], "no output is written as .xlsx");
-    refused(&["a.jsonl", "-o", "x.jsonl.lz4"], "no output is written as .lz4");
-    refused(&["a.jsonl", "--pairs", "x.warc"], "a table can be .jsonl");
+    refused(&["a.jsonl", "--clusters", "x.xlsx"], "cannot write .xlsx files");
+    refused(&["a.jsonl", "-o", "x.jsonl.lz4"], "cannot write .lz4 files");
+    refused(&["a.jsonl", "--pairs", "x.warc"], "a table is .jsonl");
     assert_eq!(folder.names(), ["a.csv", "a.hex", "a.jsonl", "page.md"]);
     // Names that match the format, or name no format.
     for args in [
@@ -113,32 +113,34 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     let refused = |args: &[&str], message: &str| {
         folder.run(&[&["dedup", "a.jsonl"], args].concat()).fails(2, message);
     };
-    refused(&["-o", "./z", "--pairs", "z"], "z: named for two outputs");
-    refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "named for two outputs");
+    refused(&["-o", "./z", "--pairs", "z"], "z: given for two outputs");
+    refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "given for two outputs");
     refused(&["--pairs", "./a.jsonl"], "is an input");
     refused(&["-o", "a.jsonl", "-d", "3", "--against", "s", "--add", "--force"], "is an input");
-    refused(&["-o", "a.jsonl"], "a.jsonl: is also an input: --force overwrites it");
-    refused(&["--annotated", "sub/../a.jsonl"], "is also an input: --force");
+    refused(&["-o", "a.jsonl"], "a.jsonl: is also an input; --force overwrites it");
+    refused(&["--annotated", "sub/../a.jsonl"], "is also an input; --force");
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("a.jsonl", folder.path("link.jsonl")).unwrap();
         std::fs::hard_link(folder.path("a.jsonl"), folder.path("hard.jsonl")).unwrap();
-        refused(&["-o", "link.jsonl"], "link.jsonl: is also an input: --force");
-        refused(&["-o", "hard.jsonl"], "hard.jsonl: is also an input: --force");
-        folder.run(&["dedup", "hard.jsonl", "-o", "a.jsonl"]).fails(2, "is also an input: --force");
-        folder.run(&["dedup", ".", "-o", "a.jsonl"]).fails(2, "is also an input: --force");
+        refused(&["-o", "link.jsonl"], "link.jsonl: is also an input; --force");
+        refused(&["-o", "hard.jsonl"], "hard.jsonl: is also an input; --force");
+        folder.run(&["dedup", "hard.jsonl", "-o", "a.jsonl"]).fails(2, "is also an input; --force");
+        folder.run(&["dedup", ".", "-o", "a.jsonl"]).fails(2, "is also an input; --force");
         std::fs::remove_file(folder.path("link.jsonl")).unwrap();
         std::fs::remove_file(folder.path("hard.jsonl")).unwrap();
     }
     folder.write("a.hex", "0000000000000001\n");
     for input in ["a.hex", "*.hex"] {
-        folder.run(&["dedup", input, "-o", "a.hex"]).fails(2, "is also an input: --force");
+        folder.run(&["dedup", input, "-o", "a.hex"]).fails(2, "is also an input; --force");
         folder.run(&["dedup", input, "--pairs", "a.hex"]).fails(2, "a.hex: ");
     }
     folder.run(&["dedup", "a.hex", "-o", "a.hex", "--force"]).ok();
     assert_eq!(folder.read("a.hex"), "0000000000000001\t0\n");
     std::fs::remove_file(folder.path("a.hex")).unwrap();
-    folder.run(&["evaluate", "a.jsonl", "--svg", "./a.jsonl"]).fails(2, "is an input, which a picture");
+    folder
+        .run(&["evaluate", "a.jsonl", "--svg", "./a.jsonl"])
+        .fails(2, "is an input; choose another path for --svg");
     assert_eq!(folder.names(), ["a.jsonl", "sub"]);
     // An input is read completely before it is replaced.
     folder.run(&["dedup", "a.jsonl", "-o", "./a.jsonl", "--force"]).ok();
@@ -163,7 +165,9 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
     assert_eq!(folder.names(), [".kept.tmp", ".pairs.tmp"]);
     // A second process does not write to the same temporary file.
     folder.write("a.jsonl", LINES);
-    folder.run(&["dedup", "a.jsonl", "--keep-list", "kept"]).fails(1, "another simstore is writing it");
+    folder
+        .run(&["dedup", "a.jsonl", "--keep-list", "kept"])
+        .fails(1, "another simstore process is writing it");
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(folder.names(), [".kept.tmp", ".pairs.tmp", "a.jsonl"]);
@@ -192,7 +196,7 @@ fn an_output_in_a_folder_that_is_read_is_told() {
     folder.write("in/a.jsonl", "{\"id\": 1, \"text\": \"some words\"}\n");
     let warned = |output: &str| {
         let run = folder.run(&["dedup", "in", "--output", output]);
-        let told = run.stderr.contains("is in a folder that is read");
+        let told = run.stderr.contains("is inside an input directory");
         run.ok();
         told
     };
@@ -252,14 +256,14 @@ fn a_run_without_a_document_replaces_nothing() {
     for input in inputs {
         for output in outputs {
             folder.write("out", "precious");
-            folder.run(&[&["dedup"], input, output].concat()).fails(1, "no document was read");
+            folder.run(&[&["dedup"], input, output].concat()).fails(1, "no documents were read");
             assert_eq!(folder.read("out"), "precious", "{input:?} {output:?}");
         }
-        folder.run(&[&["dedup"], input].concat()).fails(1, "no document was read");
+        folder.run(&[&["dedup"], input].concat()).fails(1, "no documents were read");
         folder.run(&[&["dedup"], input, &["--output", "out", "--allow-empty"]].concat()).ok();
         assert_eq!(folder.read("out"), "", "{input:?}");
     }
     assert_eq!(folder.run(&["dump", "pages"]).ok(), stored);
-    folder.run(&["dedup", "none.jsonl", "--against", "new", "--add"]).fails(1, "no document was read");
+    folder.run(&["dedup", "none.jsonl", "--against", "new", "--add"]).fails(1, "no documents were read");
     assert!(!folder.path("new").exists());
 }

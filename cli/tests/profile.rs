@@ -46,7 +46,7 @@ fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
     let folder = with_text();
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "store", "a.hex"]).ok();
-    folder.run(&["add", "store", "a.jsonl"]).fails(2, "say --profile NAME");
+    folder.run(&["add", "store", "a.jsonl"]).fails(2, "give --profile NAME");
     folder.run(&["build", "told", "a.hex", "--profile", "words-3"]).ok();
     assert_eq!(folder.run(&["inspect", "told", "--json"]).json()[0]["profile"], "words-3");
     folder.run(&["add", "told", "a.jsonl", "--profile", "words-2"]).fails(1, "the store has profile words-3");
@@ -60,16 +60,17 @@ fn bad_profiles() {
     let fingerprint = |args: &[&str]| folder.run(&[&["fingerprint", "a.jsonl"], args].concat());
     fingerprint(&["--profile", "letters"]).fails(2, "expected `by-script`, `auto`, `words-1` to `words-8`");
     fingerprint(&["--profile", "words-2,main-text,plain-text"]).fails(2, "exclude each other");
-    fingerprint(&["--profile", "words-3,strip-markup"]).fails(2, "`plain-text` has replaced it");
-    fingerprint(&["--profile", "words-2,weights=idf"]).fails(2, "--idf FILE");
+    fingerprint(&["--profile", "words-3,strip-markup"]).fails(2, "use `plain-text`, and create");
+    fingerprint(&["--profile", "words-2,weights=idf"]).fails(2, "give the file with --idf");
     fingerprint(&["--dictionary", "none.txt"]).fails(1, "none.txt: cannot read");
     folder.write("words.txt", "word\nanother word and more\n");
-    fingerprint(&["--dictionary", "words.txt"]).fails(2, "`by-script` takes no keywords");
+    fingerprint(&["--dictionary", "words.txt"]).fails(2, "which `by-script` does not use");
     fingerprint(&["--profile", "auto", "--dictionary", "words.txt"])
-        .fails(1, "words.txt:2: no line of a dictionary");
+        .fails(1, "words.txt:2: invalid line of a dictionary");
     folder.write("idf.txt", "word\n");
-    fingerprint(&["--profile", "jieba", "--idf", "idf.txt"]).fails(1, "idf.txt:1: no line of an IDF table");
-    fingerprint(&["--profile", "words-2", "--stop-words", "words.txt"]).fails(2, "takes no keywords");
+    fingerprint(&["--profile", "jieba", "--idf", "idf.txt"])
+        .fails(1, "idf.txt:1: invalid line of an IDF table");
+    fingerprint(&["--profile", "words-2", "--stop-words", "words.txt"]).fails(2, "needs keywords");
 }
 
 #[test]
@@ -87,13 +88,13 @@ fn files_are_held_to_their_checksums() {
     let query = |args: &[&str]| folder.run(&[&["query", "store", "--text", text], args].concat());
     assert!(query(&["--dictionary", "words.txt"]).ok().starts_with("0\t"));
     assert!(query(&["--profile", "jieba-20", "--dictionary", "words.txt"]).ok().starts_with("0\t"));
-    query(&[]).fails(1, "give its file by --dictionary FILE");
-    query(&["--profile", profile]).fails(2, "give its file by --dictionary FILE");
-    query(&["--dictionary", "others.txt"]).fails(1, "but that of others.txt is");
+    query(&[]).fails(1, "give the file with --dictionary");
+    query(&["--profile", profile]).fails(2, "give the file with --dictionary");
+    query(&["--dictionary", "others.txt"]).fails(1, "but others.txt has checksum");
     query(&["--profile", "jieba-20"]).fails(1, &format!("the store has profile {profile}, not jieba-20"));
     let extra = query(&["--dictionary", "words.txt", "--stop-words", "others.txt"]);
     extra.fails(1, &format!("the store has profile {profile}, not jieba-20,dictionary="));
-    folder.run(&["add", "store", "zh.jsonl"]).fails(1, "--dictionary FILE");
+    folder.run(&["add", "store", "zh.jsonl"]).fails(1, "give the file with --dictionary");
     folder.run(&["add", "store", "zh.jsonl", "--dictionary", "words.txt"]).ok();
 }
 
@@ -121,7 +122,7 @@ fn inverse_document_frequencies() {
     let plain = folder.run(&["fingerprint", "a.jsonl", "--skip-bad", "--profile", "words-1"]).ok();
     assert_ne!(folder.run(&weighted).ok(), plain);
     folder.write("a.hex", "0000000000000001\n");
-    folder.run(&["idf", "a.hex"]).fails(2, "fingerprints already");
+    folder.run(&["idf", "a.hex"]).fails(2, "the inputs are fingerprints");
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
     let parts = folder.run(&["profiles", "--json"]).json();
     let text = folder.run(&["profiles"]).ok();
     assert!(
-        text.starts_with("The default is by-script,plain-text,simplified; texts are compared by words-3,"),
+        text.starts_with("Default profile of fingerprints: by-script,plain-text,simplified. Default profile for text similarity: words-3,"),
         "{text}"
     );
     for object in &parts {
@@ -165,7 +166,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
         assert!(text.contains(group) && text.contains(&format!("\n  {part} ")), "{object}");
         let part = part.replace("-N", "-7").replace("HASH", "md5");
         let name = match group.split(' ').next().unwrap() {
-            "Tokenizers" | "Presets," => part,
+            "Tokenizers" | "Presets:" => part,
             "Options" if part.ends_with("=CHECKSUM") => continue,
             _ if part == "main-text" => "words-2,main-text".to_owned(),
             "Weights" if part == "weights=idf" => "jieba,weights=idf".to_owned(),

@@ -106,7 +106,9 @@ fn texts_are_fingerprinted_as_the_documents_were() {
         let found = folder.run_with_input(&["query", "store", "--file", "-", "--json"], text).json();
         assert_eq!((&found[0]["name"], &found[0]["id"]), (&json!("the text"), &json!(0)));
     }
-    folder.run(&["query", "store", "--text", "?!"]).fails(1, "no letter and no digit");
+    folder
+        .run(&["query", "store", "--text", "?!"])
+        .fails(1, "the text has no fingerprint, because it has no letters or digits");
     folder.run(&["query", "store", "--file", "none.txt"]).fails(1, "none.txt: cannot open");
 }
 
@@ -184,10 +186,14 @@ fn a_store_that_does_not_tell_its_profile() {
     folder.write("a.hex", lines);
     folder.run(&["build", "store", "a.hex"]).ok();
     let run = folder.run(&["query", "store", "--text", text]);
-    assert!(run.stderr.contains("`by-script,plain-text,simplified` is assumed"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("the store has no text profile; using `by-script,plain-text,simplified`"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(run.ok(), "");
     let run = folder.run(&["query", "store", "--text", text, "--profile", "chars-3"]);
-    assert!(!run.stderr.contains("assumed"), "{}", run.stderr);
+    assert!(!run.stderr.contains("has no text profile"), "{}", run.stderr);
     assert!(run.ok().starts_with("0\t"));
     let stored = folder.run(&["dump", "store"]).ok();
     assert_eq!(folder.run(&["query", "store", &stored[..16]]).stderr, "");

@@ -17,7 +17,7 @@ use Then::{Asked, Refused, Warned};
 const BITS: &str = "within 3 bits";
 const SIMILAR: &str = "similarity >= 0.8";
 const GIVE_DISTANCE: &str = "give --distance";
-const OF_DOCUMENTS: &str = "is for documents: the inputs hold fingerprints";
+const OF_DOCUMENTS: &str = "needs documents, but the inputs are fingerprints";
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -35,7 +35,9 @@ fn folder() -> Folder {
 
 #[test]
 fn dedup_tells_what_changes_its_question() {
-    let by = |option| format!("{option} compares fingerprints, here within 3 bits: --distance sets how many");
+    let by = |option| {
+        format!("{option} compares fingerprints, within 3 bits by default (--distance changes this)")
+    };
     let [profile, bits, verify] = ["--profile", "--bits", "--verify-text"].map(by);
     let [profile, bits, verify]: [&'static str; 3] = [profile.leak(), bits.leak(), verify.leak()];
     let table: &[(&[&str], Then)] = &[
@@ -52,10 +54,13 @@ fn dedup_tells_what_changes_its_question() {
         (&["a.jsonl", "--verify-text", "0.5"], Warned(BITS, verify)),
         (
             &["a.jsonl", "-d", "3", "--verify-profile", "words-2"],
-            Warned(BITS, "--verify-profile is not used"),
+            Warned(BITS, "--verify-profile has no effect"),
         ),
         (&["a.jsonl", "-d", "3", "--recall", "0.9"], Refused("cannot be used with")),
-        (&["a.jsonl", "--profile", "words-2", "--recall", "0.9"], Refused("--recall is about texts")),
+        (
+            &["a.jsonl", "--profile", "words-2", "--recall", "0.9"],
+            Refused("--recall needs comparison by similarity"),
+        ),
         // Fingerprints can be compared by distance only.
         (&["a.hex"], Asked(BITS)),
         (&["a.hex", "-d", "2"], Asked("within 2 bits")),
@@ -66,26 +71,35 @@ fn dedup_tells_what_changes_its_question() {
         (&["a.hex", "--verify-text", "0.8"], Refused(OF_DOCUMENTS)),
         (&["a.hex", "--verify-profile", "words-2"], Refused(OF_DOCUMENTS)),
         (&["a.hex", "--against", "plain"], Asked(BITS)),
-        (&["a.hex", "--against", "pages"], Refused("in its own way")),
+        (&["a.hex", "--against", "pages"], Refused("not possible with a store of similar documents")),
         // A store of fingerprints has no similarity of texts.
         (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--add"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--bits", "64"], Refused(GIVE_DISTANCE)),
-        (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("holds only fingerprints")),
+        (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("has only fingerprints")),
         (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
         // A store of similar documents has its own similarity.
         (&["a.jsonl", "--against", "pages"], Asked("similarity >= 0.9")),
         (&["a.jsonl", "--against", "pages", "-s", "0.95"], Asked("similarity >= 0.95")),
-        (&["a.jsonl", "--against", "pages", "-s", "0.8"], Refused("the store finds only")),
-        (&["a.jsonl", "--against", "pages", "--recall", "0.99"], Refused("with a probability of 0.95")),
-        (&["a.jsonl", "--against", "pages", "-d", "3"], Refused("in its own way")),
+        (
+            &["a.jsonl", "--against", "pages", "-s", "0.8"],
+            Refused("created for a similarity of at least 0.9"),
+        ),
+        (&["a.jsonl", "--against", "pages", "--recall", "0.99"], Refused("created with recall 0.95")),
+        (
+            &["a.jsonl", "--against", "pages", "-d", "3"],
+            Refused("not possible with a store of similar documents"),
+        ),
         // A store keeps texts for all documents or for none.
-        (&["a.jsonl", "--against", "pages", "--add", "--with-texts"], Refused("was made without texts")),
+        (&["a.jsonl", "--against", "pages", "--add", "--with-texts"], Refused("was created without texts")),
         (
             &["a.jsonl", "--against", "new", "--add", "--with-texts", "-d", "3"],
-            Refused("--with-texts is for a store of"),
+            Refused("--with-texts needs a new store of"),
         ),
-        (&["a.hex", "--against", "new", "--add", "--with-texts"], Refused("--with-texts is for a store of")),
+        (
+            &["a.hex", "--against", "new", "--add", "--with-texts"],
+            Refused("--with-texts needs a new store of"),
+        ),
     ];
     let folder = folder();
     let names = folder.names();
@@ -121,24 +135,26 @@ fn other_commands_tell_what_changes_theirs() {
     let folder = folder();
     let hex = "0000000000000000";
     // A store of similar documents answers questions about texts only; a store of fingerprints answers up to its distance.
-    folder.run(&["query", "pages", hex]).fails(2, "ask for a text, by --text or --file");
-    folder.run(&["query", "pages", "a.hex"]).fails(2, "ask for a text");
-    folder.run(&["query", "pages", "--text", "a", "-d", "3"]).fails(2, "leave out --distance");
+    folder.run(&["query", "pages", hex]).fails(2, "use --text or --file");
+    folder.run(&["query", "pages", "a.hex"]).fails(2, "cannot be queried by fingerprint");
+    folder
+        .run(&["query", "pages", "--text", "a", "-d", "3"])
+        .fails(2, "--distance and --batch need a store of fingerprints");
     folder.run(&["query", "store", hex, "-d", "7"]).fails(1, "compact --distance 7");
-    folder.run(&["add", "pages", "a.hex"]).fails(2, "takes texts");
+    folder.run(&["add", "pages", "a.hex"]).fails(2, "needs texts");
     folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "settings for fingerprints");
     // Another profile gives other fingerprints, so `add` and `delete` need a profile. `query` reports the assumed one.
     for command in ["add", "delete"] {
-        folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "say --profile NAME");
+        folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "give --profile NAME");
     }
     let query = folder.run(&["query", "pairs", "--text", "some words of a text"]);
-    assert!(query.stderr.contains("is assumed"), "{}", query.stderr);
+    assert!(query.stderr.contains("has no text profile; using `"), "{}", query.stderr);
     // The summary says which documents count as duplicates.
     let add = |args: &[&str]| folder.run(&[&["add", "--if-new", "--again"], args].concat()).stderr;
     let said = add(&["store", "a.jsonl"]);
     assert!(said.contains("duplicates not added (within 6 bits)"), "{said}");
     let said = add(&["pages", "a.jsonl"]);
-    assert!(said.contains("duplicates not added (similarity 0.9 or more)"), "{said}");
+    assert!(said.contains("duplicates not added (similarity >= 0.9)"), "{said}");
     // Pairs without labels are all positive.
     folder.write(
         "pairs.jsonl",
@@ -146,6 +162,6 @@ fn other_commands_tell_what_changes_theirs() {
             + "{\"text_a\": \"four five six\", \"text_b\": \"four five seven\"}\n",
     );
     let said = folder.run(&["evaluate", "pairs.jsonl"]).stderr;
-    assert!(said.contains("2 pairs, all positive: no label tells others"), "{said}");
+    assert!(said.contains("2 pairs, all positive (no labels)"), "{said}");
     folder.run(&["evaluate", "pairs.jsonl", "--positive-from", "0.5"]).fails(1, "no label field `label`");
 }

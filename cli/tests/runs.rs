@@ -56,7 +56,7 @@ fn what_is_finished_is_not_done_again() {
     // A changed file needs a new part.
     folder.write("corpus/page.md", "another page");
     assert!(run(&[]).stderr.contains("1 part processed, 6 reused"));
-    folder.run_with_input(&["dedup", "-", "--resume", "work"], "{}").fails(2, "only files");
+    folder.run_with_input(&["dedup", "-", "--resume", "work"], "{}").fails(2, "needs files as inputs");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_damaged_part_is_told_and_made_again() {
     let damaged = |bytes: &[u8], what: &str| {
         std::fs::write(&path, bytes).unwrap();
         let run = run();
-        assert!(run.stderr.contains("it is made again"), "{what}: {}", run.stderr);
+        assert!(run.stderr.contains("processing the file again"), "{what}: {}", run.stderr);
         assert_eq!(run.ok(), "1\t2\t1\n", "{what}");
         assert!(std::fs::read(&path).unwrap() == whole, "{what}");
     };
@@ -110,9 +110,8 @@ fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
         let run = run();
         for path in &names {
             let name = path.file_name().unwrap().to_string_lossy();
-            let told = |line: &str| {
-                line.contains(&*name) && line.contains("a pipe") && line.ends_with("it is made again")
-            };
+            let told =
+                |line: &str| line.contains(&*name) && line.contains("a pipe") && line.ends_with(" again");
             assert!(run.stderr.lines().any(told), "{name}: {}", run.stderr);
             assert!(std::fs::symlink_metadata(path).unwrap().is_file(), "{name}");
         }
@@ -159,13 +158,11 @@ fn a_part_that_does_not_hold_what_it_should_is_refused() {
     ];
     for part in bad {
         std::fs::write(&path, forged(part.as_bytes())).unwrap();
-        folder
-            .run(&["dedup", "a.jsonl", "--resume", "work"])
-            .fails(1, "remove this file, and it is made again");
+        folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "remove this file and run again");
     }
     let other = text.replace("\"bits\":64", "\"bits\":128");
     std::fs::write(&path, forged(other.as_bytes())).unwrap();
-    folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "not the part that its name tells");
+    folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "its header does not match its name");
     // An endless line does not exhaust memory.
     let start = format!("{}\n{}\n", lines[0], lines[1]);
     let long = std::io::Read::chain(start.as_bytes(), std::io::Read::take(std::io::repeat(b'0'), 1 << 28));
@@ -191,7 +188,11 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
     assert_eq!(same.ok(), "1\t1\t1\t0\n2\t1\t1\t0\n");
     folder.write("a.jsonl", content("some different word"));
     let changed = run();
-    assert!(changed.stderr.contains("its files have changed since; it is made again"), "{}", changed.stderr);
+    assert!(
+        changed.stderr.contains("its files have changed; processing the file again"),
+        "{}",
+        changed.stderr
+    );
     assert_eq!(changed.ok(), "");
 }
 
@@ -254,7 +255,7 @@ fn shards_are_joined() {
     for shard in ["1/3", "2/3", "3/3"] {
         let run =
             folder.run(&["dedup", "corpus", "--resume", shard.replace('/', "-").as_str(), "--shard", shard]);
-        assert!(run.stderr.contains("left to other shards"), "{}", run.stderr);
+        assert!(run.stderr.contains("to other shards. When all parts"), "{}", run.stderr);
         assert_eq!(run.ok(), "");
         made += parts(&folder, &shard.replace('/', "-")).len();
     }
@@ -269,7 +270,7 @@ fn shards_are_joined() {
     assert!(joined.stderr.contains("0 parts processed, 7 reused"), "{}", joined.stderr);
     assert_eq!(joined.ok(), plain);
     for shard in ["0/3", "4/3", "1", "1/0", "a/b"] {
-        folder.run(&["dedup", "corpus", "--resume", "all", "--shard", shard]).fails(2, "like 1/4");
+        folder.run(&["dedup", "corpus", "--resume", "all", "--shard", shard]).fails(2, "such as 1/4");
     }
     folder.run(&["dedup", "corpus", "--shard", "1/2"]).fails(2, "--resume");
     for output in [&["--output", "o"][..], &["--keep-list", "o"], &["--against", "s"], &["--json"]] {
@@ -277,7 +278,7 @@ fn shards_are_joined() {
         folder.run(&args).fails(2, "cannot be used with");
     }
     folder.write("a.hex", "0000000000000000\n");
-    folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume is for documents");
+    folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
 #[test]
@@ -297,7 +298,7 @@ fn malformed_documents_keep_their_places() {
     assert_eq!(plain.lines().count(), 3);
     for _ in 0..2 {
         let run = folder.run(&[&args[..], &["--resume", "work"]].concat());
-        assert!(run.stderr.contains("3 documents or files malformed"), "{}", run.stderr);
+        assert!(run.stderr.contains("skipped 3 invalid documents or unreadable files"), "{}", run.stderr);
         assert_eq!(run.ok(), plain);
     }
 }
@@ -316,7 +317,7 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     folder.write("many.u64", vec![7; 32 << 10]);
     let little = ["dedup", "many.u64", "--dry-run", "--memory", "64K"];
     let said = folder.run(&little).ok();
-    assert!(said.contains("too little: documents are put on disk, with about"), "{said}");
+    assert!(said.contains("not enough: documents go to disk, about"), "{said}");
     folder.write("a.u64", vec![7; 16 << 10]);
     folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
     let object =
@@ -335,9 +336,9 @@ fn a_memory_limit_below_the_least_is_refused() {
     folder.write("a.hex", "0000000000000007\n");
     folder.run(&["build", "store", "a.hex"]).ok();
     let names = folder.names();
-    let of_rows = "--memory is 512 bytes: expected 65536 (64 KiB) or more, the size of a buffer for reading. For 512 MiB give \
+    let of_rows = "--memory is 512 bytes: expected 65536 (64 KiB) or more. For 512 MiB give \
                    512M, or 536870912";
-    let of_sorting = "--memory is 512 bytes: expected 16777216 (16 MiB) or more, which the buffers of a sort need. For 512 MiB give \
+    let of_sorting = "--memory is 512 bytes: expected 16777216 (16 MiB) or more. For 512 MiB give \
                       512M, or 536870912";
     let cases: [(&[&str], &str); 6] = [
         (&["dedup", "a.jsonl", "-o", "kept"], of_rows),
@@ -442,9 +443,9 @@ fn what_is_too_much_for_the_memory_goes_to_disk() {
     for (memory, is_too_much) in [("4M", true), ("64M", false)] {
         folder.write("kept", "as before");
         let run = folder.run(&[&args[..], &["--memory", memory, "--temporary", "."]].concat());
-        let said = "documents takes more than the 4.0 MiB of --memory: they are put on disk, in";
+        let said = "documents needs more than the 4.0 MiB of --memory: continuing on disk, in";
         assert_eq!(run.stderr.contains(said), is_too_much, "{}", run.stderr);
-        assert_eq!(run.stderr.contains("written to temporary files"), is_too_much, "{}", run.stderr);
+        assert_eq!(run.stderr.contains(" of temporary files"), is_too_much, "{}", run.stderr);
         run.ok();
         assert_eq!(folder.read("kept"), lines.concat());
         assert_eq!(folder.names(), ["a.tsv", "kept"]);

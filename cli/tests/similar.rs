@@ -28,10 +28,10 @@ fn what_is_similar_is_not_added() {
     assert_eq!(folder.run(&add).ok(), "2\t1\t1\t0\n3\t1\t0.921\t0\n4\t1\t0.831\t0\n");
     // The store keeps its kind and resumes at its position in the input.
     let again = folder.run(&["add", "--if-new", "numbers", "numbers.jsonl"]);
-    assert!(again.stderr.contains("5 documents read before"), "{}", again.stderr);
+    assert!(again.stderr.contains("5 documents read by an earlier run"), "{}", again.stderr);
     assert_eq!(again.ok(), "");
     let again = folder.run(&["add", "--again", "numbers", "numbers.jsonl"]);
-    assert!(again.stderr.contains("3 documents added, 2 documents there before"), "{}", again.stderr);
+    assert!(again.stderr.contains("3 documents added, 2 documents already stored"), "{}", again.stderr);
 
     let add = ["add", "-q", "--similar", "0.9", "--if-new", "--json", "names", "names.jsonl"];
     let lines = folder.run(&add).ok();
@@ -50,7 +50,7 @@ fn an_id_belongs_to_one_text() {
         // If an input has two texts with the same id, the second is malformed. Repeating the same text is allowed.
         folder
             .write("first.jsonl", page(&a, 50, 0) + &page(&a, 50, 40) + &page(&a, 50, 0) + &page(&b, 60, 0));
-        let refused = "is stored with another text: delete that first";
+        let refused = "is stored with another text; delete that document first";
         for command in [&["build"][..], &["add"], &["add", "--if-new"]] {
             let _ = std::fs::remove_dir_all(folder.path(kind));
             let args = [command, &["--similar", "0.95", kind, "first.jsonl"]].concat();
@@ -59,7 +59,7 @@ fn an_id_belongs_to_one_text() {
             let run =
                 folder.run(&[command, &["--skip-bad", "--similar", "0.95", kind, "first.jsonl"]].concat());
             assert!(
-                run.stderr.contains("1 document or file malformed"),
+                run.stderr.contains("skipped 1 invalid document or unreadable file"),
                 "{kind} {command:?}: {}",
                 run.stderr
             );
@@ -72,7 +72,7 @@ fn an_id_belongs_to_one_text() {
             folder
                 .run(&["add", kind, "more.jsonl"])
                 .stderr
-                .contains("1 document added, 1 document there before")
+                .contains("1 document added, 1 document already stored")
         );
         folder.run(&["add", kind, "other.jsonl"]).fails(1, refused);
         let dedup = ["dedup", "other.jsonl", "--against", kind, "--add", "-s", "0.95", "-o", "kept.jsonl"];
@@ -82,7 +82,7 @@ fn an_id_belongs_to_one_text() {
             page(&json!(format!("{kind} new")), 90, 0) + &page(&json!(format!("{kind} new")), 90, 85),
         );
         let dedup = ["dedup", "two.jsonl", "--against", "made", "--add", "-s", "0.95", "-o", "kept.jsonl"];
-        folder.run(&dedup).fails(1, "is of two different texts");
+        folder.run(&dedup).fails(1, "belongs to two different texts");
         folder.write("ids.txt", format!("{}\n", b.as_str().map_or_else(|| b.to_string(), str::to_owned)));
         folder.run(&["delete", "--ids", "ids.txt", kind]).ok();
         assert!(folder.run(&["add", kind, "other.jsonl"]).stderr.contains("1 document added"));
@@ -111,13 +111,17 @@ fn texts_are_asked_for_by_similarity() {
     }
     for option in ["--diff", "--show"] {
         let refused = folder.run(&["query", "pages", option, "--text", "nothing of it"]);
-        refused.fails(2, "keeps no texts");
+        refused.fails(2, "has no texts; create a store with");
     }
     let json = folder.run(&["query", "pages", "--json", "--text", &text.join(" ")]).ok();
     assert_eq!(json.lines().next().unwrap(), r#"{"similarity":1.0,"error":0.0,"id":0,"name":"p0"}"#);
     assert_eq!(folder.run(&["query", "pages", "--text", "nothing of it"]).ok(), "");
     let refused = folder.run(&["query", "pages", "-d", "2", "--text", "nothing of it"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("leave out --distance"), "{}", refused.stderr);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("--distance and --batch need"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
@@ -151,9 +155,9 @@ fn documents_are_deleted_with_all_that_is_kept_of_them() {
     let refused = folder.run(&["add", "pages", "other.jsonl"]);
     assert!(refused.stderr.contains("the id 7 is stored with another text"), "{}", refused.stderr);
     let none = folder.run(&["delete", "pages", "other.jsonl"]);
-    assert!(none.stderr.contains("0 documents deleted, 1 not there"), "{}", none.stderr);
+    assert!(none.stderr.contains("0 documents deleted, 1 not in the store"), "{}", none.stderr);
     let one = folder.run(&["delete", "pages", "one.jsonl"]);
-    assert!(one.stderr.contains("1 document deleted, 0 not there"), "{}", one.stderr);
+    assert!(one.stderr.contains("1 document deleted, 0 not in the store"), "{}", one.stderr);
     folder.run(&["add", "-q", "pages", "other.jsonl"]).ok();
     folder.run(&["delete", "pages", "--id", "7", "--id", "8"]).ok();
     assert_eq!(folder.run(&["dump", "pages"]).ok(), "");
@@ -170,26 +174,30 @@ fn what_a_store_of_similar_documents_cannot_do_is_said() {
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "one.jsonl"]).ok();
     folder.run(&["add", "-q", "plain", "one.jsonl"]).ok();
     let cases: [(&[&str], i32, &str); 13] = [
-        (&["add", "pages", "a.hex"], 2, "takes texts"),
-        (&["add", "--similar", "0.8", "new", "a.hex"], 2, "--similar is for documents"),
+        (&["add", "pages", "a.hex"], 2, "needs texts"),
+        (&["add", "--similar", "0.8", "new", "a.hex"], 2, "--similar needs documents"),
         (&["add", "--similar", "0.9", "pages", "one.jsonl"], 1, "similar 0.9 recall 0.95"),
         (&["add", "--similar", "0.8", "plain", "one.jsonl"], 1, "settings for fingerprints"),
         (&["add", "--similar", "0.3", "new", "one.jsonl"], 2, "--similar 0."),
         (&["add", "--similar", "1.3", "new", "one.jsonl"], 2, "expected a number above 0"),
         (&["add", "--same-id", "replace", "pages", "one.jsonl"], 2, "delete the document first"),
-        (&["delete", "pages", "a.hex"], 2, "several fingerprints each"),
+        (&["delete", "pages", "a.hex"], 2, "not by fingerprint"),
         (
             &["dedup", "one.jsonl", "--against", "pages", "--keep", "none"],
             2,
-            "first remove what has near-duplicates",
+            "run with --keep none and --output first",
         ),
         (
             &["dedup", "one.jsonl", "--against", "pages", "-s", "0.7"],
             2,
-            "only documents of similarity 0.8 or more",
+            "created for a similarity of at least 0.8",
         ),
-        (&["dedup", "one.jsonl", "--against", "pages", "-d", "3"], 2, "in its own way"),
-        (&["dedup", "a.hex", "--against", "pages"], 2, "in its own way"),
+        (
+            &["dedup", "one.jsonl", "--against", "pages", "-d", "3"],
+            2,
+            "not possible with a store of similar documents",
+        ),
+        (&["dedup", "a.hex", "--against", "pages"], 2, "not possible with a store of similar documents"),
         (&["dedup", "one.jsonl", "--against", "plain", "-s", "0.8"], 2, "--similar compares texts"),
     ];
     for (args, code, expected) in cases {
@@ -234,11 +242,11 @@ fn new_documents_are_compared(with_texts: bool) {
         "clusters.tsv",
     ]);
     assert!(
-        run.stderr.contains("3 documents are near-duplicates of something in the store"),
+        run.stderr.contains("3 documents are near-duplicates of documents in the store"),
         "{}",
         run.stderr
     );
-    let estimated = "2 of them by an estimated similarity, with a standard error of at most 0.0";
+    let estimated = "2 of these by an estimated similarity (standard error at most 0.0";
     assert_eq!(run.stderr.contains(estimated), !with_texts, "{}", run.stderr);
     assert_eq!(run.stderr.contains("estimated"), !with_texts, "{}", run.stderr);
     assert_eq!(run.ok(), "c\nd\nf\n");
@@ -273,8 +281,8 @@ fn a_store_is_built_at_once() {
         built.stderr
     );
     assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
-    folder.run(&build).fails(1, "there is a store");
-    folder.run(&["build", "--similar", "0.8", "other", "a.hex"]).fails(2, "--similar is for documents");
+    folder.run(&build).fails(1, "a store already exists");
+    folder.run(&["build", "--similar", "0.8", "other", "a.hex"]).fails(2, "--similar needs documents");
     folder
         .run(&["build", "--similar", "0.8", "-d", "3", "other", "pages.jsonl"])
         .fails(2, "cannot be used with");
@@ -314,7 +322,7 @@ fn a_build_that_is_killed_leaves_nothing_for_ever() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let again = [&build[..], &["pages.jsonl"]].concat();
-    folder.run(&again).fails(1, "another simstore is writing it");
+    folder.run(&again).fails(1, "another simstore process is writing it");
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(has_hidden());
@@ -337,13 +345,13 @@ fn the_first_run_is_like_the_next_ones() {
         assert!(folder.run(&args).stderr.contains("2 documents added"), "{options:?}");
         let again = folder.run(&args);
         assert!(
-            again.code == Some(0) && again.stderr.contains("the same run has added"),
+            again.code == Some(0) && again.stderr.contains("this run has already added"),
             "{options:?}: {}",
             again.stderr
         );
     }
     let none = ["dedup", "a.jsonl", "--against", "none", "--add", "--keep", "none"];
-    folder.run(&none).fails(2, "first remove what has near-duplicates");
+    folder.run(&none).fails(2, "run with --keep none and --output first");
     // A new store is created next to an existing one.
     let both = ["dedup", "a.jsonl", "--against", "new", "--against", "store0", "--add"];
     let said = folder.run(&both).stderr;
@@ -399,7 +407,11 @@ fn what_is_new_is_added_in_one_command() {
         assert_eq!(folder.read("new.jsonl").lines().count(), 10);
         for number in 1..4 {
             let next = add(number, &format!("{number}.jsonl"));
-            assert!(next.stderr.contains("5 documents are near-duplicates of something"), "{}", next.stderr);
+            assert!(
+                next.stderr.contains("5 documents are near-duplicates of documents in"),
+                "{}",
+                next.stderr
+            );
             assert!(next.stderr.contains("5 documents added to the store"), "{}", next.stderr);
             assert_eq!(next.stderr.contains("estimated"), !with_texts, "{}", next.stderr);
             assert_eq!(folder.read("new.jsonl").lines().count(), 5);
@@ -433,7 +445,7 @@ fn what_is_new_is_added_in_one_command() {
         folder.write("twice.jsonl", page(&json!(77_777), 50, 50) + &page(&json!(77_777), 40, 20));
         folder
             .run(&["dedup", "twice.jsonl", "--against", "seen", "--add"])
-            .fails(1, "of two different texts");
+            .fails(1, "belongs to two different texts");
         assert_eq!(folder.run(&["inspect", "seen", "--json"]).json()[0]["fingerprints"], json!(25 * 2));
     }
 }

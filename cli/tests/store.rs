@@ -51,9 +51,9 @@ fn inspect() {
         let human = folder.run(&[&["inspect", "store"], args].concat()).ok();
         assert!(args.len() == 4 || human.contains('█'), "{human}");
     }
-    folder.run(&["inspect", "store", "--table", "5"]).fails(1, "there is no table 5");
-    folder.run(&["inspect", "store", "--table", "0", "--block", "999"]).fails(1, "there is no block 999");
-    folder.run(&["inspect", "store", "--table", "0", "--segment", "1"]).fails(1, "there is no segment 1");
+    folder.run(&["inspect", "store", "--table", "5"]).fails(1, "no table 5");
+    folder.run(&["inspect", "store", "--table", "0", "--block", "999"]).fails(1, "no block 999");
+    folder.run(&["inspect", "store", "--table", "0", "--segment", "1"]).fails(1, "no segment 1");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn inspect_shows_how_all_differences_codes() {
         format!("{:.2}%", of.map(|(_, count)| count).sum::<u64>() as f64 * 100.0 / f64::from(coded))
     };
     let expected = format!(
-        "  coded by the bits that differ from the one before {}, from an earlier one {}, as a gap {}\n",
+        "  coded by differing bits from the previous fingerprint {}, from an earlier one {}, as a gap {}\n",
         share(&|differing, earlier| differing.is_some() && !earlier),
         share(&|_, earlier| earlier),
         share(&|differing, _| differing.is_none())
@@ -213,7 +213,7 @@ fn notes_are_told() {
     let shown = folder.run(&["inspect", "store"]).ok();
     assert!(shown.contains("  notes "), "{shown}");
     let shown = folder.run(&["salvage", "store", "new"]).ok();
-    assert!(shown.contains("1 id, 0 names, 1 note rescued"), "{shown}");
+    assert!(shown.contains("1 id, 0 names, 1 note; replayed"), "{shown}");
     let mut damaged = std::fs::read(&notes).unwrap();
     damaged[25] ^= 1;
     std::fs::write(&notes, damaged).unwrap();
@@ -308,6 +308,6 @@ fn an_empty_store() {
     folder.run(&["inspect", "store", "--table", "0"]).ok();
     folder.run(&["inspect", "store", "--json"]).ok();
     folder.run(&["verify", "store"]).ok();
-    folder.run(&["dedup", "a.hex", "--json"]).fails(1, "no document was read");
+    folder.run(&["dedup", "a.hex", "--json"]).fails(1, "no documents were read");
     folder.run(&["dedup", "a.hex", "--json", "--allow-empty"]).ok();
 }

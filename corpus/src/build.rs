@@ -44,7 +44,7 @@ pub fn build<F: Fingerprint>(
     })?;
     if replaces && counts.read == counts.empty {
         return Err(Error::Refused(format!(
-            "{}: no fingerprints in the input; the store is left as it is",
+            "{}: the inputs have no fingerprints; the existing store is unchanged",
             path.display()
         )));
     }

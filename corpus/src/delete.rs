@@ -65,7 +65,7 @@ pub fn delete_inputs<F: Fingerprint>(
     };
     if inputs.kind()? == InputKind::Fingerprints {
         return Err(Error::BadArgument(format!(
-            "{}: documents of a store of similar ones have several fingerprints each: name them, or give their texts",
+            "{}: in a store of similar documents, delete documents by id, name or text, not by fingerprint",
             store.snapshot().path().display()
         )));
     }
@@ -201,7 +201,7 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     let snapshot = store.snapshot();
     if !snapshot.keeps_ids() {
         let path = snapshot.path().display();
-        return Err(Error::BadArgument(format!("{path} keeps no ids: name fingerprints to delete")));
+        return Err(Error::BadArgument(format!("{path} has no ids: delete by fingerprint")));
     }
     let mut names = HashSet::new();
     let asked: Vec<&String> = ids.iter().filter(|&id| names.insert(id.clone())).collect();
@@ -267,7 +267,7 @@ mod tests {
         let store = Store::<u64>::open(&folder.path().join("s"), options).unwrap();
         store.insert(7, 0).unwrap();
         let error = delete_ids(&store, &["7".to_owned()]).unwrap_err();
-        assert!(matches!(&error, Error::BadArgument(reason) if reason.contains("keeps no ids")), "{error}");
+        assert!(matches!(&error, Error::BadArgument(reason) if reason.contains("has no ids")), "{error}");
         let mut deletion = Deletion::new(&store, false);
         [7, 8].iter().for_each(|&fingerprint| deletion.push(fingerprint, DocumentId::Number(1)).unwrap());
         assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 1 });

@@ -88,7 +88,7 @@ pub fn document_frequencies(
     watch: &dyn Watch,
 ) -> Result<(Frequencies, Counts)> {
     if inputs.kind()? == InputKind::Fingerprints {
-        return Err(Error::BadArgument("the inputs hold fingerprints already, not documents".to_owned()));
+        return Err(Error::BadArgument("the inputs are fingerprints, not documents".to_owned()));
     }
     check_memory(options.memory)?;
     ensure_pool()?;
@@ -147,10 +147,10 @@ fn tell(
 ) -> Result<()> {
     let features: usize = parts.iter().map(DocumentFrequencies::features).sum();
     watch.notice(&Notice::Remark(&format!(
-        "{} take more than half of the {} {}: they are put on disk, in {}",
+        "{} need more than half of the {} {}: continuing on disk, in {}",
         count_of(features as u64, "feature"),
         bytes(budget.of),
-        if budget.is_given { "of option `memory`" } else { "that there are" },
+        if budget.is_given { "of option `memory`" } else { "of memory available" },
         temporary.folder()?.display()
     )));
     Ok(())

@@ -123,7 +123,7 @@ pub use crate::reading::records::{Records, documents, records};
 pub use crate::watch::{Progress, Watch};
 pub use crate::writing::{Annotation, DocumentWriter};
 
-/// The examples of the README, run as tests.
+/// The examples of a page for users, run as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+#[doc = include_str!("../../docs/library.md")]
+struct Library;

@@ -83,11 +83,11 @@ impl fmt::Display for Notice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Notice::Malformed(error) => error.fmt(f),
-            Notice::Skipped(count) => write!(f, "{} malformed, skipped", count_of(count, "line")),
+            Notice::Skipped(count) => write!(f, "skipped {}", count_of(count, "invalid line")),
             Notice::Read(note, count) => fmt_note(note, count, f),
             Notice::Published(path) => write!(
                 f,
-                "{}: has its name now; an interrupted run had written it under another",
+                "{}: completed; an interrupted run had left it under a temporary name",
                 path.display()
             ),
             Notice::Parts { found, made } => {
@@ -95,9 +95,9 @@ impl fmt::Display for Notice<'_> {
             }
             Notice::Bad(count, what) => {
                 let files = if count == 1 { "file" } else { "files" };
-                write!(f, "{} or {files} malformed, skipped", count_of(count, what))
+                write!(f, "skipped {} or unreadable {files}", count_of(count, &format!("invalid {what}")))
             }
-            Notice::Nothing => f.write_str("there is nothing in the inputs that could be read"),
+            Notice::Nothing => f.write_str("the inputs hold nothing that can be read"),
             Notice::Empty(count) => {
                 let have = if count == 1 { "has no text and matches" } else { "have no text and match" };
                 write!(f, "{} {have} nothing", count_of(count, "document"))
@@ -112,7 +112,7 @@ impl fmt::Display for Notice<'_> {
             }
             Notice::Replaced(count) => write!(
                 f,
-                "{} {} not in the encoding of the input, and replaced by U+FFFD; option `encoding` names another",
+                "{} {} invalid in the encoding of the input and replaced by U+FFFD; select an encoding with option `encoding`",
                 count_of(count, "character"),
                 if count == 1 { "was" } else { "were" }
             ),
@@ -138,12 +138,12 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         ),
         ReadNote::OtherJson => write!(
             f,
-            "skipped {} without the text field; option `text_field` names another field",
+            "skipped {} without the text field; select another field with option `text_field`",
             count_of(count, "JSON file")
         ),
         ReadNote::FingerprintFile => {
             let them = if count == 1 { "it" } else { "them" };
-            write!(f, "skipped {}: name {them} to read {them}", count_of(count, "fingerprint file"))
+            write!(f, "skipped {}; give {them} as input to read {them}", count_of(count, "fingerprint file"))
         }
         ReadNote::OtherName => {
             let names = count_of(count, "other name");
@@ -152,18 +152,18 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         ReadNote::DeadLink => write!(f, "skipped {}", count_of(count, "dangling link")),
         ReadNote::NoFile => {
             let what = if count == 1 { "pipe or device" } else { "pipes or devices" };
-            write!(f, "skipped {} {what}: name a pipe to read it", grouped(count))
+            write!(f, "skipped {} {what}; give a pipe as an input to read it", grouped(count))
         }
         ReadNote::Link => {
             let them = if count == 1 { "it" } else { "them" };
             write!(f, "skipped {} in archives: unpack the archive to follow {them}", count_of(count, "link"))
         }
         ReadNote::WarcRecord(kind) => {
-            write!(f, "skipped {} of type {kind} without text", count_of(count, "WARC record"))
+            write!(f, "skipped {} of type {kind} (without text)", count_of(count, "WARC record"))
         }
         ReadNote::Delimiter(delimiter) => {
             let tables = count_of(count, "table");
-            write!(f, "{tables} with {delimiter:?} between the fields, as the columns show")
+            write!(f, "{tables} with field separator {delimiter:?} (detected)")
         }
         ReadNote::Encoding(name) => {
             let (is, was) = if count == 1 { ("is", "was") } else { ("are", "were") };
@@ -171,7 +171,8 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         }
         ReadNote::LostWords => write!(
             f,
-            "cleaning dropped more than half of the words of {} that {} no HTML, as tags or comments: a profile without `plain-text` keeps them",
+            "cleaning removed more than half of the words of {} that {} not HTML, as tags or comments; a profile without `plain-text` \
+             keeps them",
             count_of(count, "document"),
             if count == 1 { "is" } else { "are" }
         ),
@@ -190,7 +191,7 @@ mod tests {
         let error = Error::BadInput { path: "a.jsonl".into(), line: 3, reason: "no JSON".to_owned() };
         for (notice, said, is_warning) in [
             (Notice::Malformed(&error), "a.jsonl:3: no JSON", true),
-            (Notice::Skipped(1), "1 line malformed, skipped", true),
+            (Notice::Skipped(1), "skipped 1 invalid line", true),
             (
                 Notice::Read(ReadNote::UnknownFile, 2),
                 "skipped 2 files with unknown extensions: option `format` text reads them",
@@ -203,12 +204,12 @@ mod tests {
             ),
             (
                 Notice::Read(ReadNote::LostWords, 2),
-                "cleaning dropped more than half of the words of 2 documents that are no HTML, as tags or comments: a profile without \
+                "cleaning removed more than half of the words of 2 documents that are not HTML, as tags or comments; a profile without \
                  `plain-text` keeps them",
                 true,
             ),
-            (Notice::Bad(1, "document"), "1 document or file malformed, skipped", true),
-            (Notice::Bad(2000, "line"), "2,000 lines or files malformed, skipped", true),
+            (Notice::Bad(1, "document"), "skipped 1 invalid document or unreadable file", true),
+            (Notice::Bad(2000, "line"), "skipped 2,000 invalid lines or unreadable files", true),
             (Notice::Empty(1), "1 document has no text and matches nothing", false),
             (Notice::Parts { found: 1, made: 2 }, "2 parts processed, 1 reused", false),
             (Notice::Remark("a word"), "a word", false),

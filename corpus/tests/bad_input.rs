@@ -40,14 +40,14 @@ fn truncated_archives() {
             let (message, at) = message(&folder, &cut);
             assert!(message.contains(&format!("cut.jsonl{ending}:{}: the ", at + 1)), "{message}");
             assert!(
-                message.contains(&format!("data is cut off: the file ends at byte {keep} ")),
+                message.contains(&format!("data is truncated: the file ends at byte {keep}")),
                 "{message}"
             );
         }
         // The second of two members.
         let cut = folder.file(&format!("cut{ending}"), [&bytes[..], &bytes[..bytes.len() / 2]].concat());
         let (message, at) = message(&folder, &cut);
-        assert!(at >= 5000 && message.contains("data is cut off"), "{message}");
+        assert!(at >= 5000 && message.contains("data is truncated"), "{message}");
         let cut = folder.file(&format!("cut.txt{ending}"), &bytes[..bytes.len() / 2]);
         assert!(self::message(&folder, &cut).0.contains(":1: the "));
     }
@@ -91,7 +91,7 @@ fn truncated_fingerprints() {
     let read: Vec<_> = fingerprints::<u64>(&paths).collect();
     let bad: Vec<_> = read.iter().filter_map(|record| record.as_ref().err()).map(Error::to_string).collect();
     assert!(
-        bad.len() == 2 && bad.iter().all(|message| message.contains("the gzip data is cut off")),
+        bad.len() == 2 && bad.iter().all(|message| message.contains("the gzip data is truncated")),
         "{bad:?}"
     );
     let last = read.last().unwrap().as_ref().unwrap();
@@ -103,7 +103,7 @@ fn files_that_are_json_but_not_lines() {
     let folder = Folder::new();
     let pretty = folder.file("pretty.json", "\n{\n  \"text\": \"a\"\n}\n");
     let (said, at) = message(&folder, &pretty);
-    let reason = "a JSON object over several lines, expected one on each line; `jq -c .`";
+    let reason = "a JSON object over several lines, expected one object a line; convert it with `jq -c .`";
     assert!(at == 0 && said.contains(&format!("pretty.json:2: {reason}")), "{said}");
     let (message, _) = message(&folder, &folder.file("cut.json", "{\"text\": \"a\",\n"));
     assert!(message.ends_with("expected a whole JSON object on each line"), "{message}");

@@ -36,7 +36,7 @@ impl Told {
     }
 
     pub(crate) fn has_spilled(&self) -> bool {
-        self.0.lock().unwrap().iter().any(|remark| remark.contains("put on disk"))
+        self.0.lock().unwrap().iter().any(|remark| remark.contains("continuing on disk"))
     }
 }
 

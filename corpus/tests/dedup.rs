@@ -121,7 +121,7 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
     let said = dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
     let first = "2 documents (16 bytes of text), 1 distinct text, similarity >= 0.8, 0.2 s\n";
     assert!(said.starts_with(first), "{said}");
-    assert!(said.contains("2 documents in 1 cluster, 1 duplicate (50.0%), 1 left"), "{said}");
+    assert!(said.contains("2 documents in 1 cluster; 1 duplicate (50.0%), 1 kept"), "{said}");
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
         (
             Options { resume: Some(PathBuf::from("never-made").into()), ..options() },
             Files::default(),
-            "`resume` is for",
+            "`resume` needs",
         ),
-        (options(), files(), "option `output` is for files"),
+        (options(), files(), "option `output` needs files"),
         (
             Options { add: Some(Add::default()), ..options() },
             Files::default(),
@@ -427,7 +427,7 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
         let before = stored(&store);
         assert!(!before.is_empty());
         let error = second.finish(&()).unwrap_err().to_string();
-        assert!(error.contains("another run has made this store"), "{error}");
+        assert!(error.contains("another run created this store"), "{error}");
         assert_eq!(stored(&store), before);
         assert!(list("first").exists() && !list("second").exists());
     }

@@ -53,7 +53,7 @@ fn malformed_lines_do_not_end_the_reading() {
     assert_eq!(last_good.id, DocumentId::Name(format!("{}:6", path.display())));
     assert_eq!(&*last_good.path, path);
     let message = read[3].as_ref().unwrap_err().to_string();
-    let said = "longer than the limit of 100 bytes; option `max_document` allows more";
+    let said = "longer than the limit of 100 bytes; raise option `max_document`";
     assert_eq!(message, format!("{}:5: {said}", path.display()));
 
     let fingerprinted: Vec<_> =
@@ -99,9 +99,9 @@ fn fields() {
             .as_ref()
             .unwrap_err()
             .to_string()
-            .contains(":2: no id field `url`; the document has `body`: option")
+            .contains(":2: no id field `url`; the document has `body`: select another with option")
     );
-    assert!(read[2].as_ref().unwrap_err().to_string().contains("`url` comes twice"));
+    assert!(read[2].as_ref().unwrap_err().to_string().contains("two fields are named `url`"));
 }
 
 #[test]
@@ -266,13 +266,19 @@ fn a_null_text_is_empty_and_a_missing_one_malformed() {
     let read = texts(&path, &DocumentOptions::default());
     assert_eq!([&read[0], &read[2]], [&Ok(String::new()), &Ok("a".to_owned())]);
     for (at, said) in [
-        (1, "a.jsonl:2: no text field `text`; the document has `id`: option `text_field` names another"),
+        (
+            1,
+            "a.jsonl:2: no text field `text`; the document has `id`: select another with option `text_field`",
+        ),
         (
             3,
-            "a.jsonl:4: no text field `text` (did you mean `txt`?); the document has `id`, `meta.url`, `txt`: option \
-             `text_field` names another",
+            "a.jsonl:4: no text field `text` (did you mean `txt`?); the document has `id`, `meta.url`, `txt`: select \
+             another with option `text_field`",
         ),
-        (4, "a.jsonl:5: no text field `text`; the document has no fields: option `text_field` names another"),
+        (
+            4,
+            "a.jsonl:5: no text field `text`; the document has no fields: select another with option `text_field`",
+        ),
     ] {
         assert!(read[at].as_ref().unwrap_err().ends_with(said), "{:?}", read[at]);
     }
@@ -312,7 +318,7 @@ fn fields_of_objects_in_objects() {
     let message = read[2].as_ref().unwrap_err().to_string();
     assert!(
         message.ends_with(
-            ":3: no id field `meta.url`; the document has `body`, `meta`: option `id_field` names another"
+            ":3: no id field `meta.url`; the document has `body`, `meta`: select another with option `id_field`"
         ),
         "{message}"
     );
@@ -377,7 +383,7 @@ fn arrays_that_are_none() {
             2,
             "expected a comma or `]` after the element before this one",
         ),
-        ("[{\"text\": \"a\"}] {}", 2, "there is more after the end of the array"),
+        ("[{\"text\": \"a\"}] {}", 2, "data after the end of the array"),
     ] {
         let path = folder.file("a.json", array);
         let read = texts(&path, &DocumentOptions::default());

@@ -44,7 +44,7 @@ fn lines_in_another_encoding_are_named() {
                 let read = texts(&path, "auto");
                 let last = read.last().unwrap().as_ref().unwrap_err();
                 assert!(
-                    last.contains(&format!("it looks like {label}: option `encoding` {label} reads it so")),
+                    last.contains(&format!("it looks like {label}: give option `encoding` {label}")),
                     "{last}"
                 );
                 assert_eq!(read.iter().filter(|text| text.is_err()).count(), 1);
@@ -60,7 +60,7 @@ fn lines_in_another_encoding_are_named() {
     let read = texts(&path, "auto");
     assert!(read.len() == 100_001 && read[..100_000].iter().all(Result::is_ok));
     let message = read[100_000].as_ref().unwrap_err();
-    assert!(message.contains("a.jsonl:100001: not UTF-8 from here on, it looks like gb18030"), "{message}");
+    assert!(message.contains("a.jsonl:100001: not UTF-8 from here on; it looks like gb18030"), "{message}");
     let read = texts(&path, "utf-8");
     assert!(read.len() == 100_001 && read.iter().all(Result::is_ok));
     // Two accents are enough in a short table; one may be a slip.

@@ -157,7 +157,7 @@ fn patterns_that_no_shell_has_seen() {
     assert_eq!(kind_of(&pattern("prints/*")[0]).unwrap(), InputKind::Fingerprints);
     assert_eq!(kind_of(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
     let mixed = kind_of(&pattern("**/a*")[0]).unwrap_err().to_string();
-    assert!(mixed.contains("documents and of fingerprints"), "{mixed}");
+    assert!(mixed.contains("matches documents and fingerprints"), "{mixed}");
     // As `shopt -s globstar` has it, and a folder with all that is in it.
     assert_eq!(of("**/a3.*"), ["deep/er/a3.jsonl"]);
     assert_eq!(of("deep/**"), ["deep/er/a3.jsonl"]);
@@ -197,7 +197,7 @@ fn names_that_are_no_unicode() {
     assert_eq!(ids(&[folder.0.path().join("**/?.txt")], &options), all[1..3]);
     assert_eq!(ids(&[top.join(name(b"\xe9.txt"))], &options), all[2..3]);
     let pattern = documents(&[top.join(name(b"\xe9*"))], &options).next().unwrap().unwrap_err().to_string();
-    assert!(pattern.ends_with("no Unicode, as a pattern has to be"), "{pattern}");
+    assert!(pattern.ends_with("not Unicode, which a glob must be"), "{pattern}");
     std::fs::write(top.join(name(b"\xff.hex")), "0000000000000001\n").unwrap();
     let values: Vec<u64> =
         fingerprints(&[top.join("*.hex")]).map(|record| record.unwrap().fingerprint).collect();

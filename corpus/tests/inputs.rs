@@ -256,7 +256,7 @@ fn documents_that_are_given() {
     }
     let mut writer = DocumentWriter::new(Vec::new());
     let refused = writer.write(&inputs.records().next().unwrap().unwrap(), None).unwrap_err();
-    assert_eq!(refused.to_string(), "documents:1: was given, and stands in no file");
+    assert_eq!(refused.to_string(), "documents:1: is not from a file");
 
     // Without being put aside they are there once, and that is no end of file.
     let many = (0..3000).map(|i| document(DocumentId::Number(i), &"word ".repeat(i as usize % 100), None));

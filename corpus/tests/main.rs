@@ -18,6 +18,7 @@ mod idf;
 mod inputs;
 mod keep;
 mod limits;
+mod pair_sample;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]

@@ -141,8 +141,7 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
                 let carried_on = run(&input, &out, &options, &told).unwrap();
                 assert!(carried_on == expected, "{after}: {options:?}");
                 assert_eq!(stages(&kept).len(), count, "{options:?}");
-                let taken =
-                    told.all().iter().filter(|said| said.contains("taken from an earlier run")).count();
+                let taken = told.all().iter().filter(|said| said.contains(": reusing ")).count();
                 assert_eq!(taken, 1, "{:?}", told.all());
             }
         }
@@ -188,7 +187,7 @@ fn what_cannot_be_is_told_and_made_again() {
             }
             let told = Told::default();
             assert!(run(&input, &out, &options, &told).unwrap() == expected, "{options:?}");
-            assert!(told.all().iter().any(|said| said.contains("it is made again")), "{:?}", told.all());
+            assert!(told.all().iter().any(|said| said.contains("computing it again")), "{:?}", told.all());
         }
         // Not sealed.
         for stage in stages(&kept) {

@@ -192,12 +192,12 @@ fn stores_that_do_not_go_together_are_refused() {
             .to_string()
     };
     for (names, add, message) in [
-        (&["plain", "wide"][..], false, "wide: holds fingerprints of 128 bits, "),
+        (&["plain", "wide"][..], false, "wide: has 128-bit fingerprints, "),
         (&["plain", "words", "chars"], false, "chars: has profile chars-4, "),
-        (&["plain", "none"], true, "none: there is no store"),
-        (&["none", "plain"], false, "none: there is no store"),
-        (&["plain", "words", "folder/../plain"], false, "folder/../plain: named for two stores"),
-        (&["none", "plain", "folder/../none"], true, "there is no store"),
+        (&["plain", "none"], true, "none: no such store"),
+        (&["none", "plain"], false, "none: no such store"),
+        (&["plain", "words", "folder/../plain"], false, "folder/../plain: given as two stores"),
+        (&["none", "plain", "folder/../none"], true, "no such store"),
     ] {
         let said = refused(names, add);
         assert!(said.contains(message), "{said}");

@@ -169,7 +169,7 @@ fn tables_without_the_columns() {
     for (header, options, reason) in [
         ("id,body", DocumentOptions::default(), "no text column `text`; the columns are `id`, `body`"),
         ("id,text", with_id, "no id column `url`; the columns are `id`, `text`"),
-        ("id,text,text", DocumentOptions::default(), "the column `text` comes twice"),
+        ("id,text,text", DocumentOptions::default(), "two columns are named `text`"),
     ] {
         let bad = folder.file("bad.csv", format!("{header}\n1,2\n3,4\n"));
         let read: Vec<_> = documents(&[bad, good.clone()], &options).collect();

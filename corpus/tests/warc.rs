@@ -132,7 +132,7 @@ fn archives_cut_anywhere() {
             assert_eq!(bad_line(last), Some(record as u64 + 1), "{length}");
             let message = last.as_ref().unwrap_err().to_string();
             assert!(message.contains("the file ends within"), "{message}");
-            assert!(message.contains(&format!("starts at byte {}, ", starts[record])), "{message}");
+            assert!(message.contains(&format!("starts at byte {} ", starts[record])), "{message}");
         }
     }
 }
@@ -150,7 +150,7 @@ fn malformed_records() {
         ),
         (
             record("response", "http://b/", "application/http", b"no response"),
-            "expected a response of HTTP",
+            "expected an HTTP response",
             None,
         ),
         (
@@ -160,7 +160,7 @@ fn malformed_records() {
         ),
         (
             b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\n".to_vec(),
-            "without Content-Length; it starts at byte",
+            "without Content-Length; the record starts at byte",
             Some(35),
         ),
         (b"<html>\r\n\r\nmore\n".to_vec(), "expected the headers of a WARC record", Some(15)),
@@ -178,7 +178,7 @@ fn malformed_records() {
             let message = read[1].as_ref().unwrap_err().to_string();
             assert!(message.contains(&format!("{name}:2: ")) && message.contains(reason), "{message}");
             if let Some(passed) = passed {
-                let passed = format!(", and {passed} bytes from there are left out, up to the next record");
+                let passed = format!("; skipped {passed} bytes, up to the next record");
                 assert!(message.ends_with(&passed), "{message}");
             }
         }
@@ -188,7 +188,7 @@ fn malformed_records() {
     let read = read(folder.file("a.warc", [&good[..], bad, &good].concat()), &options);
     let message = read[1].as_ref().unwrap_err().to_string();
     assert!(read.len() == 2 && message.contains("the file ends within this record"), "{message}");
-    assert!(message.ends_with("left out, up to the end of the file"), "{message}");
+    assert!(message.ends_with(" bytes, up to the end of the file"), "{message}");
 }
 
 /// As in Common Crawl, each record is a member of its own.
@@ -212,7 +212,7 @@ fn a_damaged_member_is_one_record() {
             // A damaged member may first give a malformed record, and then an error of its checksum.
             assert!((1..=2).contains(&bad.len()), "{damaged} {at}: {bad:?}");
             let message = bad[bad.len() - 1].to_string();
-            assert!(message.contains(" bytes from there are left out, up to the "), "{message}");
+            assert!(message.contains(" bytes, up to the "), "{message}");
             // Only the damaged document and the next one may be missing. The damaged one is not, if only its checksum
             // fails.
             let ids: Vec<String> = read.iter().flatten().map(|document| document.id.to_string()).collect();
@@ -259,7 +259,7 @@ fn pages_that_are_no_text_are_refused() {
         (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "the page looks like an image (PNG)"),
         (b"%PDF-1.4\n\xe2\xe3", "the page looks like a PDF document"),
         (b"PK\x03\x04\x14\0\0\0", "the page looks like a ZIP archive"),
-        (&gzip(b"page"), "the page is compressed by gzip, which its headers do not say"),
+        (&gzip(b"page"), "the page is compressed by gzip, but its headers do not say so"),
     ] {
         let bytes = [response("http://a/", 200, HTML, body), response("http://b/", 200, HTML, b"b")].concat();
         let read = read(folder.file("a.warc", bytes), &DocumentOptions::default());

@@ -120,21 +120,20 @@ fn what_does_not_fit_is_refused() {
     let text = folder.file("a.txt", "");
     let refused = message(copy(&[jsonl.clone(), csv.clone()], "auto"));
     let expected = format!(
-        "{}:2: holds csv, but the output has begun with jsonl of {}; write files of one format at a time",
+        "{}:2: holds csv, but the output began with jsonl of {}; write files of one format at a time",
         csv.display(),
         jsonl.display()
     );
     assert_eq!(refused, expected);
     assert!(
-        message(copy(&[text, jsonl.clone()], "auto"))
-            .contains("holds jsonl, but the output has begun with text")
+        message(copy(&[text, jsonl.clone()], "auto")).contains("holds jsonl, but the output began with text")
     );
     let other = folder.file("b.csv", "text,id\nx,1\n");
     assert!(message(copy(&[csv.clone(), other], "auto")).contains("b.csv:2: has other columns"));
-    assert!(message(annotate(&jsonl, "auto", "id")).contains("a.jsonl:1: there is a field `id` already"));
-    assert!(message(annotate(&csv, "auto", "text")).contains("a.csv:2: there is a column `text` already"));
+    assert!(message(annotate(&jsonl, "auto", "id")).contains("a.jsonl:1: a field `id` already exists"));
+    assert!(message(annotate(&csv, "auto", "text")).contains("a.csv:2: a column `text` already exists"));
     let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
-    assert!(message(annotate(&folder.file("a.warc", warc), "auto", "n")).contains("no place for a cluster"));
+    assert!(message(annotate(&folder.file("a.warc", warc), "auto", "n")).contains("cannot hold clusters"));
 
     let mut writer = DocumentWriter::new(Vec::new());
     let record = records(&[jsonl], &options("auto")).next().unwrap().unwrap();

@@ -1,4 +1,4 @@
-"""What Python's values are in JSON."""
+"""Conversion of Python values to JSON."""
 
 from __future__ import annotations
 

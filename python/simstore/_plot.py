@@ -1,4 +1,4 @@
-"""Pictures, for who has matplotlib."""
+"""Plots, which need matplotlib."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from simstore._simstore import Progress
 
 
 class Bars:
-    """Shows the step that was told of last, one bar at a time."""
+    """Shows the progress of the latest step, one bar at a time."""
 
     def __init__(self) -> None:
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def select(rows: Any, wanted: NDArray[np.bool_]) -> Any:
-    """The rows that are wanted, as the type that they came in; of other iterables a list."""
+    """Returns the wanted rows in the type of `rows`; for other iterables, as a list."""
     if isinstance(rows, Mapping):
         return _of_mapping(rows, wanted)
     libraries = {kind.__module__.split(".")[0] for kind in type(rows).__mro__}
@@ -40,14 +40,14 @@ def select(rows: Any, wanted: NDArray[np.bool_]) -> Any:
 
 
 def _of_dataset(rows: Any, wanted: NDArray[np.bool_]) -> Any:
-    """The rows of a dataset of pyarrow, as one in memory."""
+    """Returns rows of a pyarrow dataset as a dataset in memory."""
     import pyarrow.dataset
 
     return pyarrow.dataset.dataset(_filtered(rows.to_batches(), rows.schema, wanted))
 
 
 def _of_stream(rows: Any, wanted: NDArray[np.bool_]) -> Any:
-    """The rows of a stream of Arrow as a table of pyarrow, the items of an iterable as a list."""
+    """Returns rows of an Arrow stream as a pyarrow table, or items of an iterable as a list."""
     if hasattr(rows, "__arrow_c_stream__"):
         import pyarrow as pa
 

@@ -62,7 +62,7 @@ __all__ = [
 __version__: str
 
 class _ArrowArray(Protocol):
-    """An array of any library that knows Arrow's PyCapsule interface."""
+    """An array of any library that supports Arrow's PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = ...) -> tuple[object, object]: ...
 
@@ -88,17 +88,17 @@ _List: TypeAlias = tuple[str, int, int, str | None, int, list[_Shard]]
 _Frame = TypeVar("_Frame")
 
 class _PandasFrame(Protocol):
-    """A frame of pandas, whose columns may be of objects."""
+    """A pandas DataFrame. Its columns may have the type object."""
 
     def to_dict(self, orient: Any = ...) -> Any: ...
 
 class _LazyFrame(Protocol):
-    """A query of Polars."""
+    """A Polars LazyFrame."""
 
     def collect_schema(self) -> Any: ...
 
 class _Dataset(Protocol):
-    """A dataset of pyarrow."""
+    """A pyarrow dataset."""
 
     def to_batches(self) -> Any: ...
 
@@ -525,7 +525,7 @@ class Progress:
     @property
     def total_bytes(self) -> int | None: ...
 
-# What the tasks of a cluster do: simstore/tasks/similarity.py.
+# Functions for the tasks of a cluster: simstore/tasks/similarity.py.
 _Column: TypeAlias = _ArrowArray | _ArrowStream
 
 @final

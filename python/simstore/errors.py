@@ -1,17 +1,17 @@
-"""What simstore raises beside Python's own exceptions.
+"""The exceptions of simstore.
 
-Errors of the operating system are `OSError` and its kinds (`FileNotFoundError`, `PermissionError`, ...) with `errno` and `filename`;
-arguments that make no sense are `ValueError` and `TypeError`.
+Errors of the operating system are `OSError` and its subclasses (`FileNotFoundError`, `PermissionError`, ...) with `errno` and `filename`.
+Invalid arguments are `ValueError` and `TypeError`.
 """
 
 
 class Error(Exception):
-    """simstore could not do what was asked: the base of its own exceptions.
+    """Base class of simstore's exceptions: a call failed.
 
     Attributes
     ----------
     code : str
-        What kind of error it is, as the command line and the library name it: "refused", "locked", ...
+        The kind of error, with the same name as in the library: "refused", "locked", ...
     """
 
     def __init__(self, message: str, code: str) -> None:
@@ -23,22 +23,22 @@ class Error(Exception):
 
 
 class SimstoreWarning(UserWarning):
-    """Something was skipped, guessed or replaced, or may not be as it was meant."""
+    """Something was skipped, guessed or replaced, or may be a mistake."""
 
 
 class LockedError(Error):
-    """Another process, or another `Store` of this one, is writing to the store."""
+    """Another process, or another `Store` of this process, is writing to the store."""
 
 
 class CorruptError(Error):
-    """The bytes of a store are not what its format asks for.
+    """A file of a store is damaged.
 
     Attributes
     ----------
     path : str
         The damaged file.
     offset : int
-        Where the damage is, in bytes from the start of the file.
+        Offset of the damage from the start of the file, in bytes.
     """
 
     def __init__(self, message: str, code: str, path: str, offset: int) -> None:
@@ -49,12 +49,12 @@ class CorruptError(Error):
 
 
 class BadInputError(Error, ValueError):
-    """An input file, or a line of it, cannot be read as what it should be.
+    """An input file, or a line of it, is invalid.
 
     Attributes
     ----------
     path : str
-        The file; "-" for what was handed over in memory.
+        The file; "-" for data in memory.
     line : int
         The line or record, from 1; 0 for the file as a whole.
     """
@@ -67,8 +67,8 @@ class BadInputError(Error, ValueError):
 
 
 class NotAStoreError(Error, ValueError):
-    """The path holds something else than a store, or a store of another version."""
+    """The path is not a store, or is a store of another version."""
 
 
 class InternalError(Error):
-    """A bug of simstore: something that it relies on does not hold, whatever the data and the arguments are. Please report it."""
+    """A bug in simstore, independent of the data and the arguments. Please report it."""

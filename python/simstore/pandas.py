@@ -1,4 +1,4 @@
-"""Frames and columns of pandas: ``import simstore.pandas`` registers the accessor ``simstore``.
+"""The accessor ``simstore`` for pandas frames and columns. ``import simstore.pandas`` registers it.
 
 Examples
 --------
@@ -23,32 +23,32 @@ __all__ = ["FrameAccessor", "TextAccessor"]
 
 
 class FrameAccessor:
-    """``frame.simstore``: near-duplicates among the rows. All take the options of `simstore.dedup`."""
+    """``frame.simstore``: near-duplicates among the rows. All methods take the options of `simstore.dedup`."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
     def dedup(self, **options: Any) -> Deduplication:
-        """What `simstore.dedup` finds."""
+        """Returns the result of `simstore.dedup`."""
         return _dedup(self._frame, **options)
 
     def unique(self, **options: Any) -> pd.DataFrame:
-        """The frame without near-duplicates."""
+        """Returns the frame without near-duplicates."""
         return self.dedup(**options).unique(self._frame)
 
     def duplicates(self, **options: Any) -> pd.DataFrame:
-        """The near-duplicates that `unique` leaves out."""
+        """Returns the near-duplicates that `unique` leaves out."""
         return self.dedup(**options).duplicates(self._frame)
 
 
 class TextAccessor:
-    """``series.simstore``, of texts."""
+    """``series.simstore``, for columns of texts."""
 
     def __init__(self, series: pd.Series[str]) -> None:
         self._series = series
 
     def fingerprints(self, profile: Profile | None = None) -> pd.Series[Any]:
-        """The fingerprints of the texts, with the index of the series; missing where a text has no features."""
+        """Returns the fingerprints of the texts, with the index of the series. Texts without features have a missing value."""
         made = (profile or Profile()).fingerprints(self._series)
         kind = "UInt64" if made.type == "uint64" else object
         return pd.Series(made.to_pylist(), index=self._series.index, name=self._series.name, dtype=kind)

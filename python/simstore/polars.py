@@ -23,51 +23,51 @@ __all__ = ["FrameNamespace", "LazyFrameNamespace", "TextExpression", "TextSeries
 
 
 class FrameNamespace:
-    """``frame.simstore``: near-duplicates among the rows. All take the options of `simstore.dedup`."""
+    """``frame.simstore``: near-duplicates among the rows. All methods take the options of `simstore.dedup`."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
 
     def dedup(self, **options: Any) -> Deduplication:
-        """What `simstore.dedup` finds."""
+        """Returns the result of `simstore.dedup`."""
         return _dedup(self._frame, **options)
 
     def unique(self, **options: Any) -> pl.DataFrame:
-        """The frame without near-duplicates."""
+        """Returns the frame without near-duplicates."""
         return self.dedup(**options).unique(self._frame)
 
     def duplicates(self, **options: Any) -> pl.DataFrame:
-        """The near-duplicates that `unique` leaves out."""
+        """Returns the near-duplicates that `unique` leaves out."""
         return self.dedup(**options).duplicates(self._frame)
 
 
 class LazyFrameNamespace:
-    """``query.simstore``: the same of a query, which is done batch by batch."""
+    """``query.simstore``: near-duplicates among the rows of a lazy query, which is collected batch by batch."""
 
     def __init__(self, frame: pl.LazyFrame) -> None:
         self._frame = frame
 
     def dedup(self, **options: Any) -> Deduplication:
-        """What `simstore.dedup` finds."""
+        """Returns the result of `simstore.dedup`."""
         return _dedup(self._frame, **options)
 
     def unique(self, **options: Any) -> pl.LazyFrame:
-        """The query without near-duplicates. It is done once for that, and again when it is collected."""
+        """Returns the query without near-duplicates. The query runs once for this, and again when it is collected."""
         return self.dedup(**options).unique(self._frame)
 
     def duplicates(self, **options: Any) -> pl.LazyFrame:
-        """The near-duplicates that `unique` leaves out."""
+        """Returns the near-duplicates that `unique` leaves out."""
         return self.dedup(**options).duplicates(self._frame)
 
 
 class TextSeries:
-    """``series.simstore``, of texts."""
+    """``series.simstore``, for columns of texts."""
 
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
     def fingerprints(self, profile: Profile | None = None) -> pl.Series:
-        """The fingerprints of the texts; null where a text has no features."""
+        """Returns the fingerprints of the texts. Texts without features give null."""
         made: pl.Series = (profile or Profile()).fingerprints(self._series).to_polars()
         return made.alias(self._series.name)
 
@@ -79,7 +79,7 @@ class TextExpression:
         self._expression = expression
 
     def fingerprints(self, profile: Profile | None = None) -> pl.Expr:
-        """The fingerprints of the texts; null where a text has no features."""
+        """Returns the fingerprints of the texts. Texts without features give null."""
         profile = profile or Profile()
         made = pl.UInt64 if profile.bits == 64 else pl.Binary
         return self._expression.map_batches(

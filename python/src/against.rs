@@ -119,7 +119,7 @@ fn temporary_folder(options: &Options) -> Result<TempDir> {
     let parent = options.temporary.clone().unwrap_or_else(std::env::temp_dir);
     tempfile::Builder::new().prefix("simstore-against-").tempdir_in(&parent).map_err(|source| Error::Io {
         path: parent,
-        action: "make a temporary folder in",
+        action: "create a temporary directory in",
         source,
     })
 }

@@ -20,9 +20,9 @@ use crate::values::{objects, to_numpy, type_name, value};
 
 /// A column of values, some of which may be null: an Arrow array.
 ///
-/// It is a sequence: ``frame["fingerprint"] = a`` in pandas, ``list(a)``, ``a[3]``, ``a[::2]``. Libraries that know the Arrow
-/// PyCapsule interface take it as it is: ``pyarrow.array(a)``, ``polars.Series(a)``. A fingerprint of 128 bits is bytes of length 16,
-/// the most significant first.
+/// An array is a sequence: ``frame["fingerprint"] = a`` in pandas, ``list(a)``, ``a[3]``, ``a[::2]``. Libraries that support the Arrow
+/// PyCapsule interface accept an array directly: ``pyarrow.array(a)``, ``polars.Series(a)``. A fingerprint of 128 bits is bytes of length
+/// 16, the most significant first.
 #[pyclass(frozen, sequence, module = "simstore")]
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
@@ -75,7 +75,7 @@ impl Array {
         }
     }
 
-    /// How many values are null.
+    /// Number of null values.
     #[getter]
     fn null_count(&self) -> usize {
         self.values.null_count()
@@ -87,30 +87,30 @@ impl Array {
         type_name(self.values.data_type())
     }
 
-    /// Which values are not null: a numpy array of bool, of shape (n,).
+    /// Returns which values are not null: a numpy array of bool with shape (n,).
     fn is_valid<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
         PyArray1::from_iter(py, (0..self.values.len()).map(|at| self.values.is_valid(at)))
     }
 
-    /// The values as a list of Python's: int, float, str, bytes, list, None.
+    /// Returns the values as a list of Python objects: int, float, str, bytes, list, None.
     pub(crate) fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let values = (0..self.values.len()).map(|at| self.value(py, at)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, values)
     }
 
-    /// The values as a numpy array, copied. ``numpy.asarray(a)`` has objects instead where a value is null (None) and for
-    /// fingerprints of 128 bits (bytes).
+    /// Returns the values as a numpy array, copied. In contrast, ``numpy.asarray(a)`` returns an array of objects if a value is null
+    /// (None), and for fingerprints of 128 bits (bytes).
     ///
     /// Parameters
     /// ----------
     /// fill : number, optional
-    ///     What stands where a value is null. Without it, nulls are a ValueError.
+    ///     The value for nulls. Without it, a null raises ValueError.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray
-    ///     Of shape (n,); for 128-bit fingerprints uint8 of shape (n, 16), the most significant byte first; for sketches
-    ///     uint64 of shape (n, count); for texts of dtype object.
+    ///     With shape (n,). Fingerprints of 128 bits: uint8 with shape (n, 16), the most significant byte first. Bands: uint64 with
+    ///     shape (n, count). Texts: dtype object.
     #[pyo3(signature = (fill=None))]
     fn to_numpy<'py>(
         &self,
@@ -144,12 +144,12 @@ impl Array {
         }
     }
 
-    /// As a pyarrow array; needs pyarrow.
+    /// Converts to a pyarrow array; needs pyarrow.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("array", (slf,))
     }
 
-    /// As a Polars series; needs Polars.
+    /// Converts to a Polars series; needs Polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("Series", (slf,))
     }

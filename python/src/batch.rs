@@ -12,9 +12,9 @@ use crate::gate;
 use crate::rows::{Rows, id_of};
 use crate::writable::Writable;
 
-/// Writes that become visible and durable all at once, or not at all; made by `Store.batch`.
+/// Writes that become visible and durable together, or not at all. `Store.batch` makes a batch.
 ///
-/// They are kept in memory until the end of the ``with`` block, where they are committed; after an exception nothing is written.
+/// The writes stay in memory until the end of the ``with`` block, which commits them. After an exception nothing is written.
 ///
 /// Examples
 /// --------
@@ -60,7 +60,7 @@ impl Batch {
 
 #[pymethods]
 impl Batch {
-    /// Adds a fingerprint, or that of a text, with an id or a name: as `Store.insert`. Numbers are given to names at the end.
+    /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. Names get their numbers at the end.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert<'py>(
         &self,
@@ -73,7 +73,7 @@ impl Batch {
         self.push(Write::Insert(self.store.entry(py, fingerprint, id, name, text)?))
     }
 
-    /// Adds arrays of fingerprints and ids, as `Store.insert_many` takes them.
+    /// Adds arrays of fingerprints and ids, like `Store.insert_many`.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None))]
     fn insert_many(
         &self,
@@ -89,18 +89,18 @@ impl Batch {
         self.push(Write::InsertMany(entries))
     }
 
-    /// Removes a pair of fingerprint and id, whether it is there or not, and forgets the name of the id.
+    /// Removes a pair of fingerprint and id, even if it is not stored, and the name of the id.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
         let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, id_of(id)?);
         self.push(Write::Delete { fingerprint, id })
     }
 
-    /// Removes pairs of arrays of fingerprints and ids, whether they are there or not, and forgets the names of these ids.
+    /// Removes the pairs in arrays of fingerprints and ids, even if they are not stored, and the names of these ids.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.bits())?))
     }
 
-    /// Keeps some bytes under a key, such as how much of an input has been read: it tells after a crash where to carry on.
+    /// Stores some bytes under a key, such as the position in an input, to continue there after a crash.
     ///
     /// Parameters
     /// ----------
@@ -151,7 +151,7 @@ impl Batch {
         })
     }
 
-    /// How many calls are kept for the end.
+    /// Number of calls in the batch.
     fn __len__(&self) -> usize {
         self.writes().as_ref().map_or(0, Vec::len)
     }

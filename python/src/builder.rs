@@ -30,7 +30,7 @@ const ROWS: usize = 1 << 14;
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder. It must be missing or empty.
+///     The store's directory. It must be missing or empty.
 /// distance : int
 ///     The largest distance of later queries, in bits.
 /// bits : {64, 128}, optional
@@ -44,7 +44,7 @@ const ROWS: usize = 1 << 14;
 ///     How texts become fingerprints. The store records the profile's name.
 /// memory : int or str, optional
 ///     Memory for sorting, in bytes, or as "8G": 16 MiB or more; by default a quarter of the machine's. If more is needed, temporary files
-///     are written in the store's folder.
+///     are written in the store's directory.
 /// ids : bool
 ///     Whether the store keeps ids.
 /// replace : bool
@@ -53,7 +53,7 @@ const ROWS: usize = 1 << 14;
 /// Raises
 /// ------
 /// FileExistsError
-///     If the folder has a store or other files.
+///     If the directory has a store or other files.
 /// LockedError
 ///     If another writer has the store open.
 ///
@@ -325,7 +325,7 @@ impl Builder {
         }
     }
 
-    /// The store's folder.
+    /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         path_of(py, &self.path)

@@ -14,20 +14,20 @@ use crate::gate;
 use crate::numbers;
 use crate::table::Table;
 
-/// How small a set of fingerprints becomes, by each codec of a store and by other methods.
+/// The compressed size of a set of fingerprints, for each codec and for other methods.
 ///
 /// Attributes
 /// ----------
 /// fingerprints : int
-///     Fingerprints given.
+///     Number of given fingerprints.
 /// distinct : int
-///     Distinct ones: those that are stored.
+///     Number of distinct fingerprints.
 /// floor : float
-///     Bits for each distinct one in the smallest file that any set of as many random fingerprints can have. Real ones are
-///     clustered, and a codec that adapts can go below.
+///     Lower bound for random fingerprints: the information-theoretic minimum, in bits for each distinct fingerprint. Real fingerprints
+///     are clustered, so a codec can be smaller.
 /// sizes : Table
-///     What each method makes of them, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. Those named
-///     "simstore ..." are whole tables of a store; the others give no random access.
+///     A row for each method, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. Rows named "simstore ..." are
+///     whole tables of a store. The other methods give no random access.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Compression {
     fingerprints: u64,
@@ -111,7 +111,7 @@ impl Compression {
         let smallest = self.sizes.first();
         let smallest = smallest.map(|(method, _, bits, _)| format!("; {method}: {bits:.2}"));
         format!(
-            "Compression({}, {} distinct; bits each: floor {:.2}{})",
+            "Compression({}, {} distinct; bits each: lower bound {:.2}{})",
             count_of(self.fingerprints, "fingerprint"),
             grouped(self.distinct),
             self.floor,
@@ -123,31 +123,32 @@ impl Compression {
         let row = |method: &str, bytes: &str, bits: f64, ratio: f64| {
             format!("<tr><th>{method}</th><td>{bytes}</td><td>{bits:.2}</td><td>{ratio:.3}</td></tr>")
         };
-        let mut rows: Vec<(f64, String)> = vec![(self.floor, row("floor (random)", "", self.floor, 1.0))];
+        let mut rows: Vec<(f64, String)> =
+            vec![(self.floor, row("lower bound (random)", "", self.floor, 1.0))];
         for (method, bytes, bits, ratio) in &self.sizes {
             rows.push((*bits, row(method, &grouped(*bytes), *bits, *ratio)));
         }
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let rows: String = rows.into_iter().map(|(_, row)| row).collect();
         format!(
-            "<table><thead><tr><th>method</th><th>bytes</th><th>bits each</th><th>to floor</th></tr></thead>\
+            "<table><thead><tr><th>method</th><th>bytes</th><th>bits each</th><th>/ bound</th></tr></thead>\
              <tbody>{rows}</tbody></table>"
         )
     }
 }
 
-/// How small fingerprints become: by each codec of a store, and by other methods.
+/// Measures the compressed size of fingerprints, for each codec and for other methods.
 ///
 /// Parameters
 /// ----------
 /// array : array of fingerprints
-///     numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints; in any order, and several times.
+///     numpy uint64, Arrow uint64 or fixed_size_binary[16], or a list of ints, in any order; repeated fingerprints count once.
 /// zstd_level : int
-///     The level of zstd, 1 to 22.
+///     Compression level of zstd, 1 to 22.
 /// block_size : int, optional
-///     Bytes of a block of the codecs, a power of two from 256 to 65536; by default as a store chooses.
+///     Block size of the codecs in bytes, a power of two from 256 to 65536. The default is as for a store.
 /// progress : callable or bool, optional
-///     Called with a `Progress` now and then; True shows bars of tqdm.
+///     A callable receives a `Progress` from time to time; True shows bars of tqdm.
 ///
 /// Returns
 /// -------

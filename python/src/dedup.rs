@@ -29,39 +29,39 @@ use crate::results::{Results, RowNumbers};
 use crate::source::{Given, text_at};
 use crate::summary::Summary;
 
-/// Finds near-duplicate documents, and writes the corpus without them.
+/// Finds near-duplicate documents, and writes the input without them.
 ///
 /// Parameters
 /// ----------
 /// source : path, list of paths, texts, frame, dataset, table, or array
-///     The documents. Files: paths, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as for the command line. Texts: a list,
+///     The documents. Files: paths, directories, archives and globs such as ``"crawl/*.warc.gz"``, as for the command line. Texts: a list,
 ///     set, generator, series or array of str; ``{"text": [...]}``. Tables: a frame of pandas or Polars (also lazy), Arrow data (tables,
 ///     streams, lists of record batches, DuckDB), datasets of pyarrow and Hugging Face, dicts of datasets; read in batches if the source
 ///     has batches. Dicts: an iterable of them. Fingerprints: numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints.
 ///
 ///     A single string is a path. A list of strings is a list of paths if all of them exist; otherwise they are texts.
 /// similar : float, optional
-///     Find texts that are at least this similar, up to 1: the Jaccard similarity of their shingles. 0.8 by default. At least 0.43 with the
-///     default ``recall``; lower values need a smaller ``recall``.
+///     The threshold: the least Jaccard similarity of the shingles of two near-duplicates, up to 1. 0.8 by default. At least 0.43 with
+///     the default ``recall``; lower values need a smaller ``recall``.
 /// exact : bool, default False
 ///     Find equal texts only: equal bytes in Unicode's normalisation form NFC.
 /// recall : float, optional
-///     Find pairs of exactly that similarity with at least this probability, 0.95 by default. More similar pairs are found more often.
+///     The least probability to find a pair exactly at the threshold, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
-///     Compare fingerprints instead: find those that differ in at most this many bits. For fingerprints 3 by default, or the store's
-///     distance. For documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning reports it.
+///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. For fingerprints 3 by default, or
+///     the store's distance. For documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning reports it.
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
 ///     How texts become fingerprints. With ``similar``, the same as ``verify_profile``.
 /// verify_text : float, optional
-///     With ``distance``, count only pairs whose texts are at least this similar.
+///     With ``distance``, report only pairs whose texts have at least this similarity.
 /// verify_profile : Profile or str, optional
 ///     The profile for comparing texts, instead of shingles: ``"code"`` for source code (the default for source files), ``"main-text"`` for
 ///     web pages without their navigation.
 /// cluster_by : {"stars", "components"}, optional
-///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by default for
-///     texts, components for fingerprints.
+///     Stars, where every duplicate is directly similar to the kept document, or components, where chains of similar documents are
+///     connected. Stars by default for texts, components for fingerprints.
 /// keep : str
 ///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" (dates or numbers), "largest:FIELD" or
 ///     "smallest:FIELD" (numbers alone), or "none". A document without a value comes last. Among equals, the first is kept.
@@ -70,18 +70,19 @@ use crate::summary::Summary;
 ///     name stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Without texts in the store, similarity
 ///     to stored documents is an estimate: a document near the limit ``similar`` may be removed or kept wrongly.
 /// add, again : bool
-///     ``add``: whether to add the kept documents to the (first) store, which is made if it is missing. ``again``: add even if the same run
-///     did so before. Store and files change together.
+///     ``add``: whether to add the kept documents to the first store, which is created if it is missing. ``again``: add even if an
+///     identical run has already added them. Store and files change together.
 /// with_texts : bool
 ///     Whether a store of similar documents made by ``add`` keeps the texts. With texts, later comparisons are exact.
 /// resume : path, optional
-///     A folder for the work on finished files, so that an interrupted run can be resumed.
+///     A directory for finished work, so that the next call continues an interrupted run.
 /// shard : str, optional
-///     Only make this share of the parts in that folder, as "1/4"; a run without ``shard`` joins all of them.
+///     Process only this shard, such as "1/4", into the directory ``resume``. A run without ``shard`` then joins all shards.
 /// memory : int or str, optional
-///     Memory limit, in bytes, or as "8G": 64 KiB or more. If more is needed, documents are compared on disk, in the folder ``temporary``.
+///     Memory limit, in bytes, or as "8G": 64 KiB or more. If more is needed, documents are compared on disk, in the directory
+///     ``temporary``.
 /// temporary : path, optional
-///     A folder for temporary files, instead of the system's.
+///     A directory for temporary files, instead of the system's.
 /// text : str or list of str
 ///     The field or column of the text, ``text`` by default; several are joined by newlines.
 /// id : str, optional
@@ -89,7 +90,7 @@ use crate::summary::Summary;
 /// format, delimiter, encoding, max_document : optional
 ///     How files are read, as the command line does: "jsonl", ";", "gb18030", "1G".
 /// skip_bad : bool
-///     Whether malformed documents are skipped and counted, with a warning for each, instead of ending the call.
+///     Whether invalid documents are skipped and counted, with a warning for each, instead of ending the call.
 /// output, annotated : path, optional
 ///     Files to write, if the source is files: the input without duplicates, byte for byte, and the whole input with the cluster number of
 ///     each document in the field ``cluster_field``.
@@ -115,7 +116,7 @@ use crate::summary::Summary;
 /// FileNotFoundError
 ///     If a path does not exist.
 /// ValueError
-///     If options contradict each other, columns are missing, or (as `simstore.errors.BadInputError`) documents are malformed.
+///     If options contradict each other, columns are missing, or (as `simstore.errors.BadInputError`) documents are invalid.
 ///
 /// Notes
 /// -----
@@ -353,7 +354,7 @@ fn make_shard(
     let values =
         json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});
     let said = format!(
-        "{} processed, {} reused, {} left to other shards; when all are in one folder, run this without option `shard`",
+        "{} processed, {} reused, {} left to other shards; when all are in one directory, run this without option `shard`",
         count_of(tally.made, "part"),
         tally.found,
         tally.left

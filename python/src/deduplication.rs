@@ -15,24 +15,24 @@ use crate::table::Table;
 
 /// The result of `dedup`.
 ///
-/// Documents are told apart by their numbers from 0: of a frame or another thing that was handed over, the rows; of files, the
-/// documents in order, malformed ones not counted. Ids are uint64 if all are numbers, else strings.
+/// Documents are numbered from 0. In a frame or another source in memory, the number is the row. In files, it is the position of the
+/// document; invalid documents are not counted. Ids are uint64 if all ids are numbers, otherwise strings.
 ///
 /// Attributes
 /// ----------
 /// clusters : Table
-///     The documents of the clusters of two and more: cluster (from 1), document, id, representative_document, representative
-///     (an id; the document that is kept of the cluster, or its first one if none is kept), is_kept, and similarity (from 0 to 1) or distance (in bits) to it. With a store,
-///     also stored; where ids repeat, also place and representative_place, FILE:LINE.
+///     The documents in clusters of two or more: cluster (from 1), document, id, representative_document, representative (the id of the
+///     kept document, or of the first document if none is kept), is_kept, and similarity (from 0 to 1) or distance (in bits) to the
+///     representative. With a store, also stored. If ids repeat, also place and representative_place (FILE:LINE).
 /// kept : Table
 ///     The kept documents: document, id.
 /// removed : Table
-///     The others: document, id, duplicate_of_document, duplicate_of (the id of the nearest kept document), similarity or distance to
-///     that one.
+///     The removed documents: document, id, duplicate_of_document, duplicate_of (the id of the nearest kept document), similarity or
+///     distance to the nearest kept document.
 /// summary : Summary
-///     The numbers of the whole.
+///     The numbers of the run.
 ///
-/// A result is iterated as the rows of ``clusters``. It can be pickled.
+/// Iteration yields the rows of ``clusters``. A result can be pickled.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Deduplication {
     /// Or why nothing is known.
@@ -83,7 +83,7 @@ impl Deduplication {
     /// Raises
     /// ------
     /// AttributeError
-    ///     If they were not asked for by ``pairs=True``: they take memory.
+    ///     If `dedup` was called without ``pairs=True``. Pairs take memory.
     #[getter]
     fn pairs(&self) -> PyResult<Table> {
         self.results()?.pairs.clone().ok_or_else(|| {
@@ -103,8 +103,8 @@ impl Deduplication {
         self.results().map(|results| results.removed.clone())
     }
 
-    /// Whether each document is kept: a numpy array of bool, of shape (documents,), which cannot be written to.
-    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for any source. A malformed row that was
+    /// Whether each document is kept: a read-only numpy array of bool with shape (documents,).
+    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for any source. An invalid row that was
     /// skipped is not kept.
     #[getter]
     fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
@@ -114,8 +114,8 @@ impl Deduplication {
         Ok(made.bind(py).clone())
     }
 
-    /// The number of each document's cluster, from 1 as in the column ``cluster``, or -1 for a document that is in no cluster of two or
-    /// more: a numpy array of int64, of shape (documents,), which cannot be written to.
+    /// The cluster number of each document, from 1 as in the column ``cluster``, or -1 for a document in no cluster: a read-only numpy
+    /// array of int64 with shape (documents,).
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let marks = &self.results()?.marks;
@@ -123,7 +123,7 @@ impl Deduplication {
         Ok(made.bind(py).clone())
     }
 
-    /// The kept rows of a frame, table, dataset, list, array or dict of columns.
+    /// Returns the kept rows of a frame, table, dataset, list, array or dict of columns.
     ///
     /// Parameters
     /// ----------
@@ -151,12 +151,12 @@ impl Deduplication {
         self.select(frame, |is_kept| is_kept)
     }
 
-    /// The rows that are not kept, as `unique` gives the others.
+    /// Returns the removed rows of a frame or another source, like `unique`.
     fn duplicates<'py>(&self, frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.select(frame, |is_kept| !is_kept)
     }
 
-    /// The summary, and the rows of ``clusters``, ``kept`` and ``removed``, as JSON: a text.
+    /// Returns the summary, and the rows of ``clusters``, ``kept`` and ``removed``, as JSON text.
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = PyDict::new(py);
         all.set_item("summary", value_of(py, &Value::Object(self.summary.get().values().clone()))?)?;

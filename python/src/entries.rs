@@ -113,7 +113,7 @@ impl Numbers {
         let refused =
             |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", stored.path().display())));
         if !stored.keeps_ids() {
-            return refused("the store keeps no ids, and so no names: give numbers as ids");
+            return refused("the store has no ids, and so no names: give numbers as ids");
         }
         if !stored.is_empty() && stored.stats().names == 0 {
             return refused(
@@ -132,8 +132,7 @@ impl Numbers {
         }
         let id = self.next.ok_or_else(|| {
             Error::BadArgument(
-                "there is a document with the greatest id, 2**64 - 1, and so none is left for another"
-                    .to_owned(),
+                "the greatest id, 2**64 - 1, is in use, so no other document can be numbered".to_owned(),
             )
         })?;
         self.next = id.checked_add(1);

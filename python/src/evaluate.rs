@@ -38,7 +38,7 @@ use crate::table::Table;
 /// positives : int
 ///     Number of positive pairs.
 /// bad : int
-///     Number of malformed pairs that were skipped.
+///     Number of invalid pairs that were skipped.
 /// bits : int
 ///     Width of the fingerprints.
 /// documents : int
@@ -296,7 +296,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<Evaluation> {
 /// positive_from : float, optional
 ///     Labels are numbers; pairs with at least this label are positive.
 /// skip_bad : bool
-///     Whether malformed pairs are skipped and counted, with a warning for each, instead of ending the call.
+///     Whether invalid pairs are skipped and counted, with a warning for each, instead of ending the call.
 /// progress : callable or bool, optional
 ///     A callable receives a `Progress` from time to time; True shows bars of tqdm.
 ///

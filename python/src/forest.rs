@@ -14,14 +14,14 @@ use crate::gate;
 use crate::packed::{array_of_edges, unpacked};
 use crate::table::Table;
 
-/// What pairs connect, without keeping the pairs: one edge fewer than members of each cluster.
+/// Connected components of pairs, without the pairs: a cluster has one edge fewer than members.
 ///
-/// Forests of pieces are put together in any order, by any number of tasks: the result is the same.
+/// Forests can be merged in any order, by any number of tasks: the result is the same.
 ///
 /// Parameters
 /// ----------
 /// bits : {64, 128}
-///     Width of the fingerprints, or of whatever else is connected.
+///     Width of the fingerprints, or of other values to connect.
 ///
 /// Examples
 /// --------
@@ -56,14 +56,14 @@ impl Forest {
         Ok(Forest { inner: Mutex::new(width.map(|()| Inner::new(), |()| Inner::new())), width })
     }
 
-    /// Width of what is connected, in bits.
+    /// Width of the connected values, in bits.
     #[getter]
     fn bits(&self) -> u32 {
         self.width.bits()
     }
 
-    /// Connects the clusters of two fingerprints, for each element of two arrays. One that is connected with itself has a cluster,
-    /// of which it may be the only member.
+    /// Connects the clusters of two fingerprints, for each element of two arrays. A fingerprint that is connected only with itself has a
+    /// cluster of one member.
     ///
     /// Parameters
     /// ----------
@@ -82,12 +82,12 @@ impl Forest {
         })
     }
 
-    /// Takes in other forests.
+    /// Merges other forests into this one.
     ///
     /// Parameters
     /// ----------
     /// packed : Arrow array of binary
-    ///     What `packed` or `Parts.forest` have made.
+    ///     Results of `packed` or `Parts.forest`.
     fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
         let edges: AnyFingerprints = each_width!(self.width, type F => edges_of::<F>(packed)?.into());
         gate::quick(py, || {
@@ -96,7 +96,7 @@ impl Forest {
         })
     }
 
-    /// The edges, packed to be sent: half a MiB or so in a value.
+    /// Returns the edges, packed for other tasks: about half a MiB in a value.
     ///
     /// Returns
     /// -------
@@ -106,8 +106,8 @@ impl Forest {
         gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => array_of_edges(forest.edges()))))
     }
 
-    /// The clusters: each member that is not the first of its cluster, with the first; one that is connected with none but itself
-    /// is both.
+    /// Returns the clusters: each member except the first, with the first member of its cluster. A cluster of one member has this member
+    /// in both columns.
     ///
     /// Returns
     /// -------

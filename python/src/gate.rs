@@ -25,20 +25,20 @@ const ASKED_EVERY: Duration = Duration::from_millis(50);
 /// What is malformed is told one by one up to so many in a step, and then only counted.
 const MALFORMED_SHOWN: u64 = 10;
 
-/// How far a step of a long call has come.
+/// The progress of one step of a long call.
 ///
 /// Attributes
 /// ----------
 /// step : str
-///     What is counted: "documents", "fingerprints", "texts compared", ...
+///     The name of the step, which is the thing counted: "documents", "fingerprints", "texts compared", ...
 /// count : int
-///     How many of them are done.
+///     Number of things done.
 /// total : int or None
-///     How many there are in all, where that is known.
+///     Number of all things, if known.
 /// bytes : int
-///     Bytes read of the input files, where files are read.
+///     Bytes read from input files.
 /// total_bytes : int or None
-///     Bytes of all input files, where they are known.
+///     Bytes of all input files, if known.
 #[pyclass(frozen, module = "simstore")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -182,7 +182,7 @@ impl Watch for Call {
                     lock(&self.notices).push((true, said(&error.to_string())));
                 }
                 if *malformed == MALFORMED_SHOWN + 1 {
-                    let more = "more that is malformed follows, it is only counted";
+                    let more = "further invalid documents are only counted";
                     lock(&self.notices).push((true, more.to_owned()));
                 }
             }

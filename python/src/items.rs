@@ -184,7 +184,7 @@ impl Seen {
                 Err(reason) => return Ok(Err(reason)),
             },
             None => match &names.id {
-                Some(name) => return Ok(Err(format!("there is no field `{name}`, which holds the id"))),
+                Some(name) => return Ok(Err(format!("no id field `{name}`"))),
                 None => None,
             },
         };
@@ -208,7 +208,7 @@ impl Seen {
         }
         let first = self.first.join(", ");
         Err(PyValueError::new_err(format!(
-            "no document has a field `{}`{}: the first has {first}; option `text` names another",
+            "no document has a field `{}`{}: the first has {first}; select another with option `text`",
             self.names.texts.join("` or `"),
             did_you_mean(&self.names.texts[0], &self.first),
         )))

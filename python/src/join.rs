@@ -16,26 +16,26 @@ use crate::gate;
 use crate::numbers;
 use crate::table::Table;
 
-/// All pairs of elements whose fingerprints differ in no more than some bits, equal ones included.
+/// Returns all pairs of elements with fingerprints that differ in at most ``distance`` bits, including equal fingerprints.
 ///
-/// Of n elements with the same fingerprint there are n (n - 1) / 2 pairs; `clusters` takes no memory for pairs.
+/// If n elements have the same fingerprint, they form n (n - 1) / 2 pairs. `clusters` needs no memory for pairs.
 ///
 /// Parameters
 /// ----------
 /// fingerprints : array_like, shape (n,)
-///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. A null is near
-///     nothing.
+///     Numpy array of uint64, or of uint8 with shape (n, 16); Arrow array of uint64 or fixed_size_binary[16]; a list of ints. A null has
+///     no pairs.
 /// distance : int
-///     In bits, up to 16 of 64, 32 of 128.
+///     In bits: up to 16 for fingerprints of 64 bits, up to 32 for 128 bits.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints; needed for a list of ints of 128 bits alone.
+///     Width of the fingerprints. Needed only for a list of ints of 128 bits.
 /// progress : bool or callable, optional
-///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
 ///
 /// Returns
 /// -------
 /// Table
-///     With columns a and b (uint32), the positions of the two with a < b, and distance (uint8); sorted by a, then b.
+///     With columns a and b (uint32), the positions of both elements with a < b, and distance (uint8). Sorted by a, then b.
 ///
 /// Examples
 /// --------
@@ -64,12 +64,13 @@ pub(crate) fn self_join(
     Table::of_columns(vec![("a", a), ("b", b), ("distance", distance)])
 }
 
-/// A label for each element: those that a chain of fingerprints connects, each within some bits of the next, have the same.
+/// Returns a label for each element. Elements have the same label if a chain of fingerprints, each within ``distance`` bits of the next,
+/// connects them.
 ///
 /// Parameters
 /// ----------
 /// fingerprints, distance, bits, progress
-///     As for `self_join`. A null is near nothing, and has a label of its own.
+///     As for `self_join`. A null has a label of its own.
 ///
 /// Returns
 /// -------
@@ -121,15 +122,14 @@ fn with_missing(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -
     all
 }
 
-/// In how many bits fingerprints differ: the Hamming distance.
+/// Returns the Hamming distance of fingerprints: the number of differing bits.
 ///
 /// Parameters
 /// ----------
 /// a, b : int, bytes of length 16, or array_like of shape (n,)
-///     Two ints; two arrays of one length; or an array and an int, with which each element is compared. Of arrays none may be
-///     missing.
+///     Two ints; two arrays of the same length; or an array and an int, which is compared with each element. Arrays must have no nulls.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints; needed for lists of ints of 128 bits alone.
+///     Width of the fingerprints. Needed only for lists of ints of 128 bits.
 ///
 /// Returns
 /// -------

@@ -11,18 +11,18 @@ use crate::similar::check_look_up;
 
 /// A stored fingerprint within the distance of a query.
 ///
-/// ``fingerprint, distance, id = match`` takes it apart.
+/// It can be unpacked: ``fingerprint, distance, id = match``.
 ///
 /// Attributes
 /// ----------
 /// fingerprint : int, or bytes of length 16 for 128 bits
 ///     The stored fingerprint.
 /// distance : int
-///     In how many bits it differs from the query.
+///     Number of bits that differ from the query.
 /// id : int or None
-///     An id that was stored with it; None in a store without ids.
+///     An id of the fingerprint; None in a store without ids.
 /// name : str or None
-///     The name of the document with this id; None if it has none.
+///     The name of the document with this id, or None.
 #[pyclass(frozen, eq, hash, module = "simstore")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Match {

@@ -27,7 +27,7 @@ const TEXTS: usize = 64;
 /// Parameters
 /// ----------
 /// name : str
-///     A name listed by ``simstore fingerprint --help``. The default is good for English and Chinese.
+///     A name with the parts that ``simstore profiles`` lists. The default is good for English and Chinese.
 /// bits : {64, 128}, optional
 ///     Width of the fingerprints: 64, or the preset's width.
 /// dictionary, stop_words, idf : path, optional
@@ -92,9 +92,7 @@ impl Profile {
     fn preset(py: Python<'_>, name: &str) -> PyResult<Self> {
         if Preset::ALL.iter().all(|preset| preset.name() != name) {
             let names = Preset::ALL.map(Preset::name).join(", ");
-            return Err(PyValueError::new_err(format!(
-                "there is no preset `{name}`; expected one of {names}"
-            )));
+            return Err(PyValueError::new_err(format!("unknown preset `{name}`; expected one of {names}")));
         }
         Profile::of(py, Some(name), None, Resources::default())
     }
@@ -234,9 +232,9 @@ pub(crate) fn in_parallel<T: Send>(
     Ok(made)
 }
 
-/// Returns the Jaccard similarity of two texts: the share of all their shingles that both texts have.
+/// Returns the Jaccard similarity of two texts: the number of shingles in both, divided by the number of shingles in at least one.
 ///
-/// Shingles are every three successive words. A Han character or kana is a word; signs are ignored.
+/// A shingle is three successive words. A Han character or kana is a word; punctuation is ignored.
 ///
 /// Parameters
 /// ----------
@@ -267,15 +265,15 @@ pub(crate) fn similarity(
     gate::quick(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
-/// Returns sketches of texts, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two texts of
-/// similarity s differ in a share of (1 - s) / 2 of the bits.
+/// Returns bands of MinHash signatures, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two
+/// texts of similarity s differ in a share of (1 - s) / 2 of the bits.
 ///
 /// Parameters
 /// ----------
 /// texts : iterable of str or None
 ///     As for `Profile.fingerprints`.
 /// count : int
-///     Number of sketches for each text, 1 to 8.
+///     Number of bands for each text, 1 to 8.
 /// profile : Profile, optional
 ///     The profile whose features are used, instead of shingles.
 ///

@@ -7,7 +7,7 @@ use simstore_corpus::shards::{Shard, Shards, make_ready, manifest_checksum, shar
 
 use crate::gate;
 
-/// A shard: its folder, fingerprints, pairs and checksum.
+/// A shard: its directory, fingerprints, pairs and checksum.
 type OneShard = (String, u64, u64, String);
 /// A list: run, bits, distance, profile, missing and shards.
 type List = (String, u32, u32, Option<String>, u64, Vec<OneShard>);
@@ -29,19 +29,19 @@ pub(crate) fn _read_shards(py: Python<'_>, path: PathBuf) -> PyResult<List> {
     Ok((run, bits, distance, profile, missing, shards))
 }
 
-/// Writes a list to the folder of a set, and removes what it does not name.
+/// Writes a list to the directory of a set, and removes what it does not name.
 #[pyfunction]
 pub(crate) fn _write_shards(py: Python<'_>, folder: PathBuf, list: List) -> PyResult<()> {
     gate::quick(py, move || list_of(list).write(&folder))
 }
 
-/// Makes a folder ready for the shards of a run.
+/// Makes a directory ready for the shards of a run.
 #[pyfunction]
 pub(crate) fn _ready_for_shards(py: Python<'_>, folder: PathBuf, replace: bool) -> PyResult<()> {
     gate::quick(py, move || make_ready(&folder, replace))
 }
 
-/// The name of a shard's folder.
+/// The name of a shard's directory.
 #[pyfunction]
 pub(crate) fn _shard_folder(number: u64, run: &str) -> String {
     shard_folder(number, run)

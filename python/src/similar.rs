@@ -15,7 +15,7 @@ pub(crate) fn is_similar(snapshot: &AnySnapshot) -> Result<bool> {
 /// Why a call that reads or writes fingerprints is not for such a store.
 pub(crate) fn refused(path: &Path, what: &str) -> Error {
     Error::Refused(format!(
-        "{}: this is a store of similar documents, whose entries are sketches of texts, and no fingerprints: {what}",
+        "{}: this is a store of similar documents, which has bands of MinHash signatures, not fingerprints: {what}",
         path.display()
     ))
 }

@@ -10,13 +10,13 @@ use simstore_text::SimilarDocument;
 /// Attributes
 /// ----------
 /// id : int
-///     Under which it is stored.
+///     The number of the document.
 /// name : str or None
-///     Its name; None if it has none.
+///     The name of the document, or None.
 /// similarity : float
-///     How similar it is, from 0 to 1: exact in a store that keeps texts, else an estimate.
+///     The Jaccard similarity, from 0 to 1: exact in a store with texts, otherwise an estimate.
 /// error : float
-///     The standard error of the estimate; 0 if it is exact.
+///     The standard error of the similarity; 0 if the similarity is exact.
 #[pyclass(frozen, eq, hash, module = "simstore")]
 #[derive(Clone, Debug)]
 pub(crate) struct SimilarMatch {

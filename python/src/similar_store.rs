@@ -32,7 +32,7 @@ use crate::table::Table;
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder, which is made if it is missing.
+///     The store's directory, which is created if it is missing.
 /// similar : float, optional
 ///     The smallest similarity that queries find, up to 1: 0.8 for a new store. At least 0.43 with the default ``recall``; lower values
 ///     need a smaller ``recall``. An existing store refuses other settings than its own.
@@ -95,7 +95,7 @@ impl SimilarStore {
     ) -> PyResult<SimilarStore> {
         if !["os", "group", "sync"].contains(&durability) {
             return Err(PyValueError::new_err(format!(
-                "there is no durability `{durability}`; expected os, group or sync"
+                "unknown durability `{durability}`; expected os, group or sync"
             )));
         }
         let (given, name) = match profile.filter(|profile| !profile.is_none()) {
@@ -321,7 +321,7 @@ impl SimilarStore {
         let (live, asked) = (self.opened.get(py)?, asked(ids)?);
         if !self.settings.has_texts() {
             return Err(PyValueError::new_err(format!(
-                "{}: the store keeps no texts: make another one with with_texts=True",
+                "{}: the store has no texts: create another one with with_texts=True",
                 self.opened.path().display()
             )));
         }
@@ -364,7 +364,7 @@ impl SimilarStore {
         Ok(self.opened.get(py)?.documents.count() as usize)
     }
 
-    /// The store's folder.
+    /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         path_of(py, self.opened.path())

@@ -45,7 +45,7 @@ const LOOKED_UP: usize = 256;
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder.
+///     The store's directory.
 /// mmap : bool
 ///     Whether files are memory-mapped. If True, opening is quick, and the system's cache holds the data. If False, the process reads whole
 ///     files into its memory when the store is opened or refreshed.
@@ -352,7 +352,7 @@ impl Snapshot {
         Some(self.inner.profile()).filter(|profile| !profile.is_empty())
     }
 
-    /// The store's folder.
+    /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         path_of(py, self.inner.path())
@@ -409,7 +409,7 @@ impl Snapshot {
     }
 }
 
-/// Returns an absolute path, valid in processes with other working folders.
+/// Returns an absolute path, valid in processes with other working directories.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }

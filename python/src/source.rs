@@ -92,7 +92,7 @@ impl Given {
 /// The error for a string that names no file: it may be a text.
 fn no_file(path: &Path) -> PyErr {
     let name: String = path.to_string_lossy().chars().take(200).collect();
-    let reason = "no such file or folder. A single string is a path: give a text in a list";
+    let reason = "no such file or directory. A single string is a path: give a text in a list";
     // ENOENT.
     PyFileNotFoundError::new_err((2, reason, name))
 }

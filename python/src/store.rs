@@ -42,7 +42,7 @@ const GROUP: Duration = Duration::from_millis(2);
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's folder, which is made if it is missing.
+///     The store's directory, which is created if it is missing.
 /// distance : int, optional
 ///     The largest distance of later queries, in bits: 3 for a new store. For an existing store, this and all other given settings must
 ///     match.
@@ -70,7 +70,7 @@ const GROUP: Duration = Duration::from_millis(2);
 /// LockedError
 ///     If another process, or another `Store` of this one, has it open.
 /// NotAStoreError
-///     If the folder holds something other than a store.
+///     If the directory holds something other than a store.
 /// ValueError
 ///     If a given setting differs from the store's setting.
 ///
@@ -141,7 +141,7 @@ impl Store {
             "sync" => Durability::Sync,
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "there is no durability `{durability}`; expected os, group or sync"
+                    "unknown durability `{durability}`; expected os, group or sync"
                 )));
             }
         };
@@ -520,7 +520,7 @@ impl Store {
         gate::quick(py, || snapshot.contains(fingerprint))
     }
 
-    /// The store's folder.
+    /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         path_of(py, self.inner.path())

@@ -7,12 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::html;
 
-/// The numbers of a run of `dedup`: a mapping with the keys of the command line's JSON, which prints as what the command line
-/// says.
+/// The summary of a `dedup` run: a mapping with the keys of the command line's JSON. It prints the same text as the command line.
 ///
-/// Keys are ``documents``, ``fingerprints`` (distinct ones; of texts, distinct texts), ``clusters``, ``clustered``,
-/// ``duplicates``, ``kept``, ``largest``, ``seconds``, ``similar`` or ``distance`` (the question) and others; ``dict(summary)`` has
-/// all of them.
+/// Keys are ``documents``, ``fingerprints`` (distinct fingerprints, or distinct texts), ``clusters``, ``clustered``, ``duplicates``,
+/// ``kept``, ``largest``, ``seconds``, ``similar`` or ``distance`` (the threshold), and others; ``dict(summary)`` has all of them.
 #[pyclass(frozen, mapping, module = "simstore")]
 #[derive(Debug)]
 pub(crate) struct Summary {
@@ -80,7 +78,7 @@ impl Summary {
         PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The value of a key, or something else where there is none.
+    /// Returns the value of a key, or ``default`` if the key is missing.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,

@@ -41,7 +41,7 @@ pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> 
 pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
     let there: Vec<&str> = there.collect();
     PyValueError::new_err(format!(
-        "there is no column `{}`{}: the columns are {}; option `{argument}` names another",
+        "no column `{}`{}: the columns are {}; select another with option `{argument}`",
         excerpt(name),
         did_you_mean(name, &there),
         excerpt(&there.join(", "))

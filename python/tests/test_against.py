@@ -86,7 +86,7 @@ def test_files_and_stores(tmp_path):
 
 
 def test_what_makes_no_sense_is_refused(tmp_path):
-    with pytest.raises(simstore.Error, match="there is no store"):
+    with pytest.raises(simstore.Error, match="no such store"):
         simstore.dedup(TRAIN, against=tmp_path / "none")
     with pytest.raises(ValueError, match="option `add` needs a store"):
         simstore.dedup(TRAIN, against=TEST, add=True)

@@ -111,7 +111,7 @@ def test_nothing_is_left_after_an_exception(tmp_path):
     assert not path.exists()
     builder = simstore.Builder(path)
     builder.insert(1, 1)
-    with pytest.raises(simstore.LockedError, match="this process has opened the store for writing already"):
+    with pytest.raises(simstore.LockedError, match="this process already has the store open for writing"):
         simstore.Builder(path)
     del builder
     assert not path.exists()
@@ -121,7 +121,7 @@ def test_a_store_is_replaced_when_the_new_one_is_complete(tmp_path):
     path = tmp_path / "store"
     with simstore.Builder(path) as builder:
         builder.insert(1, 1)
-    with pytest.raises(FileExistsError, match="there is a store already") as raised:
+    with pytest.raises(FileExistsError, match="a store already exists") as raised:
         simstore.Builder(path)
     assert raised.value.filename == str(path)
     with pytest.raises(KeyError):

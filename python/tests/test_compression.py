@@ -20,7 +20,7 @@ def test_the_command_line_says_the_same(bits, tmp_path):
     array = raw.view(">u8").astype(np.uint64).ravel() if bits == 64 else raw
     result = simstore.compression(array, zstd_level=3, block_size=1024)
     methods = {line["method"]: line for line in lines}
-    floor = methods.pop("floor (random)")
+    floor = methods.pop("lower bound (random)")
     assert (result.fingerprints, result.distinct) == (floor["fingerprints"], floor["distinct"]) and result.fingerprints == 2000
     assert result.floor == pytest.approx(floor["bits_per_fingerprint"], abs=1e-3)
     sizes = result.sizes.to_pylist()
@@ -29,7 +29,7 @@ def test_the_command_line_says_the_same(bits, tmp_path):
     for size in sizes:
         assert size["bits_per_fingerprint"] == size["bytes"] * 8 / result.distinct
         assert size["ratio_to_floor"] == size["bits_per_fingerprint"] / result.floor
-    assert f"{result.distinct:,} distinct" in repr(result) and "floor (random)" in result._repr_html_()
+    assert f"{result.distinct:,} distinct" in repr(result) and "lower bound (random)" in result._repr_html_()
 
 
 def test_the_floor_is_that_of_a_random_set():

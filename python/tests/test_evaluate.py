@@ -81,14 +81,14 @@ def test_malformed_pairs_end_it_or_are_counted():
     assert (raised.value.path, raised.value.line) == ("-", 2)
     with pytest.warns(simstore.SimstoreWarning) as warned:
         assert simstore.evaluate(iter(pairs), skip_bad=True).bad == 3
-    assert str(warned[-1].message) == "3 lines malformed, skipped" and len(warned) == 4
+    assert str(warned[-1].message) == "skipped 3 invalid lines" and len(warned) == 4
     for what, said in [(3, "expected paths"), ([3], "expected a dict"), (iter(["ab"]), "expected a dict")]:
         with pytest.raises(TypeError, match=said):
             simstore.evaluate(what)
     for options, said in [({"bits": 32}, "`bits` is 32"), ({"alike_from": 2.0}, "`alike_from` is 2"), ({"documents": 0}, "`documents`")]:
         with pytest.raises(ValueError, match=said):
             simstore.evaluate(pairs[:1], **options)
-    with pytest.raises(ValueError, match="nothing to find"):
+    with pytest.raises(ValueError, match="nothing to measure"):
         simstore.evaluate([])
     with pytest.raises(FileNotFoundError):
         simstore.evaluate("nothing.jsonl")

@@ -208,7 +208,7 @@ def test_a_shard_that_is_missing_or_another_is_told(tmp_path):
     other = build(tmp_path / "other", values, range(100), 2)
     first, second = (tmp_path / "set" / shard.folder for shard in made.shards)
     second.rename(tmp_path / "away")
-    with pytest.raises(FileNotFoundError, match="not there") as missing:
+    with pytest.raises(FileNotFoundError, match="a missing shard") as missing:
         ask(made, tmp_path / "set", values)
     assert missing.value.filename == str(second)
     shutil.copytree(first, second)

@@ -156,7 +156,7 @@ def test_ids_and_names(tmp_path):
         assert store.add(TEXTS[0], "a").to_pylist() == store.add(TEXTS[0], "a").to_pylist() == [0]
         # A name belongs to one text; a text may have several names.
         for write in (store.add, store.add_if_new):
-            with pytest.raises(ValueError, match="text 1: the name `a` has another text"):
+            with pytest.raises(ValueError, match="text 1: the name `a` already has another text"):
                 write([TEXTS[0], TEXTS[1]], ["a", "a"])
         assert store.add([TEXTS[1], TEXTS[0]], ["d", "b"]).to_pylist() == [1, 2]
         assert store.add_if_new(TEXTS[0], "c").to_pylist()[0]["name"] == "a"
@@ -165,7 +165,7 @@ def test_ids_and_names(tmp_path):
         assert store.add(TEXTS[:2], [5, 6]).to_pylist() == store.add(TEXTS[:2], [5, 6]).to_pylist() == [5, 6]
         assert store.add(TEXTS[2]).to_pylist() == [7]
         for write in (store.add, store.add_if_new):
-            with pytest.raises(ValueError, match="text 1: .*the id 6 has another text"):
+            with pytest.raises(ValueError, match="text 1: .*the id 6 already has another text"):
                 write([TEXTS[0], "quite another text it is"], [5, 6])
         with pytest.raises(ValueError, match="the ids of the store are numbers"):
             store.add(TEXTS[3], "a name")
@@ -214,7 +214,7 @@ def test_a_call_that_fails_has_added_the_texts_before(tmp_path, write):
             with pytest.raises(raised):
                 add(texts, ids)
             assert len(store) == 1
-        with pytest.raises(ValueError, match="text 2: the id 2 has another text"):
+        with pytest.raises(ValueError, match="text 2: the id 2 already has another text"):
             add([TEXTS[1], TEXTS[2], "quite another text it is", TEXTS[3]], [0, 1, 2, 3])
         assert sorted(match.id for text in TEXTS for match in store.query(text) if match.similarity == 1) == [0, 1, 2]
 
@@ -285,7 +285,7 @@ def test_texts_come_back(tmp_path):
         # The id is free for another text.
         assert store.add("another text altogether", 1).to_pylist() == [1] and store.texts([1])[0] == "another text altogether"
     with simstore.SimilarStore(tmp_path / "without") as store:
-        with pytest.raises(ValueError, match="keeps no texts"):
+        with pytest.raises(ValueError, match="has no texts"):
             store.texts([1])
 
 

@@ -193,7 +193,7 @@ def test_there_is_no_store(tmp_path):
         simstore.Snapshot(tmp_path)
     file = tmp_path / "file"
     file.write_text("text")
-    with pytest.raises(simstore.NotAStoreError, match="a store is a folder"):
+    with pytest.raises(simstore.NotAStoreError, match="a store is a directory"):
         simstore.Snapshot(file)
 
 

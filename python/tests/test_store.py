@@ -146,7 +146,7 @@ def test_it_is_closed_like_a_file(tmp_path):
     path = tmp_path / "store"
     with simstore.Store(path) as store:
         store.insert(5, 1)
-        with pytest.raises(simstore.LockedError, match="this process has opened the store for writing already") as raised:
+        with pytest.raises(simstore.LockedError, match="this process already has the store open for writing") as raised:
             simstore.Store(path)
         program = "import simstore, sys; simstore.Store(sys.argv[1])"
         other = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
@@ -267,6 +267,6 @@ def test_a_torn_log_is_told(tmp_path):
     problem, = simstore.Snapshot(path).verify()
     assert isinstance(problem, simstore.CorruptError) and problem.code == "torn-end"
     assert (problem.path, problem.offset) == (str(log), len(data))
-    with pytest.warns(simstore.SimstoreWarning, match="a torn end: the last 4 bytes"):
+    with pytest.warns(simstore.SimstoreWarning, match="torn tail: the last 4 bytes"):
         simstore.Store(path).close()
     assert simstore.Snapshot(path).verify() == []

@@ -108,7 +108,7 @@ def test_nothing_comes_of_nothing(task):
 def test_columns_of_other_types_are_refused(array, bits, error):
     with pytest.raises(error):
         list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.Parts(bits=bits), "value"))
-    with pytest.raises(ValueError, match="no column `other`: there are value"):
+    with pytest.raises(ValueError, match="no column `other`: the columns are value"):
         list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.Parts(bits=bits), "other"))
 
 

@@ -163,7 +163,7 @@ def test_other_columns_are_handed_on():
     (made,) = similarity.sketched([batch], "text")
     assert made.schema.names == ["id", "year", *similarity.SKETCHED.names]
     assert made.column("id") == batch.column("id") and made.column("digest").null_count == 1
-    with pytest.raises(ValueError, match=r"there is no column `txt` \(did you mean `text`\?\): there are id"):
+    with pytest.raises(ValueError, match=r"no column `txt` \(did you mean `text`\?\): the columns are id"):
         list(similarity.sketched([batch], "txt"))
 
 

@@ -67,7 +67,7 @@ def test_stores_of_another_kind_are_refused(tmp_path):
     with simstore.Store(tmp_path / "fingerprints") as store:
         store.insert(1, 1)
     batch = pa.record_batch({"text": ["a"]})
-    with pytest.raises(ValueError, match="has made with option `similar`"):
+    with pytest.raises(ValueError, match="with option `similar`"):
         list(stored.most_similar([batch], [str(tmp_path / "fingerprints")], 0.8))
-    with pytest.raises(simstore.Error, match="there is no store"):
+    with pytest.raises(simstore.Error, match="no such store"):
         list(stored.most_similar([batch], [str(tmp_path / "none")], 0.8))

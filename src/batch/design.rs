@@ -12,7 +12,7 @@ use crate::permutation::Permutation;
 use crate::plan::{Plan, TablePlan};
 
 // The constants are fitted by hand to batches of a thousand to a million queries against 100 million fingerprints
-// (`BENCHMARKS.md`, "Batch queries") and to how their time was spread over the searches.
+// (`benches/history/batch-and-join.md`) and to how their time was spread over the searches.
 
 /// Decoding a stored fingerprint, in nanoseconds.
 const DECODE: f64 = 4.0;

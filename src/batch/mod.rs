@@ -57,7 +57,7 @@ impl FromStr for BatchMethod {
         BatchMethod::ALL.iter().find(|(_, other)| *other == name).map(|&(method, _)| method).ok_or_else(
             || {
                 let name = excerpt(name);
-                Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up"))
+                Error::BadArgument(format!("unknown method `{name}`; expected auto, stream or look-up"))
             },
         )
     }

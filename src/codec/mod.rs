@@ -121,7 +121,7 @@ pub(crate) use with_codec;
 impl Codec {
     /// The default block size of a table, in bytes, for fingerprints of `bits` bits: what keeps
     /// look-ups short and the block index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in
-    /// `BENCHMARKS.md`, "Block size and span".
+    /// `benches/history/block-size.md`.
     pub fn default_block_size(self, bits: u32) -> u32 {
         self.facts().default_block_sizes[usize::from(bits > 64)]
     }
@@ -180,7 +180,7 @@ impl FromStr for Codec {
         Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
             let [first @ .., last] = Codec::ALL.map(Codec::name);
             let expected = format!("{} or {last}", first.join(", "));
-            Error::BadArgument(format!("there is no codec `{}`; expected {expected}", excerpt(name)))
+            Error::BadArgument(format!("unknown codec `{}`; expected {expected}", excerpt(name)))
         })
     }
 }

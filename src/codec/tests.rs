@@ -236,7 +236,7 @@ fn names_and_numbers_tell_codecs_apart() {
     let error = "zip".parse::<Codec>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no codec `zip`; expected first-difference, gap, elias-fano or all-differences"
+        "unknown codec `zip`; expected first-difference, gap, elias-fano or all-differences"
     );
     assert!(matches!(Codec::of_number(4), Err(Damage::Field { name: "codec", found: 4, .. })));
 }

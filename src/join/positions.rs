@@ -125,7 +125,7 @@ fn check_count(pairs: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Refused(format!(
-        "there are {pairs} pairs or more, too many to hold: join each fingerprint once, or ask for the clusters alone"
+        "at least {pairs} pairs, too many for memory: join distinct fingerprints, or compute clusters instead of pairs"
     )))
 }
 

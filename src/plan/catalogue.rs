@@ -209,7 +209,7 @@ impl<F: Fingerprint> Plan<F> {
         }
         let tables = tables(name, distance)?.ok_or_else(|| {
             Error::BadArgument(format!(
-                "there is no plan `{}` for distance {distance}; there are auto, {}",
+                "no plan `{}` for distance {distance}; expected auto, {}",
                 excerpt(name),
                 names::<F>(distance).join(", ")
             ))

@@ -76,8 +76,8 @@ impl FromStr for PlanChoice {
     fn from_str(text: &str) -> Result<PlanChoice> {
         if text != AUTO && Name::parse(text).is_none() {
             return Err(Error::BadArgument(format!(
-                "there is no plan `{}`; there are auto, scan, probe-M, paper-N, cover-N and mixed-N-P, with \
-                 numbers of tables and of prefix bits that depend on the distance",
+                "unknown plan `{}`; expected auto, scan, probe-M, paper-N, cover-N or mixed-N-P (N tables, P prefix bits; the choice \
+                 depends on the distance, see `simstore plan`)",
                 excerpt(text)
             )));
         }
@@ -98,7 +98,7 @@ mod tests {
         }
         for text in ["", "Auto", "nope", "probe", "probe-x", "probe-0", "probe-65", "mixed-3", "paper-4-5"] {
             let error = text.parse::<PlanChoice>().unwrap_err();
-            assert!(error.to_string().starts_with(&format!("there is no plan `{text}`; ")), "{error}");
+            assert!(error.to_string().starts_with(&format!("unknown plan `{text}`; ")), "{error}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A query's time is the sum of its parts, each a count times a constant: probes, fingerprints decoded, and waits for
 //! memory, which grow with the tables. The counts follow from the plan and the size, as `table/probe.rs` probes. The
-//! constants are fitted to measurements by `benches/model.rs` at n = 2^20 and 2^24. `BENCHMARKS.md`, "Cost model",
+//! constants are fitted to measurements by `benches/model.rs` at n = 2^20 and 2^24. `benches/history/cost-model.md`
 //! has their accuracy at other sizes, and the same bench can test it again.
 
 use std::fmt;
@@ -60,10 +60,7 @@ impl FromStr for Medium {
 
     fn from_str(name: &str) -> Result<Medium> {
         Medium::ALL.iter().find(|(_, other)| *other == name).map(|&(medium, _)| medium).ok_or_else(|| {
-            Error::BadArgument(format!(
-                "there is no medium `{}`; expected memory, ssd or disk",
-                excerpt(name)
-            ))
+            Error::BadArgument(format!("unknown medium `{}`; expected memory, ssd or disk", excerpt(name)))
         })
     }
 }

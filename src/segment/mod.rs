@@ -156,7 +156,7 @@ impl<F: Fingerprint> Segment<F> {
             match error {
                 // Tables that make no plan at all miss neighbours, too.
                 Error::IncompletePlan { reason, .. } | Error::BadArgument(reason) => {
-                    let reason = format!("{reason}; its tables are {path} and those after it");
+                    let reason = format!("{reason}; its tables are {path} and the tables after it");
                     Error::IncompletePlan { plan: entry.plan.clone(), distance, reason }
                 }
                 other => other,

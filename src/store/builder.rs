@@ -153,10 +153,10 @@ impl<F: Fingerprint> Builder<F> {
         }
         if has(MANIFEST) && (ours || Manifest::is_one(fs, path)) {
             if !self.options.replace {
-                return taken("there is a store already; option `replace` replaces it");
+                return taken("a store already exists; option `replace` replaces it");
             }
         } else if !ours {
-            return taken("the folder is not empty and not a store; choose another path for the store");
+            return taken("the directory is not empty and not a store; choose another path for the store");
         }
         Ok(names)
     }

@@ -215,7 +215,7 @@ impl<F: Fingerprint> Store<F> {
         let progress = options.progress.as_ref();
         if distance < settings.distance || distance > F::MAX_DISTANCE {
             return Err(Error::BadArgument(format!(
-                "the store is kept for distance {}; it can be raised up to {}, not changed to {distance}",
+                "the store's distance is {}; it can be raised up to {}, not changed to {distance}",
                 settings.distance,
                 F::MAX_DISTANCE
             )));

@@ -28,7 +28,8 @@ impl LockedFolder {
             return Ok(());
         }
         Err(io::Error::other(
-            "the folder was moved, or its file LOCK removed, while this process was writing; nothing more is written there: open the store again where it is now",
+            "the directory was moved, or its LOCK file was removed, while this process was writing; writing has stopped: open the store \
+             again at its present path",
         ))
     }
 }

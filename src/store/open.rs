@@ -161,7 +161,7 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> 
     let names = match fs.list(path) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            let reason = "a store is a folder, this is a file".to_string();
+            let reason = "a store is a directory, but this is a file".to_string();
             return Err(Error::NotAStore { path: path.to_path_buf(), reason });
         }
         Err(error) => return Err(Error::io(path, "open")(error)),
@@ -178,9 +178,9 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> 
     let reason = if is_lost {
         MANIFEST_LOST.to_string()
     } else if options.create {
-        "the folder is not empty and not a store; choose another path for the store".to_string()
+        "the directory is not empty and not a store; choose another path for the store".to_string()
     } else {
-        format!("the folder has no {MANIFEST}")
+        format!("the directory has no {MANIFEST}")
     };
     Err(Error::NotAStore { path: path.to_path_buf(), reason })
 }

@@ -58,7 +58,7 @@ pub fn salvageable_bits(path: &Path) -> Result<u32> {
             return Ok(u32::from(bits));
         }
     }
-    let reason = "it has neither a sound manifest nor a table or log that tells how wide fingerprints are";
+    let reason = "no intact manifest, table or log gives the width of fingerprints";
     Err(Error::NotAStore { path: path.to_path_buf(), reason: reason.to_string() })
 }
 
@@ -182,11 +182,7 @@ fn replay<F: Fingerprint>(
         if let (Some(next), Some((first, _))) = (next, remains.sequences)
             && next < first
         {
-            found(
-                None,
-                format!("records {next} to {}, which come before those of this log, are missing", first - 1),
-                true,
-            );
+            found(None, format!("records {next} to {} before this log are missing", first - 1), true);
         }
         if bytes.len() < format::log_header::LEN {
             // A log gets its name with a whole header: a shorter one was cut later, and may have had any number of records.
@@ -204,17 +200,19 @@ fn replay<F: Fingerprint>(
             findings.push(Finding { path: log.clone(), offset, what, lost });
         };
         if remains.missing > 0 {
-            found(None, format!("{} records are lost; those after them count", remains.missing), true);
+            found(None, format!("{} records are lost; later records are used", remains.missing), true);
         }
         let is_told = unreadable && !remains.damage.is_empty();
         let end = bytes.len() as u64 - remains.torn_bytes;
         if let Some(lost) = synced.and_then(|synced| synced.checked_sub(end)).filter(|lost| *lost > 0) {
-            found(Some(end), format!("{lost} bytes that were synced are no record any more"), true);
+            found(Some(end), format!("{lost} synced bytes are damaged"), true);
         } else if remains.torn_bytes > 0 && !is_told {
             let ended = synced.is_some() || remains.closed;
-            let doubt = if ended { "" } else { ", or they are damaged: that cannot be told" };
-            let what =
-                format!("{} bytes to the end are no record: a crash cut them off{doubt}", remains.torn_bytes);
+            let doubt = if ended { "" } else { ", or they are damaged (it is not known which)" };
+            let what = format!(
+                "the last {} bytes are not a complete record: a crash cut them off{doubt}",
+                remains.torn_bytes
+            );
             found(Some(end), what, false);
         }
         next = remains.sequences.map(|(_, last)| last.saturating_add(1)).or(next);
@@ -230,8 +228,8 @@ fn manifest_lost(path: &Path, error: &Error) -> Finding {
         other => (None, other.to_string()),
     };
     let what = format!(
-        "{why}; segments and logs are those of the folder, by their numbers, the settings those of the tables, the text \
-         profile is not known unless it is given; what was deleted may be back if segments had been merged"
+        "{why}; using all segments and logs in the directory, in the order of their numbers, with the settings of the tables; the text \
+         profile is unknown unless given; deleted documents may be back if segments had been merged"
     );
     Finding { path: path.join(MANIFEST), offset, what, lost: true }
 }
@@ -246,11 +244,11 @@ fn of_file(error: &Error) -> Finding {
         }
         Some("notes") => {
             found.lost = true;
-            found.what += "; what was noted of its documents is lost";
+            found.what += "; the notes of its documents are lost";
         }
         Some("tombstones") => {
             found.lost = true;
-            found.what += "; what it deleted from older segments is back";
+            found.what += "; pairs that it deleted from older segments are back";
         }
         Some("marks") => return marks_lost(found),
         _ => {}

@@ -92,7 +92,7 @@ pub fn salvage_on<F: Fingerprint>(
     if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
         && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
     {
-        let message = format!("{}: inside of the damaged store; choose another path", new.display());
+        let message = format!("{}: inside the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }
     let mut store = StoreRemains::<F>::open(fs, path)?;
@@ -120,7 +120,7 @@ pub fn salvage_on<F: Fingerprint>(
     let build = BuildOptions { memory: Some(memory.max(LEAST_MEMORY)), ..build };
     let builder = Builder::<F>::create(new, build).map_err(|error| match error {
         Error::AlreadyExists { path, .. } => {
-            let reason = "there is something already; choose another path for the new store";
+            let reason = "the path already exists; choose another path for the new store";
             Error::AlreadyExists { path, reason }
         }
         other => other,
@@ -275,8 +275,7 @@ impl<F: Fingerprint> Rescue<F> {
             let mut highest = builder.highest_id;
             self.without_ids.finish_runs()?.visit(|fingerprint| {
                 let next = highest.map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
-                    let reason =
-                        "no id is left after the highest one, 2^64 - 1: leave out what has lost its id";
+                    let reason = "the greatest id, 2^64 - 1, is in use: leave out fingerprints without ids";
                     Error::Exhausted { path: store.path.clone(), reason }
                 })?;
                 highest = Some(next);

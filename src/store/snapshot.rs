@@ -454,8 +454,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if largest > highest {
             // A writer would give this id, and smaller ones, to other documents.
             let (name, found) = ("highest id", highest.unwrap_or(0));
-            let expected =
-                "no less than any id in the segments: salvage the store, which makes another one of it";
+            let expected = "at least the greatest id in the segments: `salvage` the store into a new one";
             let offset = format::manifest_header::HIGHEST_ID as u64;
             let damage = Damage::Field { name, found, expected };
             report(Error::corrupt(&self.path().join(MANIFEST), offset, damage));

@@ -110,7 +110,7 @@ impl LogSyncer {
         state.sharing = std::mem::take(&mut state.waiting);
         drop(state);
         // If the file's sync panics, this one counts as failed and nobody waits for ever.
-        let mut round = Round { syncer: self, outcome: Err(io::Error::other("the sync was cut off")) };
+        let mut round = Round { syncer: self, outcome: Err(io::Error::other("the sync was interrupted")) };
         round.outcome = self.file.sync().map(|()| written);
     }
 
@@ -133,7 +133,7 @@ impl Drop for Round<'_> {
         match &self.outcome {
             Ok(durable) => self.syncer.durable.store(*durable, Ordering::Release),
             Err(error) => {
-                let reason = format!("{error}; what was written may be lost: open the store again");
+                let reason = format!("{error}; recent writes may be lost: open the store again");
                 state.failure = Some((error.kind(), reason));
             }
         }

@@ -47,8 +47,7 @@ impl<F: Fingerprint> LogWriter<F> {
         start: LogStart,
     ) -> Result<LogWriter<F>> {
         if start.first_sequence > format::MAX_FIRST_SEQUENCE {
-            let reason =
-                "no sequence number is left for another log: salvage the store, which makes another of it";
+            let reason = "sequence numbers are exhausted: `salvage` the store into a new one";
             return Err(Error::Exhausted { path: path.to_path_buf(), reason });
         }
         let mut temporary = path.as_os_str().to_owned();

@@ -67,7 +67,7 @@ pub(super) fn reading(page: &mut Page) {
         block(&spans, |block| put_bits(block, position(2), 11, 2047)),
     );
 
-    let says = "bits that are no code word";
+    let says = "invalid code word";
     page.as_is("word", "of a code of one word", says, block(&gap, |block| put_bits(block, FIELDS, 1, 1)));
     let says = "the lengths of a span's code words and tails";
     // Eleven words and eleven tails of 4 bits take 55 bits, and there are 40, all of them 0.

@@ -34,7 +34,7 @@ impl IdfTable {
                 Some((feature, idf))
             });
             let Some((feature, idf)) = idf else {
-                let reason = "no line of an IDF table: expected `feature<TAB>idf` or `word idf`, with an IDF from 0 to 255";
+                let reason = "invalid line of an IDF table: expected `feature<TAB>idf` or `word idf`, with an IDF from 0 to 255";
                 return Err(table.bad(number, reason.to_owned()));
             };
             features.insert(feature.into(), idf);

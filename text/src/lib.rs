@@ -446,7 +446,7 @@ impl Profile {
     pub fn check_bits(&self, wanted: u32) -> simstore::Result<()> {
         match self.bits() {
             Some(bits) if bits != wanted => Err(simstore::Error::BadArgument(format!(
-                "profile {self} makes fingerprints of {bits} bits, not {wanted}: give option `bits` {bits}"
+                "profile {self} has fingerprints of {bits} bits, not {wanted}: give option `bits` {bits}"
             ))),
             _ => Ok(()),
         }

@@ -70,13 +70,13 @@ impl Name {
             match (*named, file) {
                 (Some(named), None) => {
                     return bad(format!(
-                        "text profile `{}` needs the {what} with checksum {named}: give its file by option `{option}` FILE",
+                        "text profile `{}` needs the {what} with checksum {named}: give the file with option `{option}`",
                         excerpt(text)
                     ));
                 }
                 (Some(named), Some(file)) if named != file.checksum() => {
                     return bad(format!(
-                        "text profile `{}` needs the {what} with checksum {named}, but that of {} is {}",
+                        "text profile `{}` needs the {what} with checksum {named}, but {} has checksum {}",
                         excerpt(text),
                         file.path().display(),
                         file.checksum()
@@ -109,13 +109,11 @@ impl Name {
     fn check(&self) -> Result<()> {
         let Name { tokenizer, cleaning, weights, .. } = *self;
         if matches!(tokenizer, Tokenizer::Preset(_)) && *self != (Name { tokenizer, ..Name::default() }) {
-            return bad(format!(
-                "`{tokenizer}` does exactly as another tool: it takes no options and no files"
-            ));
+            return bad(format!("`{tokenizer}` reproduces another tool: it takes no options and no files"));
         }
         if tokenizer == Tokenizer::Exact && *self != (Name { tokenizer, hash: self.hash, ..Name::default() })
         {
-            return bad("`exact` takes the text as it is: of the options, it takes `hash` alone");
+            return bad("`exact` compares the whole text: its only option is `hash`");
         }
         let keywords_only = [
             (self.search, "search"),
@@ -123,33 +121,35 @@ impl Name {
             (self.stop_words.is_some(), "stop-words"),
         ];
         if let Some((_, option)) = keywords_only.iter().find(|(set, _)| *set && !self.takes_keywords()) {
-            return bad(format!("`{option}` is for `auto` and `jieba-N`: `{tokenizer}` takes no keywords"));
+            return bad(format!(
+                "`{option}` needs keywords (`auto` or `jieba-N`), which `{tokenizer}` does not use"
+            ));
         }
         if self.segmented && !tokenizer.takes_words() {
             return bad(format!(
-                "`segmented` is for `words-N`, `by-script`, `auto` and `jieba-N`: `{tokenizer}` does not cut texts into words"
+                "`segmented` needs `words-N`, `by-script`, `auto` or `jieba-N`: `{tokenizer}` does not split texts into words"
             ));
         }
         if matches!(tokenizer, Tokenizer::Code(_)) && cleaning != Cleaning::default() {
             return bad(format!(
-                "`{tokenizer}` takes source code as it is: nothing is cleaned, and letters keep their case"
+                "`{tokenizer}` does not clean source code or change case: leave out these options"
             ));
         }
         if tokenizer == Tokenizer::Features {
             if cleaning != Cleaning::default() {
-                return bad("features are taken as they are: nothing can be cleaned or kept in `features`");
+                return bad("`features` takes no cleaning options");
             }
             if self.idf.is_some() || weights == Weights::Idf {
-                return bad("lines of `features` bring their weights: no IDF table is used");
+                return bad("`features` has its own weights: it uses no IDF table");
             }
         }
         if cleaning.only_han && (cleaning.keep_case || cleaning.strip_digits) {
             return bad(
-                "`only-han` leaves no letters that have a case, and no digits: leave out `keep-case` and `strip-digits`",
+                "`only-han` drops all letters with case and all digits: leave out `keep-case` and `strip-digits`",
             );
         }
         if weights == Weights::Idf && self.idf.is_none() {
-            return bad("`weights=idf` needs an IDF table: give its file by option `idf` FILE");
+            return bad("`weights=idf` needs an IDF table: give the file with option `idf`");
         }
         // `auto` weighs texts that are not Chinese only if `weights` asks for it.
         let uses_table = match weights {
@@ -205,8 +205,8 @@ impl FromStr for Name {
                 _ => {
                     if let Some((old, new)) = REPLACED.iter().find(|(old, _)| *old == option) {
                         return bad(format!(
-                            "text profile with `{old}`: it is of an earlier version, which deleted words; `{new}` has \
-                             replaced it, so make the fingerprints or the store again"
+                            "text profile with `{old}`: this option of an earlier version dropped words; use `{new}`, and create the \
+                             fingerprints or the store again"
                         ));
                     }
                     return bad(format!(
@@ -502,27 +502,27 @@ mod tests {
             ("words-2,plain-text,main-text", "`plain-text` and `main-text` exclude each other"),
             ("words-2,html-text,plain-text", "exclude each other"),
             ("words-2,plain-text,plain-text", "given twice"),
-            ("words-3,strip-markup", "`plain-text` has replaced it"),
-            ("words-3,strip-html,main-text", "`html-text` has replaced it"),
-            ("words-2,search", "`words-2` takes no keywords"),
-            ("by-script,search", "`by-script` takes no keywords"),
-            ("chars-2,dictionary=0000000000000000", "`chars-2` takes no keywords"),
-            ("features,stop-words=0000000000000000", "takes no keywords"),
-            ("chars-3,segmented", "`chars-3` does not cut texts into words"),
+            ("words-3,strip-markup", "use `plain-text`, and create"),
+            ("words-3,strip-html,main-text", "use `html-text`, and create"),
+            ("words-2,search", "which `words-2` does not use"),
+            ("by-script,search", "which `by-script` does not use"),
+            ("chars-2,dictionary=0000000000000000", "which `chars-2` does not use"),
+            ("features,stop-words=0000000000000000", "needs keywords"),
+            ("chars-3,segmented", "`chars-3` does not split texts into words"),
             ("main-text,simplified", "unknown text profile `main-text`"),
-            ("code,segmented", "does not cut texts into words"),
-            ("code,plain-text", "source code as it is"),
-            ("code-3,keep-case", "letters keep their case"),
-            ("code,weights=idf", "option `idf` FILE"),
-            ("features,keep-case", "as they are"),
-            ("exact,keep-case", "as it is"),
-            ("exact,weights=none", "as it is"),
-            ("exact,segmented", "as it is"),
-            ("features,weights=idf", "bring their weights"),
+            ("code,segmented", "does not split texts into words"),
+            ("code,plain-text", "does not clean source code"),
+            ("code-3,keep-case", "or change case"),
+            ("code,weights=idf", "give the file with option `idf`"),
+            ("features,keep-case", "takes no cleaning options"),
+            ("exact,keep-case", "its only option is `hash`"),
+            ("exact,weights=none", "its only option is `hash`"),
+            ("exact,segmented", "its only option is `hash`"),
+            ("features,weights=idf", "has its own weights"),
             ("words-2,only-han,keep-case", "leave out"),
             ("words-2,only-han,strip-digits", "leave out"),
-            ("words-2,weights=idf", "option `idf` FILE"),
-            ("auto,weights=idf", "option `idf` FILE"),
+            ("words-2,weights=idf", "give the file with option `idf`"),
+            ("auto,weights=idf", "give the file with option `idf`"),
             ("auto,weights=tf", "not `tf`"),
             ("jieba,weights=tf", "not `tf`"),
             ("words-2,idf=0000000000000000", "only with `weights=idf`"),
@@ -531,7 +531,7 @@ mod tests {
         ] {
             assert!(refused(name, &Resources::default()).contains(reason), "{name}");
         }
-        assert!(refused("words-2", &resources()).contains("takes no keywords"));
+        assert!(refused("words-2", &resources()).contains("needs keywords"));
     }
 
     #[test]
@@ -550,7 +550,7 @@ mod tests {
 
         let some = Resources { idf: None, ..resources() };
         let reason = refused(&text, &some);
-        assert!(reason.contains("option `idf` FILE") && reason.contains(idf), "{reason}");
+        assert!(reason.contains("give the file with option `idf`") && reason.contains(idf), "{reason}");
         let other = Resources { dictionary: Some(Resource::new("other.txt", "other")), ..resources() };
         let reason = refused(&text, &other);
         let found = other.dictionary.unwrap().checksum().to_string();

@@ -176,7 +176,7 @@ fn what_was_removed_is_found_no_more() {
         let (one, other) = (text(&mut random, words).join(" "), text(&mut random, words).join(" "));
         assert_eq!(pages.add(&one, 1, Some("a page")).unwrap(), SimilarAddition::Remembered);
         let refused = pages.add(&other, 1, None).unwrap_err().to_string();
-        assert!(refused.contains("id 1 has another text"), "{refused}");
+        assert!(refused.contains("id 1 already has another text"), "{refused}");
         assert_eq!(pages.find(&one).unwrap()[0].name.as_deref(), Some("a page"));
         assert!(!pages.remove(2).unwrap());
         assert!(pages.remove(1).unwrap());
@@ -256,12 +256,12 @@ fn what_is_kept_is_checked() {
     transaction.note(9, &[1, 2, 3]).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = pages.find(text).unwrap_err().to_string();
-    assert!(error.contains("the note of document 9 holds bytes that are no sketches"), "{error}");
+    assert!(error.contains("the note of document 9 holds bytes that are not a signature"), "{error}");
     let mut transaction = pages.store().transaction();
     transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 4").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = SimilarSettings::of_store(&pages.store().snapshot()).unwrap_err().to_string();
-    assert!(error.contains("earlier version") && error.contains("make the store again"), "{error}");
+    assert!(error.contains("earlier version") && error.contains("create the store again"), "{error}");
     let mut transaction = pages.store().transaction();
     transaction.mark("similar", b"similar 0.8 recall x").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();

@@ -23,19 +23,20 @@ use crate::width::width;
 mod report;
 
 const EXAMPLES: &str = "\
-With --if-new, each line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
-one first; in a store of similar documents ID<TAB>EARLIER<TAB>SIMILARITY<TAB>ERROR, where ERROR is the standard error of
-the similarity, 0 if it is exact. With --json, a line is an object: for each such document
-  id, duplicate_of      the document, and what it is a duplicate of: id, name, distance, or similarity and error
+With --if-new, a line is printed for each stored near-duplicate of a document that was not added, the nearest first: \
+ID<TAB>STORED_ID<TAB>DISTANCE. In a store of similar documents it is ID<TAB>STORED_ID<TAB>SIMILARITY<TAB>ERROR; ERROR is the \
+standard error, 0 for an exact similarity. With --json, a line is an object: for each duplicate
+  id, duplicate_of      id of the document; its stored near-duplicates: id, name, distance, or
+                        similarity and error
 and at the end
-  store, documents      what was read
-  added, duplicates     documents stored, and not stored under --if-new
-  replaced              documents that took the place of others, under --same-id replace
-  known                 documents that were stored before, with the same id and the same fingerprint
-  carried_on            documents that an earlier run had already read
-  changed               files in which other documents stand than those that were read before
-  empty, short, bad     as by `simstore build`
-  seconds               time taken
+  store, documents      path of the store, number of documents read
+  added, duplicates     documents added; with --if-new, duplicates not added
+  replaced              documents that replaced a stored one (--same-id replace)
+  known                 documents already stored with the same id and fingerprint
+  carried_on            documents that an earlier run has read
+  changed               files whose documents have changed since they were read
+  empty, short, bad, other_names, passed_over   as in `simstore build`
+  seconds               elapsed time
 
 Examples:
   simstore add pages.simstore samples/en.jsonl
@@ -48,83 +49,82 @@ Examples:
 /// How durable what was added is when it counts as added
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DurabilityArg {
-    /// The operating system has it: it survives a crash of simstore
+    /// Handed to the operating system: survives a crash of simstore
     Os,
-    /// It is on the disk: it survives a loss of power
+    /// Synced to disk: survives a power loss
     Sync,
 }
 
 /// Rule for a document whose id is stored with another fingerprint
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SameId {
-    /// Both are kept: an id may have any number of fingerprints
+    /// Keep both: an id may have several fingerprints
     Both,
-    /// It replaces the document that was stored with its id
+    /// Replace the stored document
     Replace,
-    /// It is malformed: it ends the command, or is skipped by --skip-bad
+    /// Treat the document as invalid: an error, or skipped with --skip-bad
     Refuse,
 }
 
 /// Add documents or fingerprints to a store
 ///
-/// The store is made if it is missing. After Ctrl-C, a crash or a power loss, run the same command again: it carries on where
-/// it was. For each file, also of a folder or a pattern, the store remembers how many documents it has read, with a
-/// checksum. Run again, `add` reads only documents that were appended. If the last document has changed, such as a line
-/// that was incomplete, it is read again, and its earlier version stays; if others have changed, the whole file is read
-/// again. A document with the id and the fingerprint of a stored one changes nothing; for one with the same id and another
-/// fingerprint see --same-id.
+/// Creates the store if it does not exist. After Ctrl-C, a crash or a power loss, run the same command again: it continues where it
+/// stopped. For each input file the store records how many documents were read, with a checksum. The next call reads only appended
+/// documents. If only the last document has changed, such as an incomplete line, it is read again, and its earlier version stays. If
+/// earlier documents have changed, the whole file is read again. A document whose id and fingerprint are already stored changes
+/// nothing. For a stored id with another fingerprint, see --same-id.
 ///
-/// Ids are numbers or names, as in the store; in a new store, the first document decides. Names, and fingerprints without
-/// an id, get numbers after the highest id that the store ever had.
+/// A store has either numbers or names as ids; the first document decides. A document with a name, or without an id, gets the next free
+/// number.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct AddArgs {
-    /// The store: a folder; made if it is missing
+    /// Path of the store, a directory; created if missing
     store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Add only documents that are not near (in a store of similar documents: similar to) a stored one, and print the
-    /// others. If the store is missing, --similar or --distance says which one is made of documents
+    /// Add only documents without a stored near-duplicate, and print the duplicates. A missing store of documents needs --similar or
+    /// --distance
     #[arg(long)]
     if_new: bool,
-    /// Rule for a document whose id is stored with another fingerprint. All rules but `both` read the ids of the
-    /// store once for every 131,072 documents
+    /// What to do with a document whose id is stored with another fingerprint. `replace` and `refuse` read all ids of the store once for
+    /// every 131,072 documents
     #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
     same_id: SameId,
-    /// When what was added counts as added
+    /// When a write counts as durable
     #[arg(long, value_enum, default_value = "os")]
     durability: DurabilityArg,
-    /// Read files from their beginning, also if they have been read before
+    /// Read files from the beginning, even if they were read before
     #[arg(long)]
     again: bool,
-    /// Make a store of similar documents, which finds texts of at least this similarity, 0.43 to 1. It is remembered
+    /// For a new store: find texts with at least this Jaccard similarity, 0.43 to 1 (a store of similar documents)
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits"])]
     similar: Option<f64>,
-    /// Keep the texts too, compressed: they decide what is similar, and `query` can show them. It is remembered
+    /// For a new store with --similar: also store the texts, compressed. Similarities are then exact, and `query` can show texts
     #[arg(long, requires = "similar")]
     with_texts: bool,
-    /// Find texts of exactly that similarity with at least this probability; without --with-texts, an estimate then
-    /// decides [default: 0.95]
+    /// For a new store with --similar: probability to find a text exactly at the threshold. Without --with-texts, similarities are
+    /// estimates [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     recall: Option<f64>,
-    /// The largest distance that the store can answer [default: 3 for a new store]
+    /// For a new store: largest distance of later queries, in bits [default: 3]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
-    /// Width of fingerprints of a new store [default: 64]
+    /// For a new store: width of fingerprints, in bits [default: 64]
     #[arg(long, value_parser = width())]
     bits: Option<Width>,
-    /// How fingerprints are compressed, as of `simstore build` [default: first-difference for a new store;
-    /// with --similar, elias-fano]
+    /// Codec of new segments, as in `simstore build` [default: the store's codec; for a new store first-difference, with --similar
+    /// elias-fano]
     #[arg(long)]
     codec: Option<Codec>,
-    /// Which tables segments get [default: auto for a new store; with --similar, the fastest one for it]
+    /// Table plan of new segments [default: the store's plan; for a new store auto, with --similar the fastest plan]
     #[arg(long, value_name = "NAME")]
     plan: Option<PlanChoice>,
-    /// Memory for documents that are not in segments yet, like 64M
+    /// Size of the in-memory write buffer (memtable), such as 64M
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memtable: Option<u64>,
-    /// Take every id as a name, also numbers
+    /// Store every id as a name, including numbers
     #[arg(long)]
     names: bool,
     /// Print one JSON object a line
@@ -150,7 +150,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         && args.similar.or(args.distance.map(f64::from)).is_none()
     {
         return Err(Failure::Usage(format!(
-            "{}: there is no store to compare with: --similar 0.8 makes one of similar documents, --distance 3 one of fingerprints",
+            "{}: no such store: --similar 0.8 creates a store of similar documents, --distance 3 a store of fingerprints",
             args.store.display()
         )));
     }
@@ -158,7 +158,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let settings = match args.similar {
         Some(_) if kind == InputKind::Fingerprints => {
             return Err(Failure::Usage(
-                "--similar is for documents: the inputs hold fingerprints".to_owned(),
+                "--similar needs documents, but the inputs are fingerprints".to_owned(),
             ));
         }
         Some(similar) => Some(settings_of(similar, args.recall, args.with_texts)?),
@@ -195,7 +195,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let near = match SimilarSettings::of_store(&store.snapshot())? {
         Some(settings) => {
             warn_of_texts(&added.counts, kind, progress);
-            format!("similarity {} or more", settings.similar())
+            format!("similarity >= {}", settings.similar())
         }
         None => {
             warn(&added.counts, kind, progress);

@@ -155,16 +155,16 @@ impl<'a> Report<'a> {
                 line += &format!(", {} not added ({near})", count_of(duplicates, "duplicate"));
             }
             if replaced > 0 {
-                line += &format!(", {} replaced", count_of(replaced, "other"));
+                line += &format!(", {} replaced", count_of(replaced, "stored document"));
             }
             if known > 0 {
-                line += &format!(", {} there before", count_of(known, "document"));
+                line += &format!(", {} already stored", count_of(known, "document"));
             }
             if carried_on > 0 {
-                line += &format!(", {} read before", count_of(carried_on, "document"));
+                line += &format!(", {} read by an earlier run", count_of(carried_on, "document"));
             }
             if changed > 0 {
-                line += &format!(", {} changed since", count_of(changed, "file"));
+                line += &format!(", {} changed since the last run", count_of(changed, "file"));
             }
             progress.say(&format!("{line}, {:.1} s", progress.seconds()));
         }

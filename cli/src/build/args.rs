@@ -16,17 +16,19 @@ use crate::width::width;
 
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:
-  store, bits, distance, codec   what was built
+  store, bits, distance, codec   path and settings of the store
   plan, tables          name of the plan, and number of its tables
-  documents             documents or fingerprints read
-  fingerprints, ids     distinct fingerprints, and pairs of one with an id, stored; of similar documents, of some
-                        sketches each
-  empty                 documents without text, which are not stored
-  short                 documents too short to be reliable
-  bad                   malformed lines skipped
-  bytes                 size of all files
-  bits_per_fingerprint  the same for each distinct fingerprint
-  seconds               time taken
+  documents             documents or fingerprints that were read
+  fingerprints, ids     distinct fingerprints, and pairs of fingerprint and id; with --similar,
+                        several bands a document
+  empty                 documents without text (not stored)
+  short                 documents too short for a reliable fingerprint
+  bad                   invalid documents skipped
+  other_names           skipped further names of the same files
+  passed_over           skipped files, links, pipes and devices
+  bytes                 size of all files in bytes
+  bits_per_fingerprint  bits of all files for each distinct fingerprint
+  seconds               elapsed time
 
 Examples:
   simstore build en.simstore samples/en.jsonl
@@ -38,61 +40,59 @@ Examples:
 
 /// Build a store from documents or fingerprints
 ///
-/// The first document decides what its id is: if it is a number, all ids must be numbers; if it is text, all
-/// ids are kept as names, and each document's position, from 0, is its id. If anything fails, no half-made
-/// store is left.
+/// The id of the first document sets the type of all ids. If it is a number, all ids must be numbers. If it is text, ids are stored as
+/// names, and the number of a document is its position, from 0. A failed build leaves no store.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct BuildArgs {
-    /// The store: a folder that does not exist yet
+    /// Path of the new store, a directory
     pub(super) store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
-    /// Build a store of similar documents, which finds texts of at least this similarity, 0 to 1
+    /// Build a store of similar documents: it finds texts with at least this Jaccard similarity, 0.43 to 1
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits", "codec", "plan", "block_size", "span", "no_ids", "force"])]
     pub(super) similar: Option<f64>,
-    /// Keep the texts too, compressed: they decide what is similar
+    /// With --similar: also store the texts, compressed, so that similarities are exact
     #[arg(long, requires = "similar")]
     pub(super) with_texts: bool,
-    /// Find texts of exactly that similarity with at least this probability; without --with-texts, an estimate then
-    /// decides [default: 0.95]
+    /// With --similar: probability to find a text exactly at the threshold. Without --with-texts, similarities are estimates
+    /// [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     pub(super) recall: Option<f64>,
-    /// The largest distance that the store can answer: at most 16, with 128 bits 32
+    /// Largest distance of later queries, in bits: at most 16, or 32 with --bits 128
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     pub(super) distance: u32,
-    /// Width of fingerprints
+    /// Width of fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     pub(super) bits: Width,
-    /// How fingerprints are compressed: first-difference, gap (smallest for random ones), elias-fano (fastest to query) or
-    /// all-differences (smallest where many are near one another); auto: what serves --for
+    /// Codec: first-difference, gap (smallest for random fingerprints), elias-fano (fastest queries), all-differences (smallest for many
+    /// near fingerprints), or auto, chosen for --for
     #[arg(long, default_value_t = CodecChoice::Named(Codec::FirstDifference))]
     pub(super) codec: CodecChoice,
-    /// The aim of `--codec auto`: size takes the smallest codec, speed the smallest one that is about as fast as the fastest
-    /// [default: size]
+    /// With --codec auto: size (the smallest codec) or speed (the smallest of the fast codecs) [default: size]
     #[arg(long = "for", value_name = "PURPOSE")]
     pub(super) purpose: Option<Purpose>,
-    /// The plan of tables: auto, or a name that `simstore plan` lists
+    /// Table plan: auto, or a name from `simstore plan`
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     pub(super) plan: PlanChoice,
-    /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
+    /// Block size in bytes, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     pub(super) block_size: Option<u32>,
-    /// Fingerprints between restart points of the Huffman codecs, 1 to 256: fewer make look-ups
-    /// faster and tables larger [default: by codec and number of fingerprints]
+    /// Fingerprints per restart point of the Huffman codecs, 1 to 256. Fewer: faster queries, larger tables [default: by codec and number
+    /// of fingerprints]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) span: Option<u16>,
-    /// Memory to build in, like 512M or 2G, from 16M [default: a quarter of the machine's]
+    /// Memory limit of the build, such as 512M or 2G; at least 16M [default: a quarter of the memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(super) memory: Option<u64>,
-    /// Replace an existing store, but not by an empty one
+    /// Replace an existing store, unless the input is empty
     #[arg(long)]
     pub(super) force: bool,
     /// Store no ids
     #[arg(long, conflicts_with = "names")]
     pub(super) no_ids: bool,
-    /// Take every id as a name, also numbers
+    /// Store every id as a name, including numbers
     #[arg(long)]
     pub(super) names: bool,
     /// Print a summary as a JSON object
@@ -138,8 +138,8 @@ pub(super) fn codec_of(args: &BuildArgs) -> Outcome<(Codec, Option<Purpose>)> {
     match args.codec {
         CodecChoice::Auto => Ok((Codec::default(), args.purpose.or(Some(Purpose::Size)))),
         CodecChoice::Named(codec) if args.purpose.is_none() => Ok((codec, None)),
-        CodecChoice::Named(codec) => Err(Failure::Usage(format!(
-            "--for chooses a codec, and --codec {codec} names one: give --codec auto"
-        ))),
+        CodecChoice::Named(codec) => {
+            Err(Failure::Usage(format!("--for needs --codec auto: --codec {codec} already names a codec")))
+        }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn report<F: Fingerprint>(
         return output.finish();
     }
     progress.say(&format!(
-        "{}: {}, plan {} ({}), {} ({bits_per_fingerprint:.1} bits each, ids and names included), {:.1} s",
+        "{}: {}, plan {} ({}), {} ({bits_per_fingerprint:.1} bits a fingerprint with ids and names), {:.1} s",
         args.store.display(),
         count_of(stats.fingerprints, "distinct fingerprint"),
         plan.unwrap_or("none"),

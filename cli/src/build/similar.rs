@@ -22,13 +22,13 @@ use crate::progress::Progress;
 pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("--similar is for documents: the inputs hold fingerprints".to_owned()));
+        return Err(Failure::Usage("--similar needs documents, but the inputs are fingerprints".to_owned()));
     }
     let settings = settings_of(similar, args.recall, args.with_texts)?;
     let path = &args.store;
     if path.try_exists().map_err(Error::io(path, "look for"))? {
-        let found = if is_store(path) { "there is a store" } else { "there is something else" };
-        let message = format!("{}: {found}: name another, or add to it with `simstore add`", path.display());
+        let found = if is_store(path) { "a store already exists" } else { "the path already exists" };
+        let message = format!("{}: {found}: use another path, or `simstore add` for a store", path.display());
         return Err(Failure::Failed(message));
     }
     let profile = match args.documents.profile.given()? {
@@ -53,7 +53,7 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     building.complete()?.publish()?;
     warn_of_texts(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
-        complain("warning: no text in the input; the store is empty");
+        complain("warning: the inputs have no text; the store is empty");
     }
     report::<u64>(args, &simstore::Snapshot::open(path)?, added.counts, progress)
 }

@@ -25,40 +25,40 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     }
     if estimate.pipes > 0 {
         output.line(format_args!(
-            "  {} not counted: their size is not known",
+            "  {} not counted, because the size is unknown",
             count_of(estimate.pipes as u64, "pipe")
         ))?;
     }
     let documents = grouped(estimate.documents);
     if estimate.text_bytes == 0 {
-        output.line(format_args!("about {documents} fingerprints, more if files are compressed"))?;
+        output.line(format_args!("about {documents} fingerprints (more if files are compressed)"))?;
     } else {
         output.line(format_args!(
-            "about {documents} documents, {} of text, judged by the first documents of up to {} files",
+            "about {documents} documents, {} of text (estimated from the first documents of up to {} files)",
             bytes(estimate.text_bytes),
             Estimate::SAMPLED_FILES
         ))?;
     }
     output.line(format_args!(
-        "memory: about {}; more with --pairs, or with many near-duplicates",
+        "memory: about {}; more with --pairs or many near-duplicates",
         bytes(estimate.memory),
     ))?;
     if let (Some(of), Some(left)) = (estimate.budget, estimate.budget_of_documents) {
-        let given = if memory_is_given { "--memory allows" } else { "there are" };
-        let [taken, left] = bytes_apart(estimate.memory_of_documents, left);
+        let given = if memory_is_given { "--memory allows" } else { "available:" };
+        let [needed, left] = unlike_bytes(estimate.memory_of_documents, left);
         output.line(format_args!(
-            "        {given} {}, {left} of it for documents, which take {taken}",
+            "        {given} {}; {left} of it for documents, which need {needed}",
             bytes(of)
         ))?;
         output.line(format_args!(
             "        {}",
             match estimate.spills {
                 true => format!(
-                    "too little: documents are put on disk, with about {} of temporary files (--temporary)",
+                    "not enough: documents go to disk, about {} of temporary files (--temporary)",
                     bytes(estimate.disk_of_temporary)
                 ),
                 false if estimate.disk_of_temporary > 0 => format!(
-                    "documents stay in memory; similar pairs take about {} of temporary files (--temporary)",
+                    "documents stay in memory; similar pairs need about {} of temporary files (--temporary)",
                     bytes(estimate.disk_of_temporary)
                 ),
                 false => "documents stay in memory".to_owned(),
@@ -69,12 +69,12 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         (_, Some(search)) => print_search(output, search)?,
         (Question::Distance(distance), None) => {
             let bits = count_of(distance.into(), "bit");
-            output.line(format_args!("search: fingerprints within {bits} of each other, all of them"))?;
+            output.line(format_args!("search: all pairs of fingerprints within {bits}"))?;
         }
         (Question::Similarity(_), None) => {}
     }
     output.line(format_args!(
-        "disk: up to {} for --output or --annotated, uncompressed; about {} for the {} of --resume",
+        "disk: up to {} for --output or --annotated (uncompressed), about {} for the {} of --resume",
         bytes(estimate.disk_of_output),
         bytes(estimate.disk_of_parts),
         count_of(estimate.parts as u64, "part")
@@ -83,29 +83,36 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
 
 fn print_search(output: &mut Output, search: &Search) -> Outcome {
     let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
+    let width = 64 * sketches;
     output.line(format_args!(
-        "search: {joined} of {sketches} sketches joined within {distance} bits, all within {total}: finds {:.1}% of the pairs \
-         of similarity {similar}, {:.2}% of {}",
+        "search: candidates differ in at most {distance} bits of one of {joined} bands (of {sketches}), and in at most {total} of \
+         {width} bits; recall {:.1}% at similarity {similar}, {:.2}% at {}",
         recall * 100.0,
         recall_of_closer * 100.0,
         (1.0 + similar) / 2.0
     ))?;
     output.line(format_args!(
-        "        about {} candidates, {} on one core besides reading, as in a sample of {}",
+        "        about {} candidates, {} on one core besides reading (estimated from {})",
         rough(search.candidates),
         seconds(search.seconds),
         count_of(search.sampled, "document")
     ))?;
     if let Some(stored) = search.stored_candidates {
-        output.line(format_args!("        about {} pairs of a document and a stored one", rough(stored)))?;
+        output.line(format_args!("        about {} candidates in stores", rough(stored)))?;
     }
     if search.crowded > 0 {
         output.line(format_args!(
-            "        about {} documents are in crowds, such as pages of one template: they are found by their rare shingles",
+            "        about {} documents are in dense groups, such as pages of one template; they are compared by their rare shingles",
             rough(search.crowded as f64)
         ))?;
     }
     Ok(())
+}
+
+/// Two numbers of bytes, each in its own unit; in one unit if they would look equal otherwise.
+fn unlike_bytes(a: u64, b: u64) -> [String; 2] {
+    let shown = [a, b].map(bytes);
+    if shown[0] == shown[1] { bytes_apart(a, b) } else { shown }
 }
 
 /// A number that is known by its order of magnitude.

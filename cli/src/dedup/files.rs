@@ -9,38 +9,43 @@ use simstore_corpus::dedup::Files;
 
 use crate::output::{StdoutThatMayClose, UNFINISHED};
 
-/// The files that are asked for.
+/// Heading of these options in the help.
+pub(super) const HEADING: &str =
+    "Results in files (`-` is standard output; a file appears when it is complete)";
+
+/// Options that name output files.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
+#[command(next_help_heading = HEADING)]
 pub(super) struct FileArgs {
-    /// The input without duplicates, in its own format, byte for byte; of texts their paths, or with FOLDER/ their copies
-    #[arg(long, short, value_name = "FILE")]
+    /// Write the input without duplicates, byte for byte. For text files: a list of their paths; with a name ending in /, copies of the
+    /// files
+    #[arg(long, short, value_name = "FILE", help_heading = None::<&str>)]
     output: Option<PathBuf>,
-    /// The whole input, with the cluster number of each document in a field or column
+    /// Write a table of clusters: id, cluster, representative (the kept document), similarity
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
+    clusters: Option<PathBuf>,
+    /// Write a table of all similar pairs: a, b, similarity
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
+    pairs: Option<PathBuf>,
+    /// Write the whole input, with a cluster number in each document
     #[arg(long, value_name = "FILE")]
     annotated: Option<PathBuf>,
-    /// The name of that field or column
+    /// Name of the field or column of --annotated
     #[arg(long, value_name = "NAME", default_value = "cluster", requires = "annotated")]
     cluster_field: String,
-    /// A table of the documents in clusters: id, cluster, representative, and similarity or distance to that
-    #[arg(long, value_name = "FILE")]
-    clusters: Option<PathBuf>,
-    /// A table of all pairs of near documents: a, b, similarity or distance
-    #[arg(long, value_name = "FILE")]
-    pairs: Option<PathBuf>,
-    /// The ids of kept documents
+    /// Write the ids of kept documents, one a line
     #[arg(long, value_name = "FILE")]
     keep_list: Option<PathBuf>,
-    /// The ids of the duplicates
+    /// Write the ids of removed documents, one a line
     #[arg(long, value_name = "FILE")]
     remove_list: Option<PathBuf>,
-    /// List each duplicate with the most similar kept document (with --keep none, of all documents) and the similarity
+    /// Write --remove-list as a table: each removed document, the most similar kept one, similarity
     #[arg(long, requires = "remove_list")]
     reasons: bool,
-    /// Write --output or --annotated even in the place of an input
+    /// Allow --output or --annotated to overwrite an input
     #[arg(long)]
     force: bool,
-    /// Succeed if no document was read, and write empty outputs
+    /// Succeed without documents, and write empty outputs
     #[arg(long)]
     allow_empty: bool,
 }

@@ -23,18 +23,24 @@ use crate::width::width;
 
 mod estimate;
 mod files;
+mod pair_sample;
 mod print;
 
 const EXAMPLES: &str = "\
-docs/dedup.md tells what tables and objects of JSON hold, docs/similarity.md what the numbers mean,
-`simstore fingerprint --help` how documents are read.
+See docs/dedup.md (output formats), docs/similarity.md (similarity), docs/threshold.md (choosing --similar), and `simstore build \
+--help` (input formats).
 
 Examples:
   simstore dedup samples/en.jsonl
   simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
   simstore dedup --similar 0.9 --keep longest --remove-list remove.txt samples/en.jsonl
-  simstore dedup --distance 6 --verify-text 0.8 --cluster-by stars samples/en.jsonl
+  simstore dedup --sample-pairs=4 samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
+
+/// Headings of the help, in the order in which they are shown after the everyday options.
+const DUPLICATES: &str = "What counts as a duplicate";
+const FINGERPRINTS: &str = "Compare fingerprints instead of texts";
+const LARGE: &str = "Large inputs";
 
 /// How documents are grouped into clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,65 +66,83 @@ struct AlreadyAdded {
     added_before: u64,
 }
 
-/// Find near-duplicate documents, and write the corpus without them
+/// Find near-duplicate documents, and write the input without them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, mut_args(brief))]
 pub(crate) struct DedupArgs {
-    /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
+    /// Files, directories, archives, or globs such as 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Find texts that are at least this similar, from 0.43 to 1: the Jaccard similarity of their word 3-grams (shingles). Punctuation
-    /// is ignored [default: 0.8]
+    /// Threshold: least Jaccard similarity of the word 3-grams of two near-duplicates, 0.43 to 1 [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
-    /// Find equal texts only: equal bytes in Unicode's form NFC
+    #[command(flatten)]
+    files: files::FileArgs,
+    /// Document of each cluster to keep: first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD, or none
+    #[arg(long, value_name = "RULE", default_value = "first")]
+    keep: Keep,
+    /// Also remove documents similar to a document in this store; repeatable
+    #[arg(long, value_name = "STORE")]
+    against: Vec<PathBuf>,
+    /// Add the kept documents to the first store of --against; create the store if it is missing
+    #[arg(long, requires = "against")]
+    add: bool,
+    /// Only estimate the time, memory and disk space of the run
+    #[arg(long)]
+    dry_run: bool,
+    /// Only show a histogram of similarities, and N pairs: equal shares from ranges of similarity on both sides of the threshold
+    /// [default: 12]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "12",
+        conflicts_with_all = [
+            "output", "annotated", "clusters", "pairs", "keep_list", "remove_list", "against", "resume", "dry_run", "distance", "exact",
+            "bits", "verify_text", "cluster_by",
+        ]
+    )]
+    sample_pairs: Option<usize>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+    /// Probability to find a pair exactly at the threshold; more similar pairs are found more often [default: 0.95]
+    #[arg(long, value_name = "R", value_parser = parse_share)]
+    recall: Option<f64>,
+    /// Find equal texts only: equal bytes after Unicode normalization (NFC)
     #[arg(
         long,
         conflicts_with_all = ["similar", "recall", "distance", "bits", "verify_text", "verify_profile"]
     )]
     exact: bool,
-    /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
-    /// 0.95]
-    #[arg(long, value_name = "R", value_parser = parse_share)]
-    recall: Option<f64>,
-    /// Compare fingerprints instead: find those that differ in at most K bits [default for fingerprints: 3, or the store's distance; for
-    /// documents with --profile, --bits or --verify-text: 3]
-    #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
-    distance: Option<u32>,
-    /// Width of fingerprints: 64 or 128 [default: 64, or the store's width]
-    #[arg(long, value_parser = width())]
-    bits: Option<Width>,
-    /// With --distance, count only pairs whose texts are at least this similar
-    #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
-    verify_text: Option<f64>,
-    /// Compare texts by a profile [default: code for source code, else
-    /// words-3,segmented,plain-text,simplified,weights=none]
-    #[arg(long, value_name = "NAME")]
-    verify_profile: Option<String>,
-    /// Clusters are stars (every duplicate is near the kept document) or components (chains of near documents) [default: stars;
-    /// for fingerprints and --keep none, components]
+    /// stars (each duplicate is similar to the kept document) or components (chains) [default: stars; components for fingerprints and
+    /// --keep none]
     #[arg(long, value_enum, value_name = "SHAPE")]
     cluster_by: Option<Shape>,
-    /// Which document of a cluster to keep: first, longest, smallest-id, newest:FIELD (dates or numbers), largest:FIELD or
-    /// smallest:FIELD (numbers alone), or none
-    #[arg(long, value_name = "RULE", default_value = "first")]
-    keep: Keep,
-    /// Also remove near-duplicates of documents in STORE; repeatable. A store of fingerprints needs --distance for documents
-    #[arg(long, value_name = "STORE")]
-    against: Vec<PathBuf>,
-    /// Add the kept documents to the (first) store, which is made if it is missing; store and output files change together
-    #[arg(long, requires = "against")]
-    add: bool,
-    /// Keep the texts in a store of similar documents that --add makes
-    #[arg(long, requires = "add")]
-    with_texts: bool,
-    /// Add even if the same run has added its documents before
-    #[arg(long, requires = "add")]
-    again: bool,
-    /// Keep the work on finished files, and parts of large ones, in this folder, and reuse it: an interrupted run carries on
-    #[arg(long, value_name = "FOLDER")]
+    /// Profile that splits texts into shingles; see `simstore profiles` [default: code for source code, else word 3-grams]
+    #[arg(long, value_name = "NAME")]
+    verify_profile: Option<String>,
+    /// Find fingerprints that differ in at most K bits [default: 3, or the distance of the store]
+    #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
+    distance: Option<u32>,
+    /// Width of the fingerprints: 64 or 128 [default: 64, or the width of the store]
+    #[arg(long, value_parser = width())]
+    bits: Option<Width>,
+    /// Report only pairs whose texts have at least this Jaccard similarity
+    #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
+    verify_text: Option<f64>,
+    /// Memory limit, such as 8G; further data goes to temporary files. Reading needs up to 128M, or 32M a thread [default: the available
+    /// memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Existing directory for temporary files [default: the system's]
+    #[arg(long, value_name = "DIR")]
+    temporary: Option<PathBuf>,
+    /// Save finished work in this directory, so that the next run continues from it
+    #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Only make shard I of N of the parts in that folder. A run without --shard joins all of them
+    /// Process only shard I of N and save it in the --resume directory; a run without --shard joins the shards
     #[arg(
         long,
         value_name = "I/N",
@@ -128,29 +152,31 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// Memory limit, like 8G, from 64K [default: all that is available]. More goes to disk. Reading takes up to 128M, and 32M a thread
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    memory: Option<u64>,
-    /// Folder for temporary files [default: the system's]
-    #[arg(long, value_name = "FOLDER")]
-    temporary: Option<PathBuf>,
-    /// Only estimate the time, memory and disk that the run would take
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    files: files::FileArgs,
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
+    /// A new store of --add also stores the texts, so that later similarities are exact
+    #[arg(long, requires = "add")]
+    with_texts: bool,
+    /// Add documents even if an identical run has already added them
+    #[arg(long, requires = "add")]
+    again: bool,
     #[command(flatten)]
     documents: DocumentArgs,
 }
 
-/// Shows a single description for each option, so that the help fits two screens.
+/// Shows a single description for each option, under its heading, so that the help fits two screens.
 fn brief(arg: Arg) -> Arg {
     let takes_values = arg.get_action().takes_values();
+    let heading = match arg.get_id().as_str() {
+        "recall" | "exact" | "cluster_by" | "verify_profile" => Some(DUPLICATES),
+        "distance" | "bits" | "verify_text" | "name" | "preset" | "dictionary" | "idf" | "stop_words" => {
+            Some(FINGERPRINTS)
+        }
+        "memory" | "temporary" | "resume" | "shard" => Some(LARGE),
+        "null" | "with_texts" | "again" => Some(files::HEADING),
+        _ => None,
+    };
     let arg = arg.long_help(None);
-    if takes_values { arg.hide_possible_values(true) } else { arg }
+    let arg = if takes_values { arg.hide_possible_values(true) } else { arg };
+    if let Some(heading) = heading { arg.help_heading(heading) } else { arg }
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -167,6 +193,10 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     if args.dry_run {
         let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
         return estimate::print(&estimate, args.memory.is_some(), args.json);
+    }
+    if let Some(count) = args.sample_pairs {
+        let sample = dedup::sample_pairs(&inputs, &options, count, progress).map_err(Failure::usage)?;
+        return pair_sample::print(&sample, args.json);
     }
     if let Some(shard) = args.shard {
         return make_shard(&inputs, shard, &options, progress);
@@ -202,8 +232,8 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         print_all(&found, output, &summary, args.json)?;
     }
     if is_cut_off.load(Ordering::Relaxed) {
-        let rest = if args.add { "the store has everything" } else { "the other files are complete" };
-        complain(&format!("warning: standard output was closed before all was written to it; {rest}"));
+        let rest = if args.add { "the store is complete" } else { "the other files are complete" };
+        complain(&format!("warning: standard output was closed early; {rest}"));
     }
     found.finish(progress).map_err(Failure::usage)?;
     if args.json && !prints && !uses_stdout {
@@ -241,8 +271,9 @@ fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progr
     if tally.left == 0 || counts.read + counts.bad > 0 {
         warn(&counts, InputKind::Documents, progress);
     }
+    let belong = if tally.left == 1 { "belongs" } else { "belong" };
     progress.say(&format!(
-        "{} processed, {} reused, {} left to other shards; when all are in one folder, run this without --shard",
+        "{} processed, {} reused, {} {belong} to other shards. When all parts are in one directory, run without --shard",
         count_of(tally.made, "part"),
         tally.found,
         tally.left
@@ -258,7 +289,7 @@ fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Ou
         output.finish()?;
     }
     progress.say(&format!(
-        "the same run has added {} before: store and outputs are unchanged",
+        "this run has already added {}; the store and the outputs are unchanged",
         count_of(before.added, "document")
     ));
     Ok(())

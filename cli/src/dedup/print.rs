@@ -61,9 +61,9 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
 pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
     let like = match (is_stored, cluster.store) {
-        (true, Some(store)) => format!(", stored before in {}", escaped(&store.to_string_lossy())),
-        (true, None) => ", stored before".to_owned(),
-        (false, _) if cluster.members.iter().all(|member| !member.is_kept) => ", none kept".to_owned(),
+        (true, Some(store)) => format!(", already stored in {}", escaped(&store.to_string_lossy())),
+        (true, None) => ", already stored".to_owned(),
+        (false, _) if cluster.members.iter().all(|member| !member.is_kept) => ", no document kept".to_owned(),
         (false, _) => String::new(),
     };
     let documents = count_of(cluster.members.len() as u64, "document");

@@ -21,78 +21,77 @@ use crate::width::width;
 mod report;
 
 const EXAMPLES: &str = "\
-PAIRS are lines of JSON: text_a, text_b, label; or text_old, text_new, which are two versions of one document, at \
-`path`, and a positive pair. .gz and .zst are decompressed; `-` is standard input.
+Each line of PAIRS is a JSON object with text_a, text_b and label; or with text_old and text_new, two versions of the document \
+`path`, as a positive pair. .gz and .zst are decompressed; `-` is standard input.
 
-Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are within \
-k in a corpus of --documents, each of them in one labelled pair: every labelled pair meets as many random ones as there are \
-other documents. F1 is the harmonic mean of both, and `false pairs` are those to be expected there, share x n(n-1)/2; `under` \
-stands where none was seen: with 95% confidence (the rule of three, for independent pairs) the share is not above 3 / pairs. \
-They hold for a corpus whose documents are as much alike as those of the random pairs: pages of one template make many.
+Recall is the share of the positive pairs within distance k. Precision, F1 and `false pairs` are predicted for a corpus of \
+--documents in which each document has one labelled partner. Precision is the share of positive pairs among all pairs within k. F1 \
+is the harmonic mean of recall and precision. `false pairs` is the expected number of false pairs: their share of the random pairs \
+x n(n-1)/2. If no false pair was seen, `under` shows an upper bound with 95% confidence (3 / pairs, the rule of three). The \
+predictions assume documents like the sampled ones; pages of one template have many more false pairs.
 
-Random pairs are texts of different documents (of no common pair, path or text): all there are, up to 2^28. Those within 16 \
-bits have their texts compared, at most some 4,096 at each distance, whose share then stands for all. From a Jaccard \
-similarity of --alike-from on, of their sets of word 3-grams, they are `alike`, neither found nor false; the others are \
-false. The shingles of all texts are meanwhile in a temporary file (TMPDIR), which is about as large as the texts.
+Random pairs are two texts without a common pair, path or text: all such pairs, up to 2^28. The texts of random pairs within 16 \
+bits are compared, a sample of about 4,096 at each distance. A random pair is `alike` if its Jaccard similarity of word 3-grams is \
+at least --alike-from, otherwise false. The shingles of all texts go to a temporary file in TMPDIR, about as large as the texts.
 
-`*` marks the k that is recommended for the corpus: the one of the largest F1, and of equal ones the smallest. None is, \
-if that F1 is below 80%, or the random pairs are too few to tell. `paper` marks what Manku, Jain and Das Sarma use: 64 \
-bits, k = 3. `similar` rows, for comparison, are what the similarity of the texts finds at --similar, without fingerprints.
+`*` marks the recommended k: the smallest k with the largest F1. No k is recommended if this F1 is below 80%, or if there are too \
+few random pairs. `paper` marks the setting of Manku, Jain and Das Sarma (2007): 64 bits, k = 3. Rows `similar` show text \
+similarity at --similar, without fingerprints, for comparison.
 
-Several --profile give one line each instead of one for each k.
+With several --profile, the table has one line a profile instead of one a distance.
 
 With --json, a line is an object: one for each profile and k, then one summary for each profile.
   profile, k
-  recall, precision, f1  from 0 to 1; no precision where nothing is within k
+  recall, precision, f1  from 0 to 1; precision is null if no pair is within k
   positives, negatives, random, alike   number of pairs within k
-  false_share            of all random pairs
-  false_pairs            expected among --documents; null where none was seen
-  false_pairs_at_most    null where some were
+  false_share            share of false pairs in all random pairs
+  false_pairs            expected in the corpus; null if none was seen
+  false_pairs_at_most    upper bound in the corpus; null if some were seen
   paper, recommended     true or false
 one for each --similar
   similar, recall, precision, f1, positives, negatives
-  excluded               labelled pairs of which a text has no shingles
+  excluded               labelled pairs in which a text has no shingles
 and in the summary
   profile, bits, documents, alike_from
   positives, negatives, random   number of all pairs
-  looked_at              random pairs of which the texts were compared
-  excluded               labelled pairs of which a text has no features: they are in no other number
+  looked_at              random pairs whose texts were compared
+  excluded               labelled pairs in which a text has no features; not in the other numbers
   empty                  texts without features
-  bad                    malformed lines skipped
+  bad                    invalid lines skipped
   recommended            k; null if none is
-  best, f1               the k of the largest F1
-  too_few_random         whether the random pairs are too few to speak of the corpus
+  best, f1               the k with the largest F1, and this F1
+  too_few_random         whether there are too few random pairs for a recommendation
 
 Examples:
   simstore evaluate samples/pairs.jsonl --documents 1000
   simstore evaluate samples/pairs.jsonl --label-field jaccard3 --positive-from 0.8 --similar 0.8 --svg curve.svg
   simstore evaluate samples/pairs.jsonl --profile auto --profile words-3 --profile chars-4 --documents 1000";
 
-/// Find the distance that tells near-duplicates from others, by labelled pairs
+/// Measure recall and precision of each distance on labelled pairs; recommend a distance
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EvaluateArgs {
-    /// Labelled pairs: .jsonl files; `-` is standard input
+    /// Files of labelled pairs in JSON lines; `-` is standard input
     #[arg(required = true, value_name = "PAIRS")]
     inputs: Vec<PathBuf>,
-    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: by-script,plain-text,simplified]
+    /// Profile of the fingerprints; repeat to compare profiles [default: by-script,plain-text,simplified]
     #[arg(long = "profile", value_name = "NAME")]
     profiles: Vec<String>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Width of fingerprints
+    /// Width of fingerprints, in bits
     #[arg(long, value_parser = width(), default_value = "64")]
     bits: Width,
-    /// The size of the corpus for which a distance is wanted, like 8e9, 100M or 1_000_000
+    /// Number of documents in the corpus to recommend a distance for, such as 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
     documents: u64,
-    /// Random pairs of texts that are so similar (Jaccard of word 3-grams, 0 to 1) are not false
+    /// Random pairs with at least this Jaccard similarity of word 3-grams, 0 to 1, are not counted as false
     #[arg(long, value_name = "S", default_value = "0.8")]
     alike_from: f64,
-    /// Compare with what is found by a similarity of S and more, as by dedup --similar; repeatable, S from --alike-from on
+    /// Also show recall and precision of `dedup --similar S`; repeatable; S is at least --alike-from
     #[arg(long, value_name = "S")]
     similar: Vec<f64>,
-    /// Draw precision, recall and F1 against k; `-` is standard output, nothing else is then printed
+    /// Draw precision, recall and F1 against k as an SVG file; with `-`, only the SVG is printed
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print a table in Markdown
@@ -109,24 +108,23 @@ pub(crate) struct EvaluateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pairs")]
 struct PairArgs {
-    /// The field that holds the first text [default: `text_a`, or else `text_old`]
+    /// Field with the first text [default: `text_a`, or `text_old`]
     #[arg(long, value_name = "FIELD")]
     text_a: Option<String>,
-    /// The field that holds the second text [default: `text_b`, or else `text_new`]
+    /// Field with the second text [default: `text_b`, or `text_new`]
     #[arg(long, value_name = "FIELD")]
     text_b: Option<String>,
-    /// The field that tells whether the pair is positive: true, false, 1 or 0, or a number with
-    /// --positive-from [default: `label`; where no pair has it, every pair is positive]
+    /// Field with the label: true or 1 is a positive pair, false or 0 a negative pair; or a number, with --positive-from [default:
+    /// `label`; without labels, all pairs are positive]
     #[arg(long, value_name = "FIELD")]
     label_field: Option<String>,
-    /// The label is a number, and a pair positive from this one on
+    /// Labels are numbers; a pair is positive if its label is at least T
     #[arg(long, value_name = "T")]
     positive_from: Option<f64>,
-    /// The field that holds what the texts of a pair are versions of: pairs that have it in common give no
-    /// random pair; no pair has to have it
+    /// Optional field with the document that both texts are versions of; pairs with the same value form no random pairs
     #[arg(long, value_name = "FIELD", default_value = "path")]
     path_field: String,
-    /// Report malformed lines, count them and go on; without it the first one ends the command
+    /// Skip, report and count invalid lines [default: the first one ends the command]
     #[arg(long)]
     skip_bad: bool,
 }
@@ -162,7 +160,7 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     if let Some(svg) = args.svg.as_deref().filter(|svg| svg.as_os_str() != "-")
         && Inputs::new(&args.inputs, DocumentOptions::default()).is_ok_and(|inputs| inputs.has_file(svg))
     {
-        return Err(Failure::Usage(format!("{}: is an input, which a picture would replace", svg.display())));
+        return Err(Failure::Usage(format!("{}: is an input; choose another path for --svg", svg.display())));
     }
     // Opened first, so that a folder that is not there costs no work.
     let svg = args.svg.as_deref().map(Output::create).transpose()?;
@@ -181,9 +179,9 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
         report::print(&evaluation, format)?;
     }
     let positives = if evaluation.positives == evaluation.pairs {
-        "all positive: no label tells others".to_owned()
+        "all positive (no labels)".to_owned()
     } else {
-        format!("{} of them positive", grouped(evaluation.positives))
+        format!("{} positive", grouped(evaluation.positives))
     };
     progress.say(&format!(
         "{}, {positives}, {} in {:.1} s",

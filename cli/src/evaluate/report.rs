@@ -202,7 +202,7 @@ fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     );
     if curve.excluded > 0 {
         text.push_str(&format!(
-            "; {} left out, with a text without features",
+            "; {} excluded, because a text has no features",
             count_of(curve.excluded, "labelled pair"),
         ));
     }
@@ -212,7 +212,7 @@ fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
 /// Returns the sentence that names the corpus size behind the precision.
 fn meaning(evaluation: &Evaluation) -> String {
     format!(
-        "Precision, F1 and false pairs are those of a corpus of {}, each in one labelled pair.",
+        "Precision, F1 and false pairs are predicted for a corpus of {}, each with one labelled partner.",
         count_of(evaluation.documents, "document"),
     )
 }
@@ -221,13 +221,13 @@ fn meaning(evaluation: &Evaluation) -> String {
 fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     let within = curve.points[MAX_K as usize].random;
     let compared = match curve.looked_at {
-        count if count == within => format!("All {}", count_of(within, "random pair")),
+        count if count == within => format!("all {}", count_of(within, "random pair")),
         count => {
-            format!("Of {} {}, drawn at each distance,", count_of(within, "random pair"), grouped(count))
+            format!("{} of {}, sampled at each distance,", grouped(count), count_of(within, "random pair"))
         }
     };
     format!(
-        "{compared} within {MAX_K} bits had their texts compared: those at least {} alike are no false pairs.",
+        "The texts of {compared} within {MAX_K} bits were compared; pairs with a similarity of at least {} are not false.",
         evaluation.alike_from
     )
 }
@@ -236,26 +236,22 @@ fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
 fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
     let corpus = count_of(evaluation.documents, "document");
     let quality = |point: &Point| {
-        let precision = point.precision.map_or("nothing".to_owned(), percent);
-        format!(
-            "finds {} of the near-duplicates, and of what it finds {precision} are some",
-            percent(point.recall)
-        )
+        let precision = point.precision.map_or("unknown".to_owned(), percent);
+        format!("has recall {} and precision {precision}", percent(point.recall))
     };
     match curve.recommended() {
         Some(point) => {
             format!("Recommended for a corpus of {corpus}: k = {}. It {}.", point.k, quality(point))
         }
         None if curve.too_few_random => format!(
-            "For a corpus of {corpus} no {of} is recommended: the random pairs are too few to tell what would be false \
-             there. Give more labelled pairs, or --documents {} at most; or compare the texts themselves, without a distance: simstore dedup \
-             --similar {}.",
+            "No {of} is recommended for a corpus of {corpus}: there are too few random pairs to estimate false pairs. Give more \
+             labelled pairs, or --documents {} or less; or compare texts instead of fingerprints: simstore dedup --similar {}.",
             curve.most_documents(),
             evaluation.alike_from
         ),
         None => format!(
-            "For a corpus of {corpus} no {of} is good enough. The best, k = {}, {}. Compare the texts themselves: \
-             simstore dedup --similar {}.",
+            "No {of} is good enough for a corpus of {corpus}. The best, k = {}, {}. Compare texts instead: simstore dedup \
+             --similar {}.",
             curve.best,
             quality(curve.best()),
             evaluation.alike_from
@@ -298,7 +294,7 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
         table.rows.push(row);
         if curve.excluded > 0 {
             let pairs = count_of(curve.excluded, "labelled pair");
-            excluded.push(format!("{profile}: {pairs} left out, with a text without features."));
+            excluded.push(format!("{profile}: {pairs} excluded, because a text has no features."));
         }
     }
     for point in &evaluation.similar {
@@ -311,8 +307,8 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
     }
     table.print(output, format)?;
     output.line(format_args!(
-        "\nFor each profile the k of the largest F1, and {}.",
-        if evaluation.has_paper() { "the paper's: 64 bits, k = 3" } else { "k = 3" },
+        "\nFor each profile: the k with the largest F1, and {}.",
+        if evaluation.has_paper() { "the paper's setting (64 bits, k = 3)" } else { "k = 3" },
     ))?;
     if let Some(best) = best {
         let advice = advice(evaluation, best, "profile");
@@ -321,7 +317,7 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
     }
     output.line(meaning(evaluation))?;
     output.line(format_args!(
-        "Random pairs within {MAX_K} bits of which the texts are at least {} alike are no false pairs.",
+        "Random pairs within {MAX_K} bits with a similarity of at least {} are not false.",
         evaluation.alike_from
     ))?;
     excluded.iter().try_for_each(|sentence| output.line(sentence))

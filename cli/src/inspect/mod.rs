@@ -23,70 +23,76 @@ pub(crate) mod table;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object: the store, then one for each table. Of the store:
-  fingerprints, ids, names, notes  what is stored, in segments and logs; an upper bound while some are in several
-  bytes                       size of all files of segments, and of the manifest
-  bits_per_fingerprint        the same for each fingerprint: all tables, ids, names and notes
-  floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not
-  memory                      bytes that an open store takes beside its files
-  distance, bits, codec, profile, keeps_ids  as it was made
-  similar, recall, with_texts  of a store of similar documents, as it was made; else null
-  plan, block_size, span      of segments that are written; null: the codec's default
-  segments, tables            their numbers
+  fingerprints, ids, names, notes  numbers in segments and logs; an upper bound if several hold the
+                              same entry
+  bytes                       size of the manifest and of all segment files
+  bits_per_fingerprint        bits of all these files for each fingerprint
+  floor_bits_per_fingerprint  lower bound for n random fingerprints: log2 C(2^bits, n) / n
+  table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, mark_bytes  sizes that add up to
+                              bytes; logs are not included
+  memory                      memory of an open store, in bytes, besides the mapped files
+  distance, bits, codec, profile, keeps_ids  settings of the store
+  similar, recall, with_texts  settings of a store of similar documents; else null
+  plan, block_size, span      settings of new segments; null: the codec's default
+  segments, tables            number of segments, number of tables
   tombstones                  pairs that were deleted from older segments
-  marks                       what writers keep in segments, such as how much of an input has been read
-  memtable_entries            pairs that are in the logs, not in segments yet
-  by_age                      an object for each segment, the oldest first: segment (from 0), number (in the
-                              names of its files), plan, fingerprints, pairs, tombstones, tables, bytes
-  logs                        an object for each log, the oldest first: number, bytes, torn_bytes (cut off by a
-                              crash, or being written), ended (false: or damaged, that cannot be told), records,
-                              operations (what is not in segments yet)
+  marks                       number of marks: values of writers, such as how much of an input was
+                              read
+  memtable_entries            pairs in the logs, not in segments yet
+  by_age                      an object for each segment, the oldest first: segment (from 0), number
+                              (in the names of its files), plan, fingerprints, pairs, tombstones,
+                              tables, bytes
+  logs                        an object for each log, the oldest first: number, bytes, torn_bytes
+                              (bytes of an incomplete last record: from a crash, or being written),
+                              ended (false: the last record may also be damaged), records,
+                              operations (not in segments yet)
 Of a table:
-  segment, table              which one, from 0
+  segment, table              their numbers, from 0
   plan                        name of the segment's plan
-  prefix_bits, flips          how it is probed
-  codec, fingerprints, block_size, span, blocks  how it is coded
-  bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory  as above, of this table
+  prefix_bits, flips          prefix length in bits, and the most bits that a probe flips
+  codec, fingerprints, block_size, span, blocks  codec settings and sizes
+  bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory  as above, for this table
   permutation                 bits of the original fingerprint, in the table's order
-  histogram                   only with --table: fingerprints whose first differing bit is each, from 0
-  symbols                     only with --table: an object for each symbol in the blocks: h, differing, earlier,
-                              count (fingerprints that are coded so); restart points and elias-fano have none
+  histogram                   only with --table: fingerprints by first differing bit, from 0
+  symbols                     only with --table: an object for each symbol in the blocks: h,
+                              differing, earlier, count of fingerprints; none for restart points and
+                              elias-fano
 Of a block, with --block:
-  segment, table, block       which one, from 0
-  offset, bytes               where it stands in its file, and its size
-  fingerprints                their number
+  segment, table, block       their numbers, from 0
+  offset, bytes               offset in its file, and size in bytes
+  fingerprints                number of fingerprints
   width                       bits of a restart point; elias-fano: lower bits of each
   first, last                 fingerprints, permuted
-  values                      an object for each fingerprint: permuted, original, coded (h, differing, back; null
-                              for a restart point, and in elias-fano)
+  values                      an object for each fingerprint: permuted, original, coded (h,
+                              differing, back; null for a restart point, and in elias-fano)
 
-The first differing bit is that of a fingerprint and the one before, counted from 0, the most significant; for the \
-codec gap it is the top bit of the difference.
+The first differing bit is counted from 0, the most significant bit, between a fingerprint and its predecessor. For codec gap it \
+is the top bit of their difference.
 
-In the blocks a symbol says h: the bit in question is worth 2^h, so that for 64 bits h is 63 minus its position. The \
-bits below stand in the tail, and differing is null. In all-differences that is a gap (the top bit of the difference to \
-the one before is worth 2^h); else differing is in how many bits below the first, 0 to 5, the fingerprint differs from \
-the one before or, if earlier, from one that is back (1 to 15) places further back. Its histogram is drawn of these: a \
-line for each h, with the percentage of gaps and of each number of differing bits.
+In a block, a symbol names a bit by h: the bit is worth 2^h, so in 64 bits its position is 63 - h. The tail has the bits below, and \
+differing is null. In all-differences, a symbol with differing null is a gap: h is the top bit of the difference to the \
+predecessor. Otherwise the fingerprint differs from the predecessor in bit h and in `differing` lower bits, 0 to 5; with `earlier`, \
+from a fingerprint `back` (1 to 15) places before the predecessor. The histogram has a line for each h: the percentage of gaps, and \
+of each number of differing bits.
 
 Examples:
   simstore inspect en.simstore
   simstore inspect en.simstore --table 0
   simstore inspect en.simstore --table 0 --block 0";
 
-/// Show what is in a store, down to one block
+/// Show the contents and size of a store, a table or a block
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
     /// The store
     store: PathBuf,
-    /// One table, with the histogram of its symbols; numbered from 0
+    /// Show this table, with a histogram of its symbols; numbered from 0
     #[arg(long, value_name = "I")]
     table: Option<usize>,
-    /// One block of that table: its header and its fingerprints; numbered from 0
+    /// Show this block of the table: header and fingerprints; numbered from 0
     #[arg(long, value_name = "J", requires = "table")]
     block: Option<usize>,
-    /// The segment of that table, numbered from 0
+    /// Segment of the table, numbered from 0
     #[arg(long, value_name = "S", requires = "table", default_value_t = 0)]
     segment: usize,
     /// Print one JSON object a line
@@ -158,7 +164,7 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
     let part = |name: &str, size: u64| {
         format!("  {name:<8} {:>12}  {:>6.2} bits a fingerprint", bytes(size), bits_each(size, in_segments))
     };
-    let profile = if described.profile.is_empty() { "not told" } else { &described.profile };
+    let profile = if described.profile.is_empty() { "unknown" } else { &described.profile };
     output.line(format_args!(
         "{}: {} of {} bits, {}, {}",
         store.path().display(),
@@ -206,9 +212,9 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
             count_of(described.marks, "mark")
         ))?;
     }
-    output.line(part("in all", described.bytes))?;
+    output.line(part("total", described.bytes))?;
     output.line(format_args!(
-        "  memory   {:>12}  beside the files; one copy of as many random fingerprints: at least {floor:.2} bits each",
+        "  memory   {:>12}  besides the files; lower bound for as many random fingerprints: {floor:.2} bits each",
         bytes(described.memory)
     ))?;
     parts::print(output, store, &described)?;
@@ -220,7 +226,7 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         ))?;
         output.line(format_args!(
             "  {:>5} {:>6} {:>5} {:>10} {:>6} {:>12} {:>9} {:>9} {:>11}  {}",
-            "table", "prefix", "flips", "blocks", "size", "bytes", "bits each", "to floor", "memory", "bits"
+            "table", "prefix", "flips", "blocks", "size", "bytes", "bits each", "/ bound", "memory", "bits"
         ))?;
         for (i, table) in segment.tables().iter().enumerate() {
             print_row(output, table, i)?;

@@ -49,8 +49,8 @@ pub(super) fn print<F: Fingerprint>(
     }
     for log in logs.iter().filter(|log| log.torn_bytes > 0) {
         let (name, torn) = (log.file_name(), count_of(log.torn_bytes, "byte"));
-        let why = if log.ended { "" } else { ", being written, or damaged: that cannot be told" };
-        output.line(format_args!("  {name}: the last {torn} cut off by a crash{why}"))?;
+        let why = if log.ended { "" } else { ", is being written, or is damaged (it is not known which)" };
+        output.line(format_args!("  {name}: the last {torn}: cut off by a crash{why}"))?;
     }
     let entries = described.memtable_entries;
     if entries > 0 { output.line(format_args!("in memory: {}", count_of(entries, "pair"))) } else { Ok(()) }

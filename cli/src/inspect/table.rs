@@ -47,7 +47,7 @@ struct CodedObject {
 pub(crate) fn segment_of<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> Outcome<&Segment<F>> {
     store.segments().get(segment).map(|segment| &**segment).ok_or_else(|| {
         let (path, count) = (store.path().display(), count_of(store.segments().len() as u64, "segment"));
-        Failure::Failed(format!("{path}: has {count}, numbered from 0; there is no segment {segment}"))
+        Failure::Failed(format!("{path}: no segment {segment}; it has {count}, numbered from 0"))
     })
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn segment_of<F: Fingerprint>(store: &Snapshot<F>, segment: usize) ->
 pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
     segment.tables().get(table).ok_or_else(|| {
         let count = count_of(segment.tables().len() as u64, "table");
-        Failure::Failed(format!("the segment has {count}, numbered from 0; there is no table {table}"))
+        Failure::Failed(format!("no table {table}; the segment has {count}, numbered from 0"))
     })
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
     let what = match table.header().codec {
         Codec::AllDifferences => return print_symbols(output, &count_symbols(table, step)?, number, &of),
-        Codec::Gap => "top bit of the gap to the fingerprint before",
-        _ => "first bit that differs from the fingerprint before",
+        Codec::Gap => "top bit of the difference to the previous fingerprint",
+        _ => "first bit that differs from the previous fingerprint",
     };
     let counts = table.differing_bits(step)?;
     output.line(format_args!("table {number}, {what}{of}"))?;
@@ -96,7 +96,8 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
         (symbols.first().map_or(1, |symbol| symbol.h), symbols.last().map_or(0, |symbol| symbol.h));
     let rows: Vec<_> = (low..=high).rev().map(of_h).collect();
     output.line(format_args!(
-        "table {number}, gaps whose top bit is worth 2^h, and bits that differ beside the first, worth 2^h, in %{of}"
+        "table {number}, in %{of}: gaps with top bit 2^h; fingerprints with first differing bit 2^h, by number of further differing \
+         bits"
     ))?;
     output.draw(|mut out| histogram::draw_rows(&mut out, "h", &heads, &rows))?;
     let share = |is: &dyn Fn(&SymbolCount) -> bool| {
@@ -106,7 +107,7 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
         count(is) as f64 * 100.0 / count(&|_| true).max(1) as f64
     };
     output.line(format_args!(
-        "  coded by the bits that differ from the one before {:.2}%, from an earlier one {:.2}%, as a gap {:.2}%",
+        "  coded by differing bits from the previous fingerprint {:.2}%, from an earlier one {:.2}%, as a gap {:.2}%",
         share(&|symbol| symbol.differing.is_some() && !symbol.earlier),
         share(&|symbol| symbol.earlier),
         share(&|symbol| symbol.differing.is_none())
@@ -131,7 +132,7 @@ pub(crate) fn print_table<F: Fingerprint>(
     output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
     output.line(format_args!("  order of bits {}", order_of_bits(&header.plan)))?;
     output.line(format_args!(
-        "  prefix        {} bits, of which a probe flips at most {}",
+        "  prefix        {} bits; a probe flips at most {}",
         header.plan.prefix_bits, header.plan.flips
     ))?;
     output.line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
@@ -142,7 +143,7 @@ pub(crate) fn print_table<F: Fingerprint>(
         header.fingerprints as f64 / table.blocks().max(1) as f64
     ))?;
     output.line(format_args!(
-        "  size          {}: {each:.2} bits a fingerprint, floor for random ones {floor:.2}",
+        "  size          {}: {each:.2} bits a fingerprint; lower bound for random fingerprints {floor:.2}",
         bytes(table.file_len())
     ))?;
     output.line(format_args!("  memory        {}", bytes(table.memory() as u64)))?;
@@ -158,9 +159,7 @@ pub(crate) fn print_block<F: Fingerprint>(
 ) -> Outcome {
     if block >= table.blocks() {
         let (path, count) = (table.path().display(), count_of(table.blocks() as u64, "block"));
-        return Err(Failure::Failed(format!(
-            "{path}: has {count}, numbered from 0; there is no block {block}"
-        )));
+        return Err(Failure::Failed(format!("{path}: no block {block}; it has {count}, numbered from 0")));
     }
     let info: BlockInfo<F> = table.block_info(block)?;
     let mut decoded = Vec::new();

@@ -115,9 +115,7 @@ fn a_full_disk_for_temporary_files_says_how_much_they_take() {
     fs::write(folder.0.path().join("a.u64"), values).unwrap();
     let line = "$simstore -q dedup a.u64 --memory 1M --temporary disk -o o";
     // The fingerprints take 1.5 MiB, the join twice that besides.
-    for (size, said) in
-        [(1024, "were there, and it takes more"), (2048, "of about 4.6 MiB that it takes in all")]
-    {
+    for (size, said) in [(1024, ", and more is needed"), (2048, "of about 4.6 MiB needed")] {
         if !small_disk(&folder, size) {
             eprintln!("SKIPPED: no small disk can be mounted here (it takes the rights of root)");
             return;
@@ -126,7 +124,7 @@ fn a_full_disk_for_temporary_files_says_how_much_they_take() {
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
         assert!(
-            ended.stderr.contains("make room, or name another folder with --temporary"),
+            ended.stderr.contains("free some space, or select another directory with --temporary"),
             "{}",
             ended.stderr
         );
@@ -169,8 +167,8 @@ fn what_fails_after_the_documents_are_added_says_so() {
             continue;
         }
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-        assert!(ended.stderr.contains("documents were added to s all the same"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("all output files are written"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("documents were added to s nevertheless"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("all output files are complete"), "{}", ended.stderr);
         // So it is, and the same run has nothing left to do.
         let added = folder.print("wc -l < out.tsv");
         let stored = folder.print("$simstore dump s | wc -l");
@@ -179,7 +177,11 @@ fn what_fails_after_the_documents_are_added_says_so() {
             "{stored} after {run}, {added} of them new"
         );
         let again = folder.attempt(&line.replace("-q ", ""));
-        assert!(again.code == Some(0) && again.stderr.contains("the same run has added"), "{}", again.stderr);
+        assert!(
+            again.code == Some(0) && again.stderr.contains("this run has already added"),
+            "{}",
+            again.stderr
+        );
         assert_eq!(folder.print("$simstore dump s | wc -l"), stored);
         return;
     }

@@ -204,7 +204,9 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
                     || format!("the id {id}"),
                     |name| format!("the name `{}`", escaped(&excerpt(name))),
                 );
-                return Err(item.bad(format!("{called} is stored with another text: delete that first")));
+                return Err(
+                    item.bad(format!("{called} is stored with another text; delete that document first"))
+                );
             }
         }
         kept.insert(&mut self.batch, id, name)?;

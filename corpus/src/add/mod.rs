@@ -66,13 +66,13 @@ pub fn add<F: Fingerprint>(
     let settings = SimilarSettings::of_store(&store.snapshot())?;
     if settings.is_some() && inputs.kind()? == InputKind::Fingerprints {
         return Err(Error::BadArgument(format!(
-            "{}: a store of similar documents takes texts: the inputs hold fingerprints",
+            "{}: a store of similar documents needs texts, but the inputs are fingerprints",
             store.snapshot().path().display()
         )));
     }
     if settings.is_some() && options.same_id != SameId::Both {
         return Err(Error::BadArgument(
-            "option `same_id`: in a store of similar documents an id has one text: delete the document first"
+            "option `same_id` does not work with a store of similar documents, where an id has one text: delete the document first"
                 .to_owned(),
         ));
     }

@@ -123,7 +123,7 @@ impl Source {
     /// The error when the file is no more what it was a moment ago.
     pub(super) fn changed_meanwhile(&self) -> Error {
         Error::Refused(format!(
-            "{}: has changed while it was read; what was added stays, run this again when nothing writes to the file",
+            "{}: changed while it was read; added documents stay. Run this again when nothing writes to the file",
             self.path.display()
         ))
     }

@@ -121,7 +121,7 @@ impl<R: Read> Read for Within<R> {
 
 fn takes_more_than(memory: u64) -> io::Error {
     let memory = bytes(memory);
-    let reason = format!("unpacking it takes more than {memory} of memory; {MORE_MEMORY}");
+    let reason = format!("decompression needs more than {memory} of memory; {MORE_MEMORY}");
     io::Error::new(io::ErrorKind::OutOfMemory, reason)
 }
 

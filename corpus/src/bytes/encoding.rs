@@ -74,8 +74,8 @@ impl FromStr for Encoding {
         Charset::for_label_no_replacement(label.as_bytes()).map(|charset| Encoding(Some(charset))).ok_or_else(
             || {
                 Error::BadArgument(format!(
-                    "`{}` is no encoding{}: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
-                     the WHATWG Encoding Standard",
+                    "unknown encoding `{}`{}: expected auto, utf-8, gb18030, big5, utf-16le or another label of the WHATWG Encoding \
+                     Standard",
                     excerpt(label),
                     did_you_mean(label, ["auto", "utf-8", "gb18030", "big5", "utf-16le", "utf-16be", "shift_jis", "euc-kr", "windows-1252"])
                 ))

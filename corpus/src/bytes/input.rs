@@ -349,7 +349,7 @@ impl Input {
         let rest = match self.compression {
             Compression::None => "",
             _ if error.kind() == io::ErrorKind::UnexpectedEof => "",
-            _ => "; the rest of the file is left out",
+            _ => "; the rest of the file is skipped",
         };
         self.bad(format!("{}{rest}", self.cannot_read(error)))
     }
@@ -365,9 +365,7 @@ impl Input {
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             _ if error.raw_os_error().is_some() => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {
-                format!(
-                    "the {compression} data is cut off: the file ends at byte {bytes} in the middle of it"
-                )
+                format!("the {compression} data is truncated: the file ends at byte {bytes}")
             }
             (compression, _) => {
                 format!("not {compression} data, or damaged, at or before byte {bytes} of the file: {error}")

@@ -13,7 +13,7 @@ const SHARE_OF_UNPACKING: u64 = 4;
 const MEMORY_OF_UNPACKING: u64 = 16 << 20;
 
 /// How an error ends that another run with more memory would not have.
-pub(crate) const MORE_MEMORY: &str = "option `memory` allows more";
+pub(crate) const MORE_MEMORY: &str = "raise option `memory`";
 
 /// How long a document, or a line, may be. Shown, it is what is said of one that is longer.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl fmt::Display for Longest {
             LimitOf::Format => write!(f, "longer than the limit of {bytes} bytes"),
             LimitOf::Header => write!(f, "a header longer than the limit of {bytes} bytes"),
             LimitOf::MaxDocument => {
-                write!(f, "longer than the limit of {bytes} bytes; option `max_document` allows more")
+                write!(f, "longer than the limit of {bytes} bytes; raise option `max_document`")
             }
             LimitOf::Memory(memory) => write!(
                 f,

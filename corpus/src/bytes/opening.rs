@@ -12,7 +12,7 @@ pub(crate) fn cannot_open(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| {
         let is_link = || path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         let reason = match source.kind() {
-            io::ErrorKind::NotFound if is_link() => "a link that leads nowhere".to_owned(),
+            io::ErrorKind::NotFound if is_link() => "a dangling link".to_owned(),
             io::ErrorKind::NotFound => return Error::Io { path, action: "open", source },
             _ if is_of_process(&source) => return Error::Io { path, action: "open", source },
             _ => format!("cannot open: {source}"),

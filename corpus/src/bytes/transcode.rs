@@ -61,8 +61,8 @@ impl fmt::Display for NotUtf8 {
         let name = self.0.to_string().to_lowercase();
         write!(
             f,
-            "not UTF-8 from here on, it looks like {name}: option `encoding` {name} reads it so, and option `encoding` utf-8 replaces what is \
-             malformed"
+            "not UTF-8 from here on; it looks like {name}: give option `encoding` {name}, or option `encoding` utf-8 to replace invalid \
+             bytes"
         )
     }
 }

@@ -102,10 +102,7 @@ impl<F: Fingerprint> Against<F> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let Some(mark) = snapshot.mark(RUN_MARK)? else { return Ok(None) };
         let damaged = |what: String| {
-            Error::Refused(format!(
-                "{}: the mark of the last run cannot be read: {what}",
-                self.path.display()
-            ))
+            Error::Refused(format!("{}: cannot read the record of the last run: {what}", self.path.display()))
         };
         let mut run: Run = serde_json::from_slice(&mark).map_err(|error| damaged(error.to_string()))?;
         for number in 0..run.files {
@@ -151,8 +148,8 @@ impl<F: Fingerprint> Against<F> {
         let snapshot = store.snapshot();
         if !snapshot.is_empty() || snapshot.highest_id().is_some() {
             return Err(Error::Refused(format!(
-                "{}: another run has made this store meanwhile, and nothing was compared with it; nothing is added or written: run \
-                 this again",
+                "{}: another run created this store meanwhile, so nothing was compared with it; nothing was added or written: run this \
+                 again",
                 self.path.display()
             )));
         }
@@ -203,7 +200,7 @@ impl<F: Fingerprint> Against<F> {
         let by = match names.enter(name)? {
             None => return Ok(()),
             Some(InUse::Stored) => "is stored with another text (`simstore delete` deletes it)",
-            Some(InUse::Entered) => "is of two different texts",
+            Some(InUse::Entered) => "belongs to two different texts",
         };
         Err(Error::Refused(format!(
             "{}: nothing was added: the name `{}` {by}, and in a store of similar documents a name belongs to one text",
@@ -222,7 +219,7 @@ impl<F: Fingerprint> Against<F> {
         };
         ids.sort_unstable();
         if let Some(same) = ids.windows(2).find(|ids| ids[0] == ids[1]) {
-            return refused(same[0], "is of two different texts");
+            return refused(same[0], "belongs to two different texts");
         }
         let Some(store) = &self.snapshot else { return Ok(()) };
         for some in ids.chunks(1 << 12) {
@@ -293,7 +290,7 @@ fn is_half_made<F: Fingerprint>(store: &Snapshot<F>) -> bool {
 fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapshot<F>> {
     let store = Snapshot::open_settled(path)?;
     for torn in torn_ends(&store) {
-        watch.notice(&Notice::Warning(&format!("nothing is compared with what stood there: {torn}")));
+        watch.notice(&Notice::Warning(&format!("these lost writes are not compared: {torn}")));
     }
     Ok(store)
 }
@@ -325,7 +322,7 @@ pub(super) fn profile_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Option
     let Some((first, profile)) = profiles.next() else { return Ok(None) };
     match profiles.find(|(_, other)| *other != profile) {
         Some((store, other)) => Err(Error::Refused(format!(
-            "{}: has profile {other}, but {} has {profile}: compare with stores of one profile at a time",
+            "{}: has profile {other}, but {} has {profile}: use stores of one profile",
             store.path.display(),
             first.path.display()
         ))),
@@ -345,7 +342,7 @@ pub(super) fn settings_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Vec<S
     let others = kinds.iter().find(|(_, settings)| settings.is_none());
     if let (Some((similar, _)), Some((other, _))) = (similar, others) {
         return Err(Error::Refused(format!(
-            "{}: is a store of similar documents, {} one of fingerprints: compare with one kind at a time",
+            "{}: is a store of similar documents, but {} is a store of fingerprints: use stores of one kind",
             similar.path.display(),
             other.path.display()
         )));

@@ -16,7 +16,7 @@ use super::stages::choice;
 use crate::InputKind;
 
 /// Default thresholds: the least similarity, and the greatest distance in bits.
-const SIMILARITY: f64 = 0.8;
+pub(super) const SIMILARITY: f64 = 0.8;
 const DISTANCE: u32 = 3;
 
 impl Options {
@@ -39,7 +39,9 @@ impl Options {
         ];
         let other = others.into_iter().find(|(is_set, _)| *is_set).map(|(_, option)| option);
         match option.or(other).or_else(|| given_resources(&self.resources).next()) {
-            Some(option) => bad(format!("option `{option}` is for documents: the inputs hold fingerprints")),
+            Some(option) => {
+                bad(format!("option `{option}` needs documents, but the inputs are fingerprints"))
+            }
             None => Ok(()),
         }
     }
@@ -53,13 +55,13 @@ impl Options {
                 if at == 0 && self.add.is_some() {
                     continue;
                 }
-                return Err(Error::Refused(format!("{}: there is no store", store.display())));
+                return Err(Error::Refused(format!("{}: no such store", store.display())));
             }
             let bits = stored_bits(store)?;
             match stored {
                 Some((other, first)) if other != bits => {
                     return Err(Error::Refused(format!(
-                        "{}: holds fingerprints of {bits} bits, {} of {other}: compare with stores of one width at a time",
+                        "{}: has {bits}-bit fingerprints, but {} has {other}-bit fingerprints: use stores of one width",
                         store.display(),
                         first.display()
                     )));
@@ -108,25 +110,24 @@ impl Options {
         let there = stores.iter().find(|store| store.exists());
         match (&self.compare, there) {
             (Compare::Similar(Similar { least: Some(_), .. }), Some(_)) => bad(
-                "option `similar` compares texts, but the store of option `against` holds only fingerprints: compare with a store \
-                 that `simstore add` has made with option `similar`, or use option `distance`",
+                "option `similar` compares texts, but the store of option `against` has only fingerprints: use a store created by \
+                 `simstore add` with option `similar`, or use option `distance`",
             ),
             (Compare::Distance(Distance { most: Some(most), .. }), _) => {
                 Ok(Asked::plainly(Question::Distance(*most)))
             }
             _ if kind == InputKind::Fingerprints => Ok(Asked::plainly(Question::Distance(distance))),
             (_, Some(there)) => bad(format!(
-                "{}: a store of fingerprints tells in how many bits texts differ, not how similar they are: give option \
-                 `distance` ({distance} finds copies with the smallest edits), or compare with a store that `simstore add` has made \
-                 with option `similar`",
+                "{}: this store has fingerprints and no text similarities: give option `distance` ({distance} finds copies with very \
+                 small edits), or use a store created by `simstore add` with option `similar`",
                 there.path().display()
             )),
             (Compare::Distance(_), None) => Ok(Asked {
                 question: Question::Distance(DISTANCE),
                 warning: self.asks_for_fingerprints().map(|option| {
                     format!(
-                        "option `{option}` compares fingerprints, here within {DISTANCE} bits: option `distance` sets how many; \
-                         without option `{option}`, texts are compared by their similarity"
+                        "option `{option}` compares fingerprints, within {DISTANCE} bits by default (option `distance` changes this); \
+                         leave out option `{option}` to compare texts by similarity"
                     )
                 }),
             }),
@@ -153,8 +154,8 @@ impl Options {
     fn check_keep(&self) -> Result<()> {
         if self.keep == Keep::None {
             return bad(
-                "option `keep` none cannot be used with a store of similar documents: first remove what has near-duplicates, with \
-                 option `keep` none and option `output`, then compare that output with the store",
+                "option `keep` none does not work with a store of similar documents: run with option `keep` none and option `output` \
+                 first, then compare this output with the store",
             );
         }
         Ok(())
@@ -171,7 +172,7 @@ impl Options {
         let (Question::Similarity(least), Some((first, add))) = (question, stores.first().zip(self.add))
         else {
             return if self.add.is_some_and(|add| add.with_texts) {
-                bad("option `with_texts` is for a store of similar documents that option `add` makes")
+                bad("option `with_texts` needs a new store of similar documents, created by option `add`")
             } else {
                 Ok(None)
             };
@@ -181,7 +182,7 @@ impl Options {
             let stored = settings.first().copied();
             return match stored.filter(|stored| add.with_texts && !stored.has_texts()) {
                 Some(_) => bad(format!(
-                    "option `with_texts`: {} was made without texts, and stays so: leave it out, or name another store",
+                    "option `with_texts`: {} was created without texts: leave the option out, or use another store",
                     first.path().display()
                 )),
                 None => Ok(stored),
@@ -221,7 +222,7 @@ impl Options {
             of_distance.into_iter().find(|(is_set, _)| *is_set).map(|(_, what)| what.to_owned());
         if let Some(what) = of_distance.or(other) {
             return bad(format!(
-                "{what}: a store of similar documents compares texts by their similarity, in its own way"
+                "{what}: not possible with a store of similar documents, which compares texts by their similarity"
             ));
         }
         self.check_keep()?;
@@ -230,14 +231,14 @@ impl Options {
         let least = similar.least.unwrap_or(stored);
         if least < stored {
             return bad(format!(
-                "option `similar` is {least}, but the store finds only documents of similarity {stored} or more"
+                "option `similar` is {least}, but the store was created for a similarity of at least {stored}"
             ));
         }
         let recall = settings.iter().map(SimilarSettings::recall).min_by(f64::total_cmp);
         match (similar.recall, recall) {
-            (Some(asked), Some(recall)) if asked > recall => bad(format!(
-                "option `recall` is {asked}, but the store was made to find texts with a probability of {recall}"
-            )),
+            (Some(asked), Some(recall)) if asked > recall => {
+                bad(format!("option `recall` is {asked}, but the store was created with recall {recall}"))
+            }
             _ => Ok(Question::Similarity(least)),
         }
     }

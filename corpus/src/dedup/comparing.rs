@@ -136,7 +136,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let numbered = (0..).zip(self.stores).filter_map(|(number, store)| Some((number, store.snapshot()?)));
         let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<F>>) = numbered.unzip();
         let stores: Vec<SimilarStore<'_, F>> = snapshots.into_iter().zip(&self.texts).collect();
-        let step = Step::new(watch, "sketches looked up");
+        let step = Step::new(watch, "bands looked up");
         let candidates = similar_stored::look_up(sketches, &stores, room, &step)?;
         drop(step);
         // Where no store has texts, nothing is compared by features.

@@ -84,7 +84,7 @@ impl Files {
         for folder in folders {
             for output in self.all().filter(|output| place_of(output).starts_with(&folder)) {
                 watch.notice(&Notice::Warning(&format!(
-                    "{}: is in a folder that is read, so the next run reads it too: write it elsewhere",
+                    "{}: is inside an input directory, so the next run will read it: write it elsewhere",
                     output.display()
                 )));
             }
@@ -102,7 +102,7 @@ impl Files {
         let others = self.rows().chain(self.annotated.as_deref());
         if let Some(path) = others.into_iter().find(|path| names_folder(path)) {
             return Err(Error::BadArgument(format!(
-                "{}: names a folder, where a file is written",
+                "{}: is a directory; give the path of a file",
                 path.display()
             )));
         }
@@ -112,7 +112,7 @@ impl Files {
             Some((_, path)) if path.as_os_str() == "-" => {
                 Err(Error::BadArgument("only one output can be standard output (`-`)".to_owned()))
             }
-            Some((_, path)) => Err(Error::BadArgument(format!("{}: named for two outputs", path.display()))),
+            Some((_, path)) => Err(Error::BadArgument(format!("{}: given for two outputs", path.display()))),
             None => Ok(()),
         }
     }
@@ -120,7 +120,7 @@ impl Files {
     fn check_null(&self) -> Result<()> {
         if self.null && self.reasons {
             return Err(Error::BadArgument(
-                "option `null` is for lists of ids, without option `reasons`".to_owned(),
+                "option `null` works for lists of ids, not with option `reasons`".to_owned(),
             ));
         }
         let mut lists = self.keep_list.iter().chain(&self.remove_list).filter(|_| self.null);
@@ -129,7 +129,7 @@ impl Files {
         };
         match lists.find(has_format) {
             Some(list) => Err(Error::BadArgument(format!(
-                "{}: option `null` is for lists that are no tables: give it a name without a format",
+                "{}: option `null` works for plain lists, not for tables: use a name without a table extension",
                 list.display()
             ))),
             None => Ok(()),
@@ -149,8 +149,8 @@ impl Files {
             && let Some([(one, format), (other, another)]) = listing.mixed()
         {
             return Err(Error::BadArgument(format!(
-                "documents are written as they stand, in one format: {} holds {format}, {} {another}; take the files of \
-                 each format by themselves, or ask for option `keep_list` or option `remove_list`",
+                "documents are written in one format, but {} holds {format} and {} holds {another}: process each format separately, or \
+                 use option `keep_list` or option `remove_list`",
                 one.display(),
                 other.display()
             )));
@@ -161,18 +161,18 @@ impl Files {
         for path in self.all().filter(|path| inputs.has(path)) {
             let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
             if self.rows().any(|rows| rows == path) {
-                return refused("is an input, which a table would replace");
+                return refused("is an input; a table must not replace it");
             }
             if format == Some(Some(DocumentFormat::Text)) {
-                return refused("is an input, which a list of paths would replace");
+                return refused("is an input; a list of paths must not replace it");
             }
             if add {
                 return refused(
-                    "is an input: with option `add`, another run would find nothing new in it, and empty it",
+                    "is an input: with option `add`, the next run would find no new documents in it and empty it",
                 );
             }
             if !self.force {
-                return refused("is also an input: option `force` overwrites it");
+                return refused("is also an input; option `force` overwrites it");
             }
         }
         Ok(())

@@ -205,7 +205,7 @@ fn search<F: Fingerprint>(
         pairs: options.pairs,
         is_dropped: options.keep == Keep::None,
     };
-    let step = Step::new(watch, "sketches looked up");
+    let step = Step::new(watch, "bands looked up");
     let of_stores = match stores.is_empty() {
         true => None,
         false => Some(similar_stored::look_up(&sketches, stores, room, &step)?),

@@ -92,12 +92,12 @@ impl Keeping<'_> {
         });
         match opened {
             Ok(found) => {
-                let remark = format!("{}: {} taken from an earlier run", path.display(), stage.name);
+                let remark = format!("{}: reusing {} of an earlier run", path.display(), stage.name);
                 self.watch.notice(&Notice::Remark(&remark));
                 Ok(Some(found))
             }
             Err(Unsound::Reason(reason)) => {
-                let warning = format!("{}: {reason}; it is made again", path.display());
+                let warning = format!("{}: {reason}; computing it again", path.display());
                 self.watch.notice(&Notice::Warning(&warning));
                 Ok(None)
             }
@@ -156,8 +156,8 @@ impl KeptReader {
         let line = lines.next().map_err(Unsound::Reason)?;
         match serde_json::from_slice::<Stage>(line) {
             Ok(stage) if stage == *expected => Ok(KeptReader { lines }),
-            Ok(_) => Err(Unsound::Reason("not the stage that its name tells".to_owned())),
-            Err(error) => Err(Unsound::Reason(format!("line 1: no header of a stage: {error}"))),
+            Ok(_) => Err(Unsound::Reason("its header does not match its name".to_owned())),
+            Err(error) => Err(Unsound::Reason(format!("line 1: invalid stage header: {error}"))),
         }
     }
 

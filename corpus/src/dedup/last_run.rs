@@ -48,7 +48,7 @@ impl LastRun {
         }
         match files.all().find(|path| self.finished.contains(&place_of(path))) {
             Some(path) => Err(Error::Refused(format!(
-                "{}: holds what another run has found, which was interrupted: move it away, then run this again",
+                "{}: holds the result of another run that was interrupted: move it, then run this again",
                 path.display()
             ))),
             None => Ok(None),
@@ -88,8 +88,8 @@ fn check_outputs_of(last: &Run, files: &Files) -> Result<()> {
     }
     match missing {
         Some(path) => Err(Error::Refused(format!(
-            "the same run has added these documents to the store before, and cannot list again which were new: {} is missing. \
-             Option `again` compares with the store as it is now",
+            "this run has already added these documents to the store, but its output ({}) is missing and cannot be reproduced. Option \
+             `again` compares with the store as it is now",
             if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
         ))),
         None => Ok(()),

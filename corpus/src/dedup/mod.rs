@@ -10,7 +10,7 @@
 //! 52 bytes. Ids that are not positions, near-duplicates and pairs take more. Data that exceeds [`Options::memory`] goes to disk.
 //!
 //! [`make_shard`] does a share of the work on one of several machines. [`estimate`] estimates the work of a run.
-//! `examples/dedup.rs` is a complete program.
+//! [`sample_pairs`] shows pairs above and below a threshold. `examples/dedup.rs` is a complete program.
 //!
 //! ```
 //! use simstore_corpus::dedup::{self, Answer, Files, Options};
@@ -56,6 +56,7 @@ mod names_in_use;
 mod options;
 mod outcome;
 mod outputs;
+mod pair_sample;
 mod parts;
 mod pieces;
 mod prepared;
@@ -79,6 +80,7 @@ pub use self::files::Files;
 pub use self::foretold::Search;
 pub use self::found::{Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{Add, ClusterBy, Options, Resume};
+pub use self::pair_sample::{PairSample, SampledPair, SimilarityBin, sample_pairs};
 pub use self::parts::{Shard, Tally};
 pub use self::pieces::{ComponentStars, LedSet, SimilarSearch, SketchedSet};
 pub use self::profiles::profile_with;
@@ -138,7 +140,9 @@ fn make_shard_of<F: Fingerprint>(
         prepared::check_given(kind, options, &Files::default())?;
     }
     let Some(Resume { folder, section: section_bytes }) = &options.resume else {
-        return Err(Error::BadArgument("a shard needs a folder for its parts: option `resume`".to_owned()));
+        return Err(Error::BadArgument(
+            "option `shard` needs option `resume`, the directory for its parts".to_owned(),
+        ));
     };
     let profile = options.profile_with(None)?;
     profile.check_bits(F::BITS)?;

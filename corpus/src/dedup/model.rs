@@ -51,7 +51,7 @@ impl SketchRow {
     pub(crate) fn new(document: usize, sketched: Option<&Sketched>) -> Result<SketchRow> {
         let number = u32::try_from(document).ok().filter(|&number| number < u32::MAX).ok_or_else(|| {
             Error::Refused(
-                "by similarity, at most 4,294,967,295 documents can be compared: option `distance` compares fingerprints"
+                "at most 4,294,967,295 documents can be compared by similarity; option `distance` compares fingerprints instead"
                     .to_owned(),
             )
         })?;

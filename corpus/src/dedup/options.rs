@@ -70,7 +70,7 @@ impl Add {
             (true, ..) => Ok(Some(Add { with_texts, again })),
             (false, true, _) => bad("option `again` needs option `add`"),
             (false, _, true) => {
-                bad("option `with_texts` is for a store of similar documents that option `add` makes")
+                bad("option `with_texts` needs a new store of similar documents, created by option `add`")
             }
             (false, false, false) => Ok(None),
         }
@@ -123,21 +123,17 @@ impl Options {
     pub(super) fn check(&self) -> Result<()> {
         if !self.against.is_empty() && self.compare.verify().is_some() {
             return bad(
-                "option `verify_text` cannot be used with option `against`: a store holds fingerprints and no texts. Remove \
-                 duplicates among the documents first, with option `verify_text` and option `output`, then compare that \
-                 output with the store",
+                "option `verify_text` does not work with option `against`, because a store of fingerprints has no texts: run with option \
+                 `verify_text` and option `output` first, then compare this output with the store",
             );
         }
         self.compare.check()?;
         check_memory(self.memory)?;
         if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
-            return bad(
-                "option `keep` none removes every document that has a near-duplicate, but stars separate some of these: leave \
-                 out option `cluster_by`",
-            );
+            return bad("option `keep` none needs clusters by components: leave out option `cluster_by`");
         }
         if let Some(store) = self.named_twice() {
-            return bad(format!("{}: named for two stores", store.display()));
+            return bad(format!("{}: given as two stores", store.display()));
         }
         if self.add.is_some() && self.against.is_empty() {
             return bad("option `add` needs option `against`");

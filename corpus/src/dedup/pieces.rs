@@ -175,8 +175,8 @@ impl ComponentStars {
         let (a, b) = (place(set)?, place(other)?);
         if self.pairs.len() == self.most {
             return Err(Error::Refused(format!(
-                "{} different texts are connected by more than {} similar pairs, more than one task takes: ask for a greater `similar`, \
-                 or take out by `distance` first what is nearly equal",
+                "{} distinct texts are connected by more than {} similar pairs, too many for one task: use a greater `similar`, or \
+                 remove near-copies first by `distance`",
                 self.sets.len(),
                 self.most
             )));

@@ -110,9 +110,7 @@ pub(super) fn check_given(kind: InputKind, options: &Options, files: &Files) -> 
     let writes_documents = kind == InputKind::Documents && files.write_documents();
     let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
     match of_files.iter().find(|(is_set, _)| *is_set) {
-        Some((_, option)) => {
-            Err(Error::BadArgument(format!("option `{option}` is for files: what is given stands in none")))
-        }
+        Some((_, option)) => Err(Error::BadArgument(format!("option `{option}` needs files as inputs"))),
         None => Ok(()),
     }
 }

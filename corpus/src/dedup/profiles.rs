@@ -127,7 +127,7 @@ pub fn profile_with(name: Option<&str>, resources: &Resources, stored: Option<&s
     })?;
     match stored {
         Some(stored) if stored != profile.to_string() => Err(Error::Refused(format!(
-            "the store has profile {stored}, not {profile}: leave out option `profile`, or make another store"
+            "the store has profile {stored}, not {profile}: leave out option `profile`, or create another store"
         ))),
         _ => Ok(profile),
     }

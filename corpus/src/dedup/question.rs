@@ -141,7 +141,7 @@ impl CompareOptions {
                 (verify_profile.is_some(), "verify_profile"),
             ];
             if let Some((_, option)) = others.into_iter().find(|(is_set, _)| *is_set) {
-                return bad(format!("option `exact` finds equal texts: leave out option `{option}`"));
+                return bad(format!("option `exact` finds only equal texts: leave out option `{option}`"));
             }
             let profile = Some(Profile::exact().to_string());
             return Ok(Compare::Similar(Similar { least: Some(1.0), recall, profile }));
@@ -154,12 +154,12 @@ impl CompareOptions {
             ];
             if let Some((_, option)) = of_distance.into_iter().find(|(is_set, _)| *is_set) {
                 return bad(format!(
-                    "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
+                    "option `{option}` compares fingerprints, option `similar` compares texts: leave out one of them"
                 ));
             }
             if profile.is_some() && verify_profile.is_some() {
                 return bad(
-                    "options `profile` and `verify_profile` both name what texts are compared by: leave out one of them",
+                    "options `profile` and `verify_profile` both set how texts are compared: leave out one of them",
                 );
             }
             return Ok(Compare::Similar(Similar {
@@ -183,13 +183,12 @@ impl CompareOptions {
         }
         if recall.is_some() {
             return bad(
-                "option `recall` is about texts that are compared by similarity: of fingerprints within a distance, all are \
-                 found",
+                "option `recall` needs comparison by similarity: a search by distance finds all pairs",
             );
         }
         if verify_profile.is_some() && verify_text.is_none() {
             watch.notice(&Notice::Warning(
-                "option `verify_profile` is not used: without option `verify_text`, fingerprints alone decide",
+                "option `verify_profile` has no effect without option `verify_text`",
             ));
         }
         let verify = verify_text.map(|least| Verify { least, profile: verify_profile });
@@ -261,7 +260,7 @@ mod tests {
         for (at, with) in of_distance.iter().enumerate() {
             assert!(matches!(said(with(none())), Ok(Compare::Distance(_))), "{at}");
             let recall = said(with(CompareOptions { recall: Some(0.9), ..none() })).unwrap_err();
-            assert!(recall.contains("option `recall` is about texts"), "{recall}");
+            assert!(recall.contains("option `recall` needs comparison by similarity"), "{recall}");
             let both = said(with(similar()));
             // With `similar`, `profile` is a profile of texts.
             match at {
@@ -273,7 +272,7 @@ mod tests {
         let equal = Similar { least: Some(1.0), recall: None, profile: Some("exact".to_owned()) };
         assert_eq!(said(exact(none())), Ok(Compare::Similar(equal)));
         for with in of_distance {
-            assert!(said(exact(with(none()))).unwrap_err().contains("option `exact` finds equal texts"));
+            assert!(said(exact(with(none()))).unwrap_err().contains("option `exact` finds only equal texts"));
         }
         assert!(said(exact(similar())).unwrap_err().contains("leave out option `similar`"));
         let two = CompareOptions { profile: name(), verify_profile: name(), ..similar() };

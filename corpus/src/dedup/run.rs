@@ -34,7 +34,7 @@ use crate::{Counts, InputKind, Inputs, Notice, Watch};
 /// Results of a run that are not written or added yet.
 pub(super) struct Job<F: Fingerprint> {
     /// The documents, to be read again.
-    inputs: Option<Inputs>,
+    pub(super) inputs: Option<Inputs>,
     /// State of the input files when the run began, if they are read again.
     listing: Option<Listing>,
     pub(super) kind: InputKind,
@@ -45,7 +45,7 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) counts: Counts,
     pub(super) outcome: Outcome<F>,
     is_dropped: bool,
-    room: Room,
+    pub(super) room: Room,
     /// The sketches of all documents, if what is kept goes into a store of similar ones.
     sketches: Option<Rows<SketchRow>>,
     /// Reference stores, in the order of the option.
@@ -271,8 +271,8 @@ impl<F: Fingerprint> Job<F> {
         for (at, file) in aside.iter().enumerate() {
             file.publish().map_err(|error| {
                 Error::Refused(format!(
-                    "{error}; {} added to {store} all the same, and {} still a hidden name: this command, run again, gives \
-                     them the names that were asked for",
+                    "{error}; {} added to {store} nevertheless, but {} still a hidden name: run this command again to complete the \
+                     outputs",
                     were(added, "document"),
                     has(aside.len() - at)
                 ))
@@ -281,8 +281,8 @@ impl<F: Fingerprint> Job<F> {
         against.settle(made.as_ref()).map_err(|error| match error {
             Error::Cancelled => Error::Cancelled,
             error => Error::Refused(format!(
-                "{error}; {} added to {store} all the same, and all output files are written: only segments of the store \
-                 are not merged, which the next command that writes to it does",
+                "{error}; {} added to {store} nevertheless, and all output files are complete; only the merge of segments is left to the \
+                 next write to the store",
                 were(added, "document")
             )),
         })
@@ -292,7 +292,7 @@ impl<F: Fingerprint> Job<F> {
 /// The error of a run that has read no document.
 fn nothing_read(counts: &Counts) -> Error {
     let skipped = [
-        (counts.bad, "malformed document or unreadable file", "malformed documents or unreadable files"),
+        (counts.bad, "invalid document or unreadable file", "invalid documents or unreadable files"),
         (counts.passed_over, "file of another kind", "files of other kinds"),
     ];
     let skipped: String = skipped
@@ -301,7 +301,7 @@ fn nothing_read(counts: &Counts) -> Error {
         .map(|(count, one, more)| format!(", {count} {} skipped", if *count == 1 { one } else { more }))
         .collect();
     Error::Refused(format!(
-        "no document was read{skipped}: outputs and stores are left as they were; option `allow_empty` writes empty outputs"
+        "no documents were read{skipped}; outputs and stores are unchanged (option `allow_empty` writes empty outputs)"
     ))
 }
 
@@ -329,7 +329,7 @@ fn check_field<F: Fingerprint>(
     }
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(
-            "{} without {}`{}`: such a document is kept only if its whole cluster has none",
+            "{} without {}`{}`: such a document is kept only if all documents of its cluster lack it",
             count_of(missing as u64, "document"),
             if takes_numbers { "a number in " } else { "" },
             excerpt(field)

@@ -123,7 +123,7 @@ fn frame(path: &Path) -> Result<Take<File>, String> {
     let mut file = open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
-        return Err("damaged: it is too short".to_owned());
+        return Err("damaged: too short".to_owned());
     };
     let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 16]);
     let mut frame = (&mut file).take(frame_bytes);
@@ -138,7 +138,7 @@ fn frame(path: &Path) -> Result<Take<File>, String> {
     let mut trailer = [0; TRAILER_BYTES as usize];
     file.read_exact(&mut trailer).map_err(failed)?;
     if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
-        return Err("damaged: its checksum is wrong".to_owned());
+        return Err("damaged: wrong checksum".to_owned());
     }
     file.rewind().map_err(failed)?;
     Ok(file.take(frame_bytes))

@@ -50,7 +50,7 @@ impl SimilarStores {
         let settings = against::settings_of(&stores)?;
         let asked = options.ask(InputKind::Documents, &stores, &settings)?;
         let question @ Question::Similarity(least) = asked.question else {
-            return Err(Error::BadArgument("option `against`: no store of similar documents".to_owned()));
+            return Err(Error::BadArgument("option `against`: not a store of similar documents".to_owned()));
         };
         let profile = against::profile_of(&stores)?.unwrap_or_default();
         let sketcher = options.sketcher_like(question, profile)?;
@@ -81,7 +81,7 @@ impl SimilarStores {
         let rows: Vec<SketchRow> = rows.collect::<Result<_>>()?;
         let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
             self.stores.iter().filter_map(Against::snapshot).zip(&self.texts).collect();
-        let step = Step::new(&(), "sketches looked up");
+        let step = Step::new(&(), "bands looked up");
         let asked = Asked {
             sketched: &|document| Ok(rows[document as usize].sketched()),
             features: &|document| {

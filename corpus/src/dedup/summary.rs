@@ -76,7 +76,7 @@ impl fmt::Display for Summary {
         )?;
         write!(
             f,
-            "\n{} in {}, {} ({:.1}%), {} left",
+            "\n{} in {}; {} ({:.1}%), {} kept",
             count_of(totals.clustered as u64, "document"),
             count_of(totals.clusters as u64, "cluster"),
             count_of(totals.duplicates as u64, "duplicate"),
@@ -89,24 +89,22 @@ impl fmt::Display for Summary {
             match (least_similar, farthest) {
                 (Some(similarity), _) if *estimated => {
                     let similarity = share(*similarity);
-                    write!(
-                        f,
-                        "every duplicate is, by an estimate, at least {similarity} similar to a stored document"
-                    )?;
+                    write!(f, "lowest estimated similarity to a stored document {similarity}")?;
                 }
                 (Some(similarity), _) => {
                     let one = if self.keeps_some { "the kept document" } else { "the first document" };
                     write!(f, "lowest similarity to {one} {}", share(*similarity))?;
                 }
                 (None, Some(bits)) => {
-                    write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
+                    write!(f, "largest distance {}", count_of((*bits).into(), "bit"))?;
                 }
-                (None, None) => f.write_str("it has too many fingerprints to compare all of them")?,
+                (None, None) => f.write_str("too many fingerprints to compare all pairs")?,
             }
         }
         if self.keeps_some && self.has_chains() {
             f.write_str(
-                "\nchains of near documents connect some that are not near each other: option `cluster_by` stars keeps them apart",
+                "\nsome clusters are chains: they connect documents that are not near each other. Option `cluster_by` stars separates \
+                 them",
             )?;
         }
         Ok(())
@@ -119,20 +117,21 @@ impl Summary {
         let totals = &self.totals;
         if totals.other_names > 0 {
             let names = count_of(totals.other_names, "other name");
-            write!(f, "\n{names} of the same files skipped")?;
+            write!(f, "\nskipped {names} of the same files")?;
         }
         if totals.passed_over > 0 {
-            write!(f, "\n{} or links skipped", count_of(totals.passed_over, "file"))?;
+            let links = if totals.passed_over == 1 { "link" } else { "links" };
+            write!(f, "\nskipped {} or {links}", count_of(totals.passed_over, "file"))?;
         }
         if let Some(stored) = totals.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
             let are = if stored == 1 { "is a near-duplicate" } else { "are near-duplicates" };
-            write!(f, "\n{} {are} of something in the {stores}", count_of(stored as u64, "document"))?;
+            write!(f, "\n{} {are} of documents in the {stores}", count_of(stored as u64, "document"))?;
         }
         if let (Some(estimated @ 1..), Some(standard_error)) = (totals.estimated, totals.standard_error) {
             write!(
                 f,
-                "\n{} of them by an estimated similarity, with a standard error of at most {:.3}",
+                "\n{} of these by an estimated similarity (standard error at most {:.3})",
                 grouped(estimated),
                 (standard_error * 1000.0).ceil() / 1000.0
             )?;
@@ -144,7 +143,7 @@ impl Summary {
         if let (Some(compared), Some(unlike)) = (totals.compared, totals.unlike) {
             write!(
                 f,
-                "\n{} of texts compared, {} not similar enough",
+                "\n{} of texts compared; {} below the threshold",
                 count_of(compared, "pair"),
                 grouped(unlike)
             )?;
@@ -153,8 +152,8 @@ impl Summary {
         if let Some(Boilerplate { looked_at, mostly }) = boilerplate {
             write!(
                 f,
-                "\nwarning: {} of {} checked match the kept document mainly in boilerplate, text that nine of ten documents share; option \
-                 `verify_profile` main-text leaves out the navigation of web pages",
+                "\nwarning: {} of {} checked match the kept document mainly in boilerplate (text in 9 of 10 documents); for web pages \
+                 try option `verify_profile` main-text",
                 grouped(mostly as u64),
                 count_of(looked_at as u64, "duplicate")
             )?;
@@ -162,7 +161,7 @@ impl Summary {
         if let Some(Spilled { written, most }) = totals.spilled {
             write!(
                 f,
-                "\ncompared on disk: {} written to temporary files, at most {} at a time",
+                "\ncompared on disk: wrote {} of temporary files, at most {} at one time",
                 bytes(written),
                 bytes(most)
             )?;

@@ -161,7 +161,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let id = document.id_bytes();
             if id.contains(&0) {
                 return Err(Error::Refused(format!(
-                    "{}: the id `{}` holds a zero byte, which ends an id in this list: write the list without option `null`",
+                    "{}: the id `{}` contains a zero byte, which would end the id in this list: write the list without option `null`",
                     document.place(),
                     excerpt(&document.id().column())
                 )));

@@ -134,7 +134,7 @@ impl Documents<'_> {
                 // The formats of members of archives are known only now.
                 if record.format() != DocumentFormat::Text || !path.is_file() {
                     return Err(Error::Refused(format!(
-                        "{}: a folder is written of text files alone, which this is not: name a file for what is left",
+                        "{}: not a text file; only text files can be copied to a directory: give a file as output",
                         path.display()
                     )));
                 }

@@ -18,7 +18,7 @@ pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
             None => "fingerprints",
         };
         return Err(Error::BadArgument(format!(
-            "{}: a folder is written of text files alone, but the inputs are {holds}: name a file",
+            "{}: only text files can be copied to a directory, but the inputs are {holds}: give a file as output",
             path.display()
         )));
     }
@@ -39,7 +39,7 @@ pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
         (_, Some(Some(format))) => format!("in the format of the inputs ({format})"),
     };
     Err(Error::BadArgument(format!(
-        "{}: the output is always {said}: use a name with that extension, or without one",
+        "{}: the output is always {said}: use this extension, or none",
         path.display()
     )))
 }

@@ -72,7 +72,7 @@ fn escape(after: &str) -> Option<(char, &str)> {
 
 fn no_escape(after: &str) -> String {
     let shown: String = after.chars().take(1).collect();
-    format!("`\\{shown}` is no escape: in a line, a backslash of a name is written `\\\\`")
+    format!("unknown escape `\\{shown}`: write a backslash in a name as `\\\\`")
 }
 
 /// A path as a name that no other path has: see [the module](self). [`path_of_text`] is the inverse.
@@ -221,7 +221,7 @@ mod tests {
             "\\é",
         ] {
             let reason = unescaped(line).unwrap_err();
-            assert!(reason.contains("is no escape"), "{line}: {reason}");
+            assert!(reason.contains("unknown escape"), "{line}: {reason}");
         }
         assert!(listed_name(b"\xff").unwrap_err().contains("not UTF-8"));
     }

@@ -5,8 +5,8 @@ use simstore::error::excerpt;
 use simstore::{Fingerprint, Snapshot};
 
 /// Why a document cannot be numbered.
-pub(crate) const NO_ID_LEFT: &str = "there is a document with the greatest id, 2^64 - 1, and so no id is left for one \
-                                     that has none: build another store";
+pub(crate) const NO_ID_LEFT: &str = "the greatest id, 2^64 - 1, is in use, so a document without an id cannot be numbered: build another \
+                                     store";
 
 /// How the documents of a store are called: the first decides whether ids are numbers, or names beside numbers.
 ///
@@ -55,7 +55,7 @@ impl Naming {
         match (*self, id) {
             (Naming::Numbers, DocumentId::Number(number)) => Ok((number, None)),
             (Naming::Numbers, DocumentId::Name(name)) => Err(format!(
-                "the id `{}` is a name, but the first id was a number; option `names` takes every id as a name",
+                "the id `{}` is a name, but the first id was a number; option `names` stores every id as a name",
                 excerpt(&name).escape_debug()
             )),
             (_, id) => Ok((next.ok_or(NO_ID_LEFT)?, Some(id.to_string()))),
@@ -81,6 +81,6 @@ mod tests {
         assert_eq!(names.assign(DocumentId::Number(7), Some(1)), Ok((1, Some("7".to_owned()))));
         let mut forced = Naming::Names;
         assert_eq!(forced.assign(DocumentId::Number(7), Some(3)), Ok((3, Some("7".to_owned()))));
-        assert!(forced.assign(name("a"), None).unwrap_err().contains("no id is left"));
+        assert!(forced.assign(name("a"), None).unwrap_err().contains("cannot be numbered"));
     }
 }

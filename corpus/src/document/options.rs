@@ -67,10 +67,7 @@ impl FromStr for DocumentFormat {
         DocumentFormat::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let names = DocumentFormat::ALL.map(DocumentFormat::name).join(", ");
             let meant = did_you_mean(name, DocumentFormat::ALL.map(DocumentFormat::name));
-            Error::BadArgument(format!(
-                "`{}` is no format of documents{meant}: expected one of {names}",
-                excerpt(name)
-            ))
+            Error::BadArgument(format!("unknown format `{}`{meant}: expected one of {names}", excerpt(name)))
         })
     }
 }

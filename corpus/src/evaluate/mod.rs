@@ -94,9 +94,7 @@ pub fn evaluate(
 ) -> Result<Evaluation> {
     ensure_pool()?;
     if options.documents == 0 {
-        return Err(Error::BadArgument(
-            "a corpus has one document or more: option `documents` is 0".to_owned(),
-        ));
+        return Err(Error::BadArgument("option `documents` is 0: expected 1 or more".to_owned()));
     }
     options.check_similarities()?;
     let by_default = [Profile::default()];
@@ -113,13 +111,13 @@ impl EvaluateOptions {
             std::iter::repeat("similar").zip(&self.similar).chain([("alike_from", &self.alike_from)])
         {
             if !(0.0..=1.0).contains(&value) {
-                return bad(format!("a similarity is from 0 to 1: option `{option}` is {value}"));
+                return bad(format!("option `{option}` is {value}: expected 0 to 1"));
             }
         }
         let least = self.alike_from;
         match self.similar.iter().find(|&&similar| similar < least) {
             Some(similar) => bad(format!(
-                "option `similar` {similar} would find pairs that count as false, as texts are alike from {least} on: give option \
+                "option `similar` {similar} is below option `alike_from` {least}: its pairs would count as false; give option \
                  `alike_from` {similar} too"
             )),
             None => Ok(()),
@@ -137,9 +135,7 @@ fn evaluate_by<F: Fingerprint>(
     let (count, positives) = pairs.counts();
     if positives == 0 {
         let count = if count == 1 { "1 pair".to_owned() } else { format!("{count} pairs") };
-        return Err(Error::BadArgument(format!(
-            "{count} read, none of them positive: there is nothing to find"
-        )));
+        return Err(Error::BadArgument(format!("{count} read, but none is positive: nothing to measure")));
     }
     let mut similar = Vec::new();
     if !options.similar.is_empty() {
@@ -152,8 +148,8 @@ fn evaluate_by<F: Fingerprint>(
         let compared = pairs.compare(at, options.alike_from, watch)?;
         if compared.positives.all == 0 {
             return Err(Error::BadArgument(format!(
-                "{profile}: no positive pair has features in both texts, so there is nothing to find; give another profile \
-                 or other pairs"
+                "{profile}: no positive pair has features in both texts, so there is nothing to measure; use another profile or other \
+                 pairs"
             )));
         }
         Ok(ProfileCurve::new(profile.to_string(), &compared, options.documents))
@@ -288,8 +284,8 @@ mod tests {
         let nothing = vec![pair("", " ", true)];
         let preset = vec!["string-hash-128".parse().unwrap()];
         for (pairs, options, expected) in [
-            (Vec::new(), options(), "0 pairs read, none of them positive"),
-            (vec![pair("a", "a", false)], options(), "1 pair read, none of them positive"),
+            (Vec::new(), options(), "0 pairs read, but none is positive"),
+            (vec![pair("a", "a", false)], options(), "1 pair read, but none is positive"),
             (nothing, options(), "words-1: no positive pair has features"),
             (pairs(), EvaluateOptions { bits: 32, ..options() }, "option `bits` is 32: expected 64 or 128"),
             (pairs(), EvaluateOptions { documents: 0, ..options() }, "option `documents` is 0"),
@@ -298,7 +294,7 @@ mod tests {
             (
                 pairs(),
                 EvaluateOptions { similar: vec![0.9, 0.7], ..options() },
-                "option `similar` 0.7 would find pairs that count as false",
+                "option `similar` 0.7 is below option `alike_from` 0.8: its pairs would count as false",
             ),
             (
                 pairs(),

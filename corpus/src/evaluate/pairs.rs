@@ -111,7 +111,7 @@ fn labelled(line: Line, are_labelled: &mut Option<bool>) -> Result<LabelledPair,
     let is_labelled = line.is_positive.is_some();
     if *are_labelled.get_or_insert(is_labelled) != is_labelled {
         return Err(
-            "some pairs have a label and some have none: either all must have one, or none".to_owned()
+            "some pairs have a label and others have none: give all pairs a label, or none".to_owned()
         );
     }
     let Line { texts, is_positive, path } = line;
@@ -134,7 +134,7 @@ impl PairOptions {
             let message = error.to_string();
             // The parser sees one line only, so its line number says nothing.
             let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
-            format!("no pair in a JSON object: {} at column {}", with_short_quote(message), error.column())
+            format!("invalid JSON object: {} at column {}", with_short_quote(message), error.column())
         })?;
         self.of_fields(fields)
     }
@@ -163,7 +163,7 @@ impl PairOptions {
         let Some(value) = fields.get(field) else {
             if self.label_field.is_some() || self.positive_from.is_some() {
                 return Err(format!(
-                    "no label field `{}`; option `label_field` names another",
+                    "no label field `{}`; select another with option `label_field`",
                     excerpt(field)
                 ));
             }
@@ -203,7 +203,7 @@ fn text(
         Some((name, _)) => Err(format!("the text field `{}` is not a string", excerpt(name))),
         None => {
             let names: Vec<_> = names.iter().map(|name| excerpt(name)).collect();
-            Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `")))
+            Err(format!("no text field `{}`; select another with option `{option}`", names.join("`, `")))
         }
     }
 }
@@ -251,7 +251,9 @@ mod tests {
         let error = |json: &str| options.parse(json.as_bytes()).unwrap_err();
         assert!(error(r#"{"x": "a", "y": "b"}"#).contains("no label field `z`"));
         assert!(error(r#"{"x": "a", "y": "b", "z": true}"#).contains("`z` is true: expected a number"));
-        assert!(error(r#"{"y": "b", "z": 1}"#).contains("no text field `x`; option `text_a`"));
+        assert!(
+            error(r#"{"y": "b", "z": 1}"#).contains("no text field `x`; select another with option `text_a`")
+        );
     }
 
     #[test]
@@ -262,7 +264,7 @@ mod tests {
         let pairs: Vec<_> = labelled_rows(rows.into_iter(), &PairOptions::default()).collect();
         assert!(pairs[0].as_ref().unwrap().is_positive);
         assert!(matches!(pairs[1], Err(Error::BadInput { line: 2, .. })));
-        assert!(pairs[2].as_ref().unwrap_err().to_string().contains("some have none"));
+        assert!(pairs[2].as_ref().unwrap_err().to_string().contains("others have none"));
     }
 
     #[test]
@@ -271,7 +273,7 @@ mod tests {
             ("[]", "JSON object"),
             ("{", "EOF while parsing an object at column 1"),
             ("{\"text_a\": \"\u{fffd}", "at column"),
-            (r#"{"text_a": "a"}"#, "no text field `text_b`, `text_new`; option `text_b`"),
+            (r#"{"text_a": "a"}"#, "no text field `text_b`, `text_new`; select another with option `text_b`"),
             (r#"{"text_a": "a", "text_b": null}"#, "`text_b` is not a string"),
             (r#"{"text_a": "a", "text_b": "b", "label": 0.5}"#, "is 0.5: expected true"),
             (r#"{"text_a": "a", "text_b": "b", "label": "1"}"#, "is \"1\": expected true"),

@@ -70,7 +70,7 @@ impl ShingleSets {
 fn failed(error: &io::Error) -> Error {
     let folder = std::env::temp_dir();
     Error::Refused(format!(
-        "{}: cannot put the shingles of texts aside: {error}; another folder can be named by the variable TMPDIR",
+        "{}: cannot write the temporary file of shingles: {error}; select another directory with the variable TMPDIR",
         folder.display()
     ))
 }

@@ -33,7 +33,7 @@ impl SimilarPoint {
         let (positives, negatives, all) = (count(true, similar), count(false, similar), count(true, 0.0));
         if all == 0 {
             return Err(Error::BadArgument(
-                "no positive pair has shingles in both texts, so there is nothing to find; give other pairs, or no \
+                "no positive pair has shingles in both texts, so there is nothing to measure; use other pairs, or no \
                  option `similar`"
                     .to_owned(),
             ));

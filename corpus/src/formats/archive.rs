@@ -116,7 +116,7 @@ impl Archive {
                     }
                     Err(reason) => {
                         self.form = Form::Ended;
-                        let reason = format!("{reason}; the rest of the archive is left out");
+                        let reason = format!("{reason}; the rest of the archive is skipped");
                         return Err(Error::BadInput { path: self.path.clone(), line: 0, reason });
                     }
                 },
@@ -184,7 +184,7 @@ impl Read for TarMember {
             return Ok(0);
         }
         if stream.failed {
-            return Err(io::Error::other("the archive cannot be read on"));
+            return Err(io::Error::other("the rest of the archive cannot be read"));
         }
         let read = stream.reader.read(&mut buffer[..wanted]);
         match &read {
@@ -256,7 +256,7 @@ impl TarStream {
         while filled < BLOCK {
             match self.reader.read(&mut block[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err("the archive is cut off in a header".to_owned()),
+                Ok(0) => return Err("the archive is truncated in a header".to_owned()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.cannot_read(&error)),
@@ -273,7 +273,7 @@ impl TarStream {
     /// Skips what is left of a member.
     fn skip(&mut self) -> Result<(), String> {
         if self.failed {
-            return Err("the archive cannot be read on".to_owned());
+            return Err("the rest of the archive cannot be read".to_owned());
         }
         let rest = self.left + self.padding;
         let skipped = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink());
@@ -298,7 +298,7 @@ impl TarStream {
     }
 }
 
-const SPARSE: &str = "a member with holes (a sparse file), which is not read: unpack the archive first";
+const SPARSE: &str = "a member with holes (a sparse file), which is not supported: unpack the archive first";
 
 fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     let path = input.path();
@@ -307,28 +307,26 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     }
     if crate::bytes::pipes::is_read_once(path)? {
         return Err(Error::BadArgument(format!(
-            "{}: a zip file is read from its end, which a pipe has not; save it as a file first",
+            "{}: a zip file cannot be read from a pipe; save it as a file first",
             path.display()
         )));
     }
     let bad = |reason: String| Error::BadInput { path: path.to_path_buf(), line: 0, reason };
     let file = File::open(path).map_err(cannot_open(path))?;
     let archive = ZipArchive::new(BufReader::new(file))
-        .map_err(|error| bad(format!("a zip file that is damaged or cut off: {error}")))?;
+        .map_err(|error| bad(format!("damaged or truncated zip file: {error}")))?;
     if let Some(what) = document_of(&archive) {
         return Err(bad(format!("looks like {what}")));
     }
     // If the directory is cut off, the directory of an archive within this one may be found.
     if archive.offset() > 0 {
         return Err(bad(format!(
-            "a zip file that is damaged or cut off: {} bytes stand before what its directory lists",
+            "damaged or truncated zip file: {} bytes before its first listed member",
             archive.offset()
         )));
     }
     if archive.has_duplicate_names() {
-        return Err(bad(
-            "two members have one name, and only one of them could be read: unpack it first".to_owned()
-        ));
+        return Err(bad("two members have the same name: unpack the archive first".to_owned()));
     }
     Ok(archive)
 }
@@ -338,16 +336,18 @@ fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     let has = |start: &[u8]| archive.file_names_raw().any(|name| name.starts_with(start));
     if has(b"[Content_Types].xml") {
         return Some(match () {
-            () if has(b"xl/") => "a spreadsheet (.xlsx), which is not read: save its sheets as .csv",
+            () if has(b"xl/") => "a spreadsheet (.xlsx), which is not supported: save its sheets as .csv",
             () if has(b"word/") => {
-                "a Word document (.docx), which is not read: save its text as .txt or .html"
+                "a Word document (.docx), which is not supported: save its text as .txt or .html"
             }
-            () if has(b"ppt/") => "a presentation (.pptx), which is not read: save its text as .txt or .html",
-            () => "a document of an office program, which is not read: save its text as .txt or .html",
+            () if has(b"ppt/") => {
+                "a presentation (.pptx), which is not supported: save its text as .txt or .html"
+            }
+            () => "an Office document, which is not supported: save its text as .txt or .html",
         });
     }
     let is_document = has(b"mimetype") && (has(b"content.xml") || has(b"META-INF/container.xml"));
-    is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not read: save its text as .txt or .csv")
+    is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not supported: save its text as .txt or .csv")
 }
 
 type ZipFound = (PathBuf, Result<Option<Box<dyn Read + Send>>, Unread>);
@@ -400,7 +400,7 @@ fn zip_member(
             }
             other => {
                 return Err(Unread::Damaged(format!(
-                    "is compressed by {other}, which is not read: unpack the archive first"
+                    "is compressed by {other}, which is not supported: unpack the archive first"
                 )));
             }
         };
@@ -423,10 +423,7 @@ impl Read for Checked {
         let read = self.reader.read(buffer)?;
         self.hash.update(&buffer[..read]);
         if read == 0 && !buffer.is_empty() && self.hash.clone().finalize() != self.expected {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the checksum of this member is not right",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "wrong checksum of this member"));
         }
         Ok(read)
     }

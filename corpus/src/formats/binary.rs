@@ -3,12 +3,7 @@
 /// Kinds of files, by the bytes at a place in them.
 const KINDS: &[(usize, &[u8], &str, Advice)] = &[
     (0, b"%PDF-", "a PDF document", Advice::Text),
-    (
-        0,
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-        "a document of an office program (.doc, .xls, .ppt)",
-        Advice::Text,
-    ),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document (.doc, .xls, .ppt)", Advice::Text),
     (0, b"ARROW1", "an Arrow file", Advice::Table),
     (0, b"\xff\xff\xff\xff", "a stream of Arrow", Advice::Table),
     (0, b"Obj\x01", "an Avro file", Advice::Table),
@@ -73,11 +68,11 @@ pub(crate) fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
         && (controls > 0 || what == "a PDF document")
     {
         let advice = match advice {
-            Advice::Text => ", which is not read: save its text as .txt, .html or .csv first",
-            Advice::Table => ", which is not read: convert it to Parquet, CSV or JSON lines first",
-            Advice::Unpack => ", which is not read: unpack it first",
+            Advice::Text => ", which is not supported: save its text as .txt, .html or .csv first",
+            Advice::Table => ", which is not supported: convert it to Parquet, CSV or JSON lines first",
+            Advice::Unpack => ", which is not supported: unpack it first",
             Advice::Utf32 => {
-                ", which is not read: convert it to UTF-8 first, as with `iconv -f utf-32 -t utf-8`"
+                ", which is not supported: convert it to UTF-8 first, as with `iconv -f utf-32 -t utf-8`"
             }
             Advice::None => ", which holds no text",
         };
@@ -88,8 +83,8 @@ pub(crate) fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
         return None;
     }
     Some(format!(
-        "looks like binary data: {controls} of its first {} bytes are control characters; if it is text, name its \
-         option `encoding` or option `format`",
+        "looks like binary data: {controls} of its first {} bytes are control characters; if it is text, give option `encoding` or \
+         option `format`",
         head.len()
     ))
 }
@@ -126,12 +121,12 @@ mod tests {
     #[test]
     fn what_is_no_text_is_named() {
         for (head, what) in [
-            (&b"%PDF-1.4\n"[..], "a PDF document, which is not read: save its text"),
-            (b"ARROW1\0\0", "an Arrow file, which is not read: convert it to Parquet"),
+            (&b"%PDF-1.4\n"[..], "a PDF document, which is not supported: save its text"),
+            (b"ARROW1\0\0", "an Arrow file, which is not supported: convert it to Parquet"),
             (b"\x7fELF\x02\x01\x01\0", "a program (ELF), which holds no text"),
-            (b"SQLite format 3\0", "an SQLite database, which is not read: convert"),
+            (b"SQLite format 3\0", "an SQLite database, which is not supported: convert"),
             (b"RIFF\x01\0\0\0WEBPVP8 ", "an image (WebP)"),
-            (b"\xff\xfe\0\0a\0\0\0", "text in UTF-32, which is not read: convert it to UTF-8 first"),
+            (b"\xff\xfe\0\0a\0\0\0", "text in UTF-32, which is not supported: convert it to UTF-8 first"),
             (b"a\0\x01\x02\x03bcd", "binary data: 4 of its first 8 bytes are control characters"),
         ] {
             let refusal = refusal(head, false).unwrap();

@@ -52,7 +52,7 @@ impl Header {
         let delimiters = row.iter().filter(|&&byte| byte == delimiter).count();
         let cells = Cells::parse(&row, delimiter, (delimiters + 1).min(MAX_COLUMNS)).map_err(|_| {
             format!(
-                "the header has more than {} columns, the most that a table may have",
+                "the header has more than {} columns, the maximum of a table",
                 grouped(MAX_COLUMNS as u64)
             )
         })?;
@@ -99,7 +99,7 @@ impl Header {
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {
             if self.places.get(name).is_some_and(|&(_, count)| count > 1) {
-                return Err(format!("the column `{}` comes twice", excerpt(name)));
+                return Err(format!("two columns are named `{}`", excerpt(name)));
             }
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Splitter {
             let last_line = self.lines + u64::from(!is_ended);
             return Err(match last_line > first_line {
                 true => input.bad(format!(
-                    "a row that covers {} is {}; or its quotes are not closed",
+                    "a row that covers {} is {}; its quotes may not be closed",
                     lines(first_line, last_line),
                     self.longest
                 )),
@@ -345,8 +345,7 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
             if row.get(at).is_some_and(|&byte| byte != delimiter && !matches!(byte, b'\r' | b'\n')) {
                 let (line, last) = (first_line + newlines(&row[..at]), first_line + newlines(row));
                 return Err(format!(
-                    "text after a closing quote on line {line}; the row covers {}: {TWICE}, and none elsewhere in a \
-                     field that begins with one",
+                    "text after a closing quote on line {line}; the row covers {}: {TWICE}",
                     lines(first_line, last)
                 ));
             }

@@ -94,7 +94,7 @@ pub(crate) fn of(
         _ => {}
     }
     if head.starts_with(b"filedesc://") {
-        let reason = "a web archive in the old ARC format, which is not read: convert it to WARC first, as with \
+        let reason = "a web archive in the old ARC format, which is not supported: convert it to WARC first, as with \
                       `warcio recompress`";
         return Err(reason.to_owned());
     }

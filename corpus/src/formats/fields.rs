@@ -100,8 +100,5 @@ pub(crate) fn with_short_quote(message: &str) -> String {
 
 /// The reason why an annotation cannot have this name.
 pub(crate) fn is_taken(field: &str, name: &str) -> String {
-    format!(
-        "there is a {field} `{}` already; give the annotation another name (option `cluster_field`)",
-        excerpt(name)
-    )
+    format!("a {field} `{}` already exists; choose another name with option `cluster_field`", excerpt(name))
 }

@@ -128,7 +128,9 @@ fn decoded(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Optio
             return Ok(None);
         }
         if body[0] & 0x7f == LARGE_WINDOW {
-            return Err("the page is compressed with a window that Brotli has not in HTTP".to_owned());
+            return Err(
+                "the page is compressed with a Brotli window size that HTTP does not allow".to_owned()
+            );
         }
         unpacked(Ok(Box::new(Decompressor::new(body, BROTLI_BUFFER))), options)
     } else if is("deflate") {

@@ -55,7 +55,7 @@ fn missing(kind: &str, fields: &[String], line: &str) -> String {
     let meant = did_you_mean(&fields[0], &names);
     let there = if names.is_empty() { "no fields".to_owned() } else { listed(&names) };
     format!(
-        "no {kind} field {}{meant}; the document has {there}: option `{kind}_field` names another",
+        "no {kind} field {}{meant}; the document has {there}: select another with option `{kind}_field`",
         listed(fields)
     )
 }
@@ -97,9 +97,8 @@ fn fields<'l>(line: &'l str, options: &DocumentOptions) -> Result<(Fields<'l>, b
 /// The reason why the first line of a file begins an object over several lines, with advice.
 pub(crate) fn is_no_line(first: &[u8]) -> Option<&'static str> {
     let is_open = first.trim_ascii() == b"{";
-    is_open.then_some(
-        "a JSON object over several lines, expected one on each line; `jq -c .` brings an object onto one line",
-    )
+    is_open
+        .then_some("a JSON object over several lines, expected one object a line; convert it with `jq -c .`")
 }
 
 /// A string in quotes, in ASCII and so the same in every encoding of lines.
@@ -159,7 +158,7 @@ mod tests {
         }
         assert_eq!(
             parse(r#"{"text": "", "o": {"a": 1, "b": {}}}"#, Some("id"), &["text"]),
-            Err("no id field `id`; the document has `o.a`, `o.b`, `text`: option `id_field` names another"
+            Err("no id field `id`; the document has `o.a`, `o.b`, `text`: select another with option `id_field`"
                 .to_owned())
         );
     }
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(text(r#"{"text": null}"#), Ok(String::new()));
         assert_eq!(
             text(r#"{"txet": 1, "a": "b"}"#),
-            Err("no text field `title`, `text`; the document has `a`, `txet`: option `text_field` names another".to_owned())
+            Err("no text field `title`, `text`; the document has `a`, `txet`: select another with option `text_field`".to_owned())
         );
         assert!(text("{}").unwrap_err().contains("the document has no fields"));
         assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
@@ -205,8 +204,8 @@ mod tests {
     #[test]
     fn malformed() {
         let error = |line: &str| parse(line, None, &["text"]).unwrap_err();
-        assert!(error(r#"{"text": "a", "text": "b"}"#).contains("`text` comes twice"));
-        assert!(error(r#"{"id": 1, "text": "a", "id": 2}"#).contains("`id` comes twice"));
+        assert!(error(r#"{"text": "a", "text": "b"}"#).contains("two fields are named `text`"));
+        assert!(error(r#"{"id": 1, "text": "a", "id": 2}"#).contains("two fields are named `id`"));
         assert!(error("[1]").contains("expected a JSON object on one line"));
         assert_eq!(
             error(r#"{"text": "a""#),
@@ -216,13 +215,13 @@ mod tests {
         for line in [r#"{"text": "\ud800"}"#, r#"{"text": "\ud800x"}"#, r#"{"text": "\udc00"}"#] {
             let error = error(line);
             assert!(
-                error.contains("column") && error.ends_with(r"write both halves, or \ufffd instead"),
+                error.contains("column") && error.ends_with(r"such as `\ud83d\ude00`, or \ufffd"),
                 "{error}"
             );
         }
         for value in ["NaN", "-NaN", "Infinity", "-Infinity", "[1, NaN]"] {
             let error = error(&format!(r#"{{"x": {value}, "text": "a"}}"#));
-            assert!(error.ends_with("no NaN and no Infinity: write `null` instead"), "{value}: {error}");
+            assert!(error.ends_with("no NaN or Infinity: write `null` instead"), "{value}: {error}");
         }
         assert!(!error(r#"{"text": "NaN" x}"#).contains("no NaN"));
         for value in ["x", "\u{e9}", "\\n"] {

@@ -179,9 +179,7 @@ impl Objects {
     fn end_array(&mut self) -> Result<bool> {
         self.input.consume(1);
         if self.next_byte()?.is_some() {
-            return Err(
-                self.broken("there is more after the end of the array; expected one array in the file")
-            );
+            return Err(self.broken("data after the end of the array; expected one array in the file"));
         }
         Ok(false)
     }

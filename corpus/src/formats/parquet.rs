@@ -85,12 +85,12 @@ impl Rows {
     ) -> Result<Rows> {
         if is_read_once(path)? {
             return Err(Error::BadArgument(format!(
-                "{}: Parquet is read from its end, which a pipe has not; save it as a file first",
+                "{}: Parquet cannot be read from a pipe; save it as a file first",
                 path.display()
             )));
         }
         let bad = |reason: String| Error::BadInput { path: path.to_path_buf(), line: 0, reason };
-        let damaged = |error: &dyn fmt::Display| bad(format!("no Parquet file, or damaged: {error}"));
+        let damaged = |error: &dyn fmt::Display| bad(format!("not a Parquet file, or damaged: {error}"));
         let file = File::open(path).map_err(cannot_open(path))?;
         let bytes = file.metadata().map_err(cannot_open(path))?.len();
         // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
@@ -214,8 +214,8 @@ impl Rows {
         let batch = catch_unwind(AssertUnwindSafe(|| reader.next().transpose()))
             .map_err(|_| ParquetError::General("its pages contradict one another".to_owned()))??;
         let batch = batch.filter(|batch| (1..=left).contains(&(batch.num_rows() as u64)));
-        let batch =
-            batch.ok_or_else(|| ParquetError::General("more or fewer than the footer says".to_owned()))?;
+        let batch = batch
+            .ok_or_else(|| ParquetError::General("the number of rows differs from the footer".to_owned()))?;
         let schema = Schema::clone(&batch.schema()).with_metadata(self.metadata.clone());
         Ok(batch.with_schema(Arc::new(schema))?)
     }

@@ -92,7 +92,7 @@ pub(crate) fn parse(
     // Some writers put the id in brackets.
     let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(&id);
     let (body, content_type) = if headers.is_http() {
-        let response = Response::parse(block).ok_or("expected a response of HTTP")?;
+        let response = Response::parse(block).ok_or("expected an HTTP response")?;
         (response.body(options)?, response.header("content-type").map(Cow::into_owned))
     } else {
         (block.to_vec(), headers.get("content-type").map(Cow::into_owned))
@@ -111,10 +111,13 @@ fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> 
     let head = &body[..body.len().min(HEAD_BYTES)];
     let packed = Compression::of_head(head);
     if packed != Compression::None {
-        return Err(format!("the page is compressed by {packed}, which its headers do not say"));
+        return Err(format!("the page is compressed by {packed}, but its headers do not say so"));
     }
     if archive::is_zip(head) {
-        return Err("the page looks like a ZIP archive, which is not read there: unpack it first".to_owned());
+        return Err(
+            "the page looks like a ZIP archive, which is not supported in web archives: unpack it first"
+                .to_owned(),
+        );
     }
     let is_wide = charset.is_some_and(|charset| charset.to_ascii_lowercase().starts_with("utf-16"));
     let is_text = is_wide || options.encoding != Encoding::AUTO;
@@ -286,7 +289,7 @@ impl Pages {
         let passed = self.offset - self.first_line.len() as u64 - start;
         let until = if is_found { "up to the next record" } else { "up to the end of the file" };
         self.input.bad(format!(
-            "{reason}; it starts at byte {start}, after decompression, and {passed} bytes from there are left out, {until}"
+            "{reason}; the record starts at byte {start} of the decompressed file; skipped {passed} bytes, {until}"
         ))
     }
 

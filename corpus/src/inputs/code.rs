@@ -55,14 +55,14 @@ pub(crate) fn profile_of_files(
     let files = count_of(code, "file");
     if code < all {
         watch.notice(&Notice::Warning(&format!(
-            "{files} of source code among {all} files: all are compared as texts, and signs do not count; option `{option}` code \
-             compares all by identifiers, numbers and signs"
+            "{files} of {all} are source code: all files are compared as texts, ignoring punctuation; option `{option}` code compares \
+             all by identifiers, numbers and symbols"
         )));
         return shingles;
     }
     watch.notice(&Notice::Remark(&format!(
-        "{files} of source code are compared by identifiers, numbers and signs, with profile {by_code}; option `{option}` {shingles} \
-         compares them as texts"
+        "comparing {files} of source code by identifiers, numbers and symbols (profile {by_code}); option `{option}` {shingles} compares \
+         them as texts"
     )));
     by_code
 }

@@ -223,7 +223,7 @@ impl<F: Fingerprint> Fingerprints<F> {
                 Some(Format::HexLines | Format::Documents(DocumentFormat::Tsv)) | None => false,
                 Some(Format::Documents(_)) => {
                     return Err(Error::BadArgument(format!(
-                        "{}: holds documents, not fingerprints",
+                        "{}: has documents, not fingerprints",
                         path.display()
                     )));
                 }

@@ -86,7 +86,7 @@ impl Inputs {
         if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MAX_PATH_BYTES) {
             let (start, bytes) = (path.to_string_lossy(), path.as_os_str().len());
             return Err(Error::BadArgument(format!(
-                "`{}` is no path: it has {bytes} bytes, and a path at most {MAX_PATH_BYTES}",
+                "`{}` is not a path: it has {bytes} bytes, and a path has at most {MAX_PATH_BYTES}",
                 excerpt(&start)
             )));
         }
@@ -301,7 +301,7 @@ impl Inputs {
             let of_this = self.kind_of_file(found)?;
             if *kind.get_or_insert(of_this) != of_this {
                 return Err(Error::BadArgument(format!(
-                    "{}: matches files of documents and of fingerprints; name those of one kind",
+                    "{}: matches documents and fingerprints; use a glob for one kind",
                     path.display()
                 )));
             }

@@ -39,7 +39,7 @@ impl OutputFolder {
     /// an empty folder, or if another process writes it; [`Error::Io`] if the folder cannot be created.
     pub fn create(path: &Path, unfinished: &Unfinished) -> Result<OutputFolder> {
         let Some(hidden) = hidden(path, "tmp") else {
-            return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
+            return Err(Error::BadArgument(format!("{}: not a directory name", path.display())));
         };
         let is_free = match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
@@ -55,7 +55,7 @@ impl OutputFolder {
         };
         if !is_free {
             return Err(Error::Refused(format!(
-                "{}: is there already, and a folder is written as a whole: remove it, or name another one",
+                "{}: already exists and is not an empty directory: remove it, or choose another path",
                 path.display()
             )));
         }
@@ -81,7 +81,7 @@ impl OutputFolder {
                         )
                         .map_err(Error::io(&hidden, "remove"))?;
                 }
-                Err(error) => return Err(Error::io(&hidden, "make")(error)),
+                Err(error) => return Err(Error::io(&hidden, "create")(error)),
             }
         };
         let temporary = TemporaryFolder::new(hidden, lock, unfinished);
@@ -105,7 +105,7 @@ impl OutputFolder {
         }
         let to = self.hidden().join(place);
         if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent).map_err(Error::io(parent, "make"))?;
+            fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
         }
         let mut from = File::open(file).map_err(Error::io(file, "open"))?;
         let mut into = match File::options().write(true).create_new(true).open(&to) {
@@ -113,7 +113,7 @@ impl OutputFolder {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let place = self.path.join(place);
                 return refused(format!(
-                    "would be written to {}, where another file is written to: name one folder to read",
+                    "would be written to {}, like another file: give a single input directory",
                     place.display()
                 ));
             }
@@ -159,7 +159,7 @@ fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
-            "{}: another simstore is writing it, to {}",
+            "{}: another simstore process is writing it (as {})",
             path.display(),
             folder.display()
         ))),

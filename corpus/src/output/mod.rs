@@ -71,7 +71,7 @@ fn refuse_in_store(path: &Path) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     if simstore::store::stored_bits(folder).is_ok() {
         return Err(Error::BadArgument(format!(
-            "{}: is inside a store, whose files are its own; write it elsewhere",
+            "{}: is inside a store directory; write it elsewhere",
             path.display()
         )));
     }

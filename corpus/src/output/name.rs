@@ -72,7 +72,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     for extension in [extension(path), inner].into_iter().flatten() {
         if FOREIGN.contains(&extension.as_str()) {
             return refused(&format!(
-                "no output is written as .{extension}; compressed are .gz, .zst, .bz2 and .xz"
+                "cannot write .{extension} files; supported compressions are .gz, .zst, .bz2 and .xz"
             ));
         }
     }

@@ -92,7 +92,7 @@ impl TemporaryFile {
     /// Creates a temporary file that replaces anything but a folder.
     pub(super) fn replace(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         let Some(temporary) = hidden(path, "tmp") else {
-            return Err(Error::BadArgument(format!("{}: not the name of a file", path.display())));
+            return Err(Error::BadArgument(format!("{}: not a file name", path.display())));
         };
         loop {
             let file = match File::options().write(true).create_new(true).open(&temporary) {
@@ -158,7 +158,7 @@ impl TemporaryFile {
 fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
-            "{}: another simstore is writing it, to {}",
+            "{}: another simstore process is writing it (as {})",
             path.display(),
             temporary.display()
         ))),
@@ -172,7 +172,7 @@ fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let in_the_way = |error: io::Error| {
         Error::Refused(format!(
-            "{}: cannot be written, as {} is in the way and cannot be removed: {error}; remove it",
+            "{}: cannot be written, because {} exists and cannot be removed: {error}; remove it",
             path.display(),
             temporary.display()
         ))
@@ -232,7 +232,7 @@ mod tests {
         let put: [(&str, &dyn Fn()); 6] = [
             ("a link", &|| symlink(&victim, &temporary).unwrap()),
             ("a link that leads nowhere", &|| symlink(folder.path().join("nowhere"), &temporary).unwrap()),
-            ("a link to a folder", &|| symlink(folder.path(), &temporary).unwrap()),
+            ("a link to a directory", &|| symlink(folder.path(), &temporary).unwrap()),
             ("a hard link", &|| fs::hard_link(&victim, &temporary).unwrap()),
             ("what a killed run has left", &|| fs::write(&temporary, "left, and longer").unwrap()),
             ("a socket", &|| drop(std::os::unix::net::UnixListener::bind(&temporary).unwrap())),
@@ -257,6 +257,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(".out.tmp")).unwrap();
         let refused = written(&folder.path().join("out")).unwrap_err().to_string();
-        assert!(refused.contains(".out.tmp is in the way"), "{refused}");
+        assert!(refused.contains(".out.tmp exists and cannot be removed"), "{refused}");
     }
 }

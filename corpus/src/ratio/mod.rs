@@ -153,7 +153,7 @@ pub fn compression_ratios<F: Fingerprint>(
     fingerprints.dedup();
     let distinct = fingerprints.len() as u64;
     if distinct == 0 {
-        let reason = "the inputs hold no fingerprint: there is nothing to compare";
+        let reason = "the inputs have no fingerprints: nothing to compare";
         return Err(Error::BadArgument(reason.to_owned()));
     }
     let floor = floor_bits_per_fingerprint(F::BITS, distinct);

@@ -101,11 +101,11 @@ impl File {
             DocumentFormat::Tsv => table(input, b'\t'),
             DocumentFormat::Warc => Ok(File::Warc(warc::Pages::new(input, options.longest()))),
             DocumentFormat::Text => Ok(File::Text { input, longest: options.longest() }),
-            DocumentFormat::Parquet => Err(input.bad_file(
-                "Parquet is read from its end, which a member of an archive has not; unpack the archive first",
-            )),
+            DocumentFormat::Parquet => {
+                Err(input.bad_file("Parquet cannot be read inside an archive; unpack the archive first"))
+            }
             DocumentFormat::Archive => {
-                Err(input.bad_file("an archive within an archive, which is not read: unpack it first"))
+                Err(input.bad_file("an archive within an archive, which is not supported: unpack it first"))
             }
         }
     }

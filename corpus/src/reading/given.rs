@@ -87,7 +87,7 @@ impl GivenDocuments {
 }
 
 fn taken_before() -> Error {
-    Error::Refused(format!("{GIVEN}: can be read only once, and have been; put them aside first"))
+    Error::Refused(format!("{GIVEN}: can be read only once, and were already read; save them first"))
 }
 
 impl State {

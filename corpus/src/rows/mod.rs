@@ -60,7 +60,7 @@ pub fn check(path: &Path) -> Result<()> {
     match name::format(path) {
         NamedFormat::Documents(DocumentFormat::Warc) | NamedFormat::HexLines | NamedFormat::Raw => {
             Err(Error::BadArgument(format!(
-                "{}: a table can be .jsonl, .csv, .tsv or .parquet, or lines under any other name",
+                "{}: a table is .jsonl, .csv, .tsv or .parquet; any other extension gives lines",
                 path.display()
             )))
         }

@@ -93,7 +93,7 @@ impl Writer {
                 (Builder::Flags(builder), Cell::Flag(flag)) => builder.append_value(*flag),
                 (Builder::Numbers(_) | Builder::Shares(_) | Builder::Flags(_), _) => {
                     return Err(Error::BadArgument(format!(
-                        "{}: a cell that is not what its column says",
+                        "{}: a value has another type than its column",
                         self.path.display()
                     )));
                 }

@@ -19,15 +19,15 @@ const MANIFEST: &str = "MANIFEST";
 /// [`Error::AlreadyExists`] if the folder has shards and `replace` is false, or has other entries; as [`Shards::read`]
 /// for an existing list; [`Error::Io`] if the folder cannot be created or read.
 pub fn make_ready(folder: &Path, replace: bool) -> Result<()> {
-    fs::create_dir_all(folder).map_err(Error::io(folder, "make"))?;
+    fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let names = names_in(folder)?;
     let has_list = names.iter().any(|name| name == LIST);
     let taken = |reason| Err(Error::AlreadyExists { path: folder.to_path_buf(), reason });
     if has_list && !replace {
-        return taken("there are shards already; option `replace` replaces them");
+        return taken("shards already exist; option `replace` replaces them");
     }
     if names.iter().any(|name| name != LIST && !is_own(name)) {
-        return taken("the folder has something else than shards; choose another");
+        return taken("the directory has other files than shards; choose another");
     }
     let named = if has_list { Shards::read(&folder.join(LIST))?.shards } else { Vec::new() };
     remove_but(folder, &named)
@@ -81,7 +81,7 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
     let read = open_regular(&path).and_then(|mut file| file.read_to_end(&mut data));
     read.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            let action = "open a shard that is not there; restore it from a copy or build the shards again";
+            let action = "open a missing shard; restore it from a copy, or build the shards again";
             Error::io(store, action)(error)
         }
         _ => Error::io(&path, "read")(error),

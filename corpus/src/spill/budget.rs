@@ -20,8 +20,7 @@ const LEAST: u64 = 1 << 16;
 pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
     let Some(given) = memory.filter(|&given| given < LEAST) else { return Ok(()) };
     Err(Error::BadArgument(format!(
-        "option `memory` is {given} bytes: expected {LEAST} (64 KiB) or more, the size of a buffer for reading. For {given} MiB give \
-         {given}M, or {}",
+        "option `memory` is {given} bytes: expected {LEAST} (64 KiB) or more. For {given} MiB give {given}M, or {}",
         given << 20
     )))
 }
@@ -65,7 +64,7 @@ impl Budget {
         let enough = (needed + MOST_LEFT_OF_GIVEN)
             .min(needed.saturating_mul(LEFT_OF_GIVEN).div_ceil(LEFT_OF_GIVEN - 1));
         format!(
-            "about {shown} of memory, more than the {left} of {} that documents may take: set option `memory` to {} or more",
+            "about {shown} of memory, more than the {left} of {} for documents: set option `memory` to {} or more",
             bytes(self.of),
             enough_bytes(enough)
         )

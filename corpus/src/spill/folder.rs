@@ -61,7 +61,7 @@ impl Temporary {
             && !is_folder(parent)?
         {
             return Err(Error::BadArgument(format!(
-                "{}: the folder does not exist: option `temporary` takes an existing one",
+                "{}: does not exist; give an existing directory as option `temporary`",
                 parent.display()
             )));
         }
@@ -133,13 +133,12 @@ impl Temporary {
         let what = match (is_full, needed > held) {
             (false, _) => String::new(),
             (true, true) => {
-                format!(": {} were there, of about {} that it takes in all", bytes(held), bytes(needed))
+                format!(": wrote {} of about {} needed", bytes(held), bytes(needed))
             }
-            (true, false) => format!(": {} were there, and it takes more", bytes(held)),
+            (true, false) => format!(": wrote {}, and more is needed", bytes(held)),
         };
         Error::Refused(format!(
-            "{}: cannot write temporary files there: {error}{what}; make room, or name another folder with option \
-             `temporary`",
+            "{}: cannot write temporary files: {error}{what}; free some space, or select another directory with option `temporary`",
             self.parent.display()
         ))
     }
@@ -211,7 +210,7 @@ fn remove_left(parent: &Path, watch: &dyn Watch) {
         };
         if is_removed {
             watch.notice(&Notice::Remark(&format!(
-                "{}: removed; a run that was killed had left it",
+                "{}: removed, left by a killed run",
                 entry.path().display()
             )));
         }
@@ -291,7 +290,7 @@ mod tests {
         let mut told = told.0.into_inner().unwrap();
         told.sort();
         assert_eq!(told.len(), 2);
-        assert!(told[0].ends_with("simstore-a.tmp: removed; a run that was killed had left it"), "{told:?}");
+        assert!(told[0].ends_with("simstore-a.tmp: removed, left by a killed run"), "{told:?}");
     }
 
     #[test]
@@ -301,11 +300,11 @@ mod tests {
         temporary.counts.add_written(3 << 20);
         let full = || io::Error::from(ErrorKind::StorageFull);
         let message = temporary.failed(&full()).to_string();
-        assert!(message.contains("3.0 MiB were there, and it takes more; make room"), "{message}");
+        assert!(message.contains(": wrote 3.0 MiB, and more is needed; free some space"), "{message}");
         temporary.expect(5 << 30);
         let inside = temporary.folder().unwrap().join("x");
         let explained = temporary.explain(Error::Io { path: inside, action: "write", source: full() });
-        assert!(explained.to_string().contains("of about 5.0 GiB that it takes in all"), "{explained}");
+        assert!(explained.to_string().contains("of about 5.0 GiB needed"), "{explained}");
         let other = Error::Io { path: parent.path().join("x"), action: "write", source: full() };
         assert!(matches!(temporary.explain(other), Error::Io { .. }));
         let missing = Temporary::new(Some(&parent.path().join("none")), &Unfinished::default(), &());

@@ -127,7 +127,7 @@ impl<W: Write + Send> DocumentWriter<W> {
             },
             Content::Table { row, header } => table_lines(row, header, annotation, is_first),
             Content::Warc { .. } if annotation.is_some() => {
-                Err("a web archive has no place for a cluster; write the clusters as a file of their own"
+                Err("a web archive cannot hold clusters; write them to a separate file (option `clusters`)"
                     .to_owned())
             }
             Content::Warc { bytes, .. } => Ok(Cow::Borrowed(&**bytes)),
@@ -142,7 +142,7 @@ impl<W: Write + Send> DocumentWriter<W> {
                     None => path,
                 })
             }
-            Content::Given(_) => Err("was given, and stands in no file".to_owned()),
+            Content::Given(_) => Err("is not from a file".to_owned()),
         };
         let lines = lines.map_err(refused)?;
         let end: &[u8] = match record.format() {
@@ -231,7 +231,7 @@ impl First {
     fn check(&self, record: &Record, field: Option<&str>) -> Result<(), String> {
         if record.format() != self.format {
             return Err(format!(
-                "holds {}, but the output has begun with {} of {}; write files of one format at a time",
+                "holds {}, but the output began with {} of {}; write files of one format at a time",
                 record.format(),
                 self.format,
                 self.path.display()
@@ -254,7 +254,7 @@ impl First {
 
     fn other_columns(&self) -> String {
         format!(
-            "has other columns or another encoding than {}; write files of one kind at a time",
+            "has other columns or another encoding than {}; process these files separately",
             self.path.display()
         )
     }
@@ -277,7 +277,7 @@ fn with_field<'r>(
     }
     // The last byte that is not blank: in an object, no part of a character.
     let Some(end) = line.iter().rposition(|&byte| byte == b'}') else {
-        return Err("no JSON object".to_owned());
+        return Err("not a JSON object".to_owned());
     };
     let separator = if has_any { "," } else { "" };
     let value = annotation.cluster.map_or("null".to_owned(), |cluster| cluster.to_string());

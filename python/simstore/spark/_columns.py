@@ -1,4 +1,4 @@
-"""Columns of DataFrames: whether they are what they should be."""
+"""Checks of DataFrame columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def type_of(df: DataFrame, name: str) -> T.DataType:
-    """The type of a column, which has to be there."""
+    """Returns the type of a column, which must exist."""
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a column, found {type(name).__name__}")
     check_column(name, df.columns)
@@ -22,12 +22,12 @@ def type_of(df: DataFrame, name: str) -> T.DataType:
 
 
 def column(name: str) -> Column:
-    """A column by its name, whatever is in it."""
+    """Returns a column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def width(df: DataFrame, fingerprint: str) -> int:
-    """The width of fingerprints by the type of their column: 64 bits as a long, 128 as binary."""
+    """Returns the width of fingerprints by the type of their column: bigint for 64 bits, binary for 128 bits."""
     found = type_of(df, fingerprint)
     if isinstance(found, T.LongType):
         return 64
@@ -37,7 +37,7 @@ def width(df: DataFrame, fingerprint: str) -> int:
 
 
 def ids(df: DataFrame, id: str) -> Column:
-    """The column of the ids, none of which may be null, and which have an order."""
+    """Returns the column of the ids. Its type must have an order, and a null is an error."""
     found = type_of(df, id)
     if not is_ordered(found):
         raise TypeError(f"column `{id}` is {found.simpleString()}, which has no order: ids have one")
@@ -46,7 +46,7 @@ def ids(df: DataFrame, id: str) -> Column:
 
 
 def is_ordered(found: T.DataType) -> bool:
-    """Whether Spark can say which of two values is smaller."""
+    """Returns whether Spark can order values of this type."""
     if isinstance(found, T.StructType):
         return all(is_ordered(field.dataType) for field in found.fields)
     if isinstance(found, T.ArrayType):
@@ -55,7 +55,7 @@ def is_ordered(found: T.DataType) -> bool:
 
 
 def distance(a: Column, b: Column, bits: int) -> Column:
-    """In how many bits fingerprints differ: int."""
+    """Returns the distance of fingerprints, in bits: int."""
     if bits == 64:
         return F.bit_count(a.bitwiseXOR(b)).cast("int")
 

@@ -25,7 +25,7 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 def hash_of(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-    """What Spark's `hash` says of a column of int: Murmur3 of 32 bits (A. Appleby, 2011) with seed 42."""
+    """Returns Spark's `hash` of a column of int: 32-bit Murmur3 (A. Appleby, 2011) with seed 42."""
     with np.errstate(over="ignore"):
         k = numbers.astype(np.uint32) * np.uint32(0xCC9E2D51)
         k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(0x1B873593)
@@ -39,7 +39,7 @@ def hash_of(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @cache
 def keys(places: int) -> NDArray[np.int32]:
-    """Of each place the key that `repartition(places, key)` sends to a partition of its own."""
+    """Returns a key for each place, so that `repartition(places, key)` sends each place to its own partition."""
     found = np.full(places, -1, np.int32)
     start = 0
     while (found < 0).any():
@@ -53,9 +53,9 @@ def keys(places: int) -> NDArray[np.int32]:
 
 
 def sent(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFrame:
-    """What a task makes, with the rows of each place in a partition of their own; the column key is the place's.
+    """Returns the batches of a task, with one partition for each place, and a column key for the place.
 
-    The task gives batches of these fields, of which one is place, from 0 up to `places`, exclusively.
+    The batches have these fields, including place: from 0 up to `places`, exclusively.
     """
     schema = schema_of(pa.schema([KEY]), *fields.fields)
     return df.mapInArrow(partial(keyed, task, keys(places)), schema).repartition(places, "key")
@@ -64,11 +64,11 @@ def sent(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFr
 def keyed(
     task: Task, of_place: NDArray[np.int32], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Adds the keys of places."""
+    """Runs a task, and adds the keys of places to its batches."""
     for batch in task(batches):
         yield with_keys(batch, of_place)
 
 
 def with_keys(rows: Any, of_place: NDArray[np.int32]) -> Any:
-    """Adds the keys of places, to a batch or a table."""
+    """Adds the keys of places to a batch or a table."""
     return rows.append_column(KEY, pa.array(of_place[rows.column("place").to_numpy()], KEY.type))

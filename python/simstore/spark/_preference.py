@@ -1,4 +1,4 @@
-"""Which row of a cluster is kept."""
+"""The choice of the kept row of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = 'expected "smallest-id", "longest", "newest:COLUMN", "largest:COLUMN", "
 
 
 def check(keep: str, df: DataFrame) -> None:
-    """Refuses a rule that is none, or looks at a column that is not there."""
+    """Refuses an unknown rule, or a rule for a missing column."""
     if not isinstance(keep, str):
         raise TypeError(f"option `keep` is {type(keep).__name__}: {RULES}")
     if keep == "first":
@@ -39,13 +39,13 @@ def check(keep: str, df: DataFrame) -> None:
 
 
 def _of_column(keep: str) -> tuple[str, str]:
-    """The rule and its column, if it has one."""
+    """Returns the rule and its column, if the rule has a column."""
     rule, _, column = keep.partition(":")
     return (rule, column) if rule in ("newest", "largest", "smallest") and column else ("", "")
 
 
 def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
-    """The rows with the columns id, text and rank: of two, the one of the lesser rank is preferred, and then that of the lesser id."""
+    """Returns the columns id, text and rank of the rows. A smaller rank is preferred; among equal ranks, a smaller id."""
     rank = F.lit(0)
     if keep == "longest":
         rank = -F.octet_length(_columns.column(text))
@@ -55,11 +55,11 @@ def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
     rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(text).alias("text"), rank.alias("rank"))
     if not rule:
         return rows
-    # As one machine orders them: bytes in the order of preference.
+    # Bytes that sort by preference, as on one machine.
     schema = schema_of(pa.schema([("rank", similarity.MOMENT)]), *rows.schema.fields[:2])
     return rows.mapInArrow(partial(similarity.moments, moment="rank", rule=rule), schema)
 
 
 def best(*others: str) -> Column:
-    """Of some rows the most preferred, with other columns of it."""
+    """Returns the most preferred row of a group, with some of its columns."""
     return F.min(F.struct("rank", "id", *others))

@@ -1,4 +1,4 @@
-"""Schemas of DataFrames: those of the record batches that tasks give."""
+"""DataFrame schemas for the record batches of tasks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 
 def schema_of(batches: pa.Schema, *before: T.StructField, null: T.DataType | None = None) -> T.StructType:
-    """The schema of DataFrames of such batches, behind other columns.
+    """Returns the DataFrame schema for batches, after the columns `before`.
 
-    Spark has types that come back from Arrow as others: where the schema has nulls, `null` is put, a type of the user's rows.
+    Some Spark types change when they go through Arrow. So fields of type null get the type `null` of the user's rows.
     """
     made = from_arrow_schema(batches)
     return T.StructType([*before, *(T.StructField(field.name, _filled(field.dataType, null)) for field in made.fields)])

@@ -23,10 +23,10 @@ logger = logging.getLogger("simstore.spark")
 
 
 def members_by_stars(forests: DataFrame, bits: int) -> DataFrame:
-    """The members of clusters, with their roots, by packed edges.
+    """Returns the members of clusters with their roots, from packed edges.
 
-    Each round is written to the checkpoint directory: its plan would grow with every round otherwise, and a lost executor would have
-    all of them done again.
+    Each round is written to the checkpoint directory. Otherwise the plan would grow with every round, and after the loss of an executor
+    all rounds would run again.
     """
     session = forests.sparkSession
     if session.sparkContext.getCheckpointDir() is None:
@@ -48,7 +48,7 @@ def members_by_stars(forests: DataFrame, bits: int) -> DataFrame:
     members = stars.select(F.col("node").alias("member"), root)
     alone = unpacked.where(F.col("node") == F.col("other")).select(F.col("node").alias("member"), root)
     roots = stars.select(F.col("other").alias("member"), root)
-    # A root has no smaller neighbour; what is alone may have one.
+    # Adds the roots, and nodes whose only edge is to themselves.
     return members.union(roots.union(alone).distinct().join(members.select("member"), "member", "left_anti"))
 
 
@@ -71,7 +71,7 @@ def small_star(edges: DataFrame) -> DataFrame:
 
 
 def is_same(edges: DataFrame, others: DataFrame) -> bool:
-    """Whether two sets of edges are one."""
+    """Returns whether two sets of edges are equal."""
     return others.join(edges, ["node", "other"], "left_anti").isEmpty() and edges.join(
         others, ["node", "other"], "left_anti"
     ).isEmpty()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# By similarity, what is to be known of what is stored.
+# By similarity, the columns about a stored document.
 STORED = schema_of(pa.schema([stored.SIMILAR.field("store"), stored.SIMILAR.field("name")]))
 
 
@@ -37,13 +37,13 @@ class Stores:
         self.paths = [str(path) for path in paths]
 
     def profile(self, profile: simstore.Profile | str | None) -> simstore.Profile | str | None:
-        """The profile of the fingerprints: that of the stores, which have to be of one."""
+        """Returns the profile of the stores, which must all have the same profile."""
         made = simstore.Profile(profile) if isinstance(profile, str) else profile
         for path in self.paths:
             snapshot = simstore.Snapshot(path)
             if snapshot.mark("similar") is not None:
                 raise ValueError(f"{path}: is a store of similar documents: give option `similar` instead of `distance`")
-            # A store of fingerprints that somebody else has made may have no profile.
+            # A store of fingerprints from another source may have no profile.
             if made is None:
                 made = simstore.Profile(snapshot.profile, bits=128 if snapshot.bits == 128 else 64)
             if snapshot.profile not in (None, made.name):
@@ -53,7 +53,7 @@ class Stores:
         return made
 
     def nearest(self, rows: DataFrame, distance: int) -> DataFrame:
-        """Rows with a column stored: what is stored nearest to the fingerprint."""
+        """Returns the rows with a column stored: the stored document nearest to the fingerprint."""
         bits = _columns.width(rows, "fingerprint")
         schema = schema_of(pa.schema([("stored", stored.near_type(value_of(bits)))]), *rows.schema.fields)
         if not self.paths:
@@ -64,7 +64,7 @@ class Stores:
     def most_similar(
         self, rows: DataFrame, similar: float | None, profile: simstore.Profile | str | None, keep: str
     ) -> tuple[float, simstore.Profile | str | None, DataFrame]:
-        """The similarity that is asked for, the profile of the features, and rows with a column stored, if there are stores."""
+        """Returns the threshold, the profile, and the rows, with a column stored if there are stores."""
         if not self.paths:
             return 0.8 if similar is None else similar, profile, rows
         if keep == "none":
@@ -74,7 +74,7 @@ class Stores:
             )
         if profile is not None:
             raise ValueError("option `profile`: the store compares texts by their similarity, in its own way")
-        # Refuses what is no such store.
+        # Refuses any other kind of store.
         stores = _simstore._SimilarStores(self.paths, similar)
         look_up = partial(stored.most_similar, paths=self.paths, similar=stores.similar)
         schema = schema_of(pa.schema([("stored", stored.SIMILAR)]), *rows.schema.fields)

@@ -1,4 +1,4 @@
-"""Clusters of rows whose fingerprints chains of near ones connect."""
+"""Clusters of rows: rows connected by chains of near fingerprints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger("simstore.spark")
 EDGES = schema_of(joining.EDGES)
 # Memory for an edge while forests are merged, in bytes, for 64 bits.
 OF_AN_EDGE = 64
-# Edges that a task merges on the way, where there are many.
+# Edges that one task merges in an intermediate round.
 TOGETHER = 1 << 20
 
 
@@ -38,29 +38,29 @@ def clusters(
     count: int | None = None,
     edges: int | None = None,
 ) -> DataFrame:
-    """The rows that chains of near fingerprints connect, with the cluster of each.
+    """Returns the rows that are connected by chains of near fingerprints, each with its cluster.
 
-    The parts of the join hand on what they connect (one edge fewer than members), and tasks put that together until one has it all;
-    where that is more than a task can hold, large-star and small-star rounds do it, on all tasks. Nothing is collected, and the
-    result is the same however the rows are partitioned.
+    Each part of the join produces a forest of edges, with one edge fewer than members. Tasks merge these forests until one task has all
+    edges. If these are too many for one task, large-star and small-star rounds on all tasks finish the work. Nothing is collected to the
+    driver. Partitioning does not change the result.
 
-    The join runs before the call returns, and what it has connected is persisted (16 bytes an edge; `release` lets go of it); what is
-    left to do is to join that with `df`, which is read four times in all (once less if `count` is given).
+    The join runs before the call returns. Its edges are persisted (16 bytes an edge) until `release`. The result then joins them with
+    `df`. In all, `df` is read four times, or three times if `count` is given.
 
     Parameters
     ----------
     df, fingerprint, id, distance, parts, count
         As for `near_pairs`.
     edges : int, optional
-        How many edges a task can hold; by default as many as the memory lets (`choose_parts` says what a task has). Beyond that, set a
-        checkpoint directory (``spark.sparkContext.setCheckpointDir``) that all executors see.
+        Maximum number of edges in one task. The default depends on the memory of a task (see `choose_parts`). For more edges, set a
+        checkpoint directory (``spark.sparkContext.setCheckpointDir``) that all executors can access.
 
     Returns
     -------
     DataFrame
-        With columns id, cluster, representative (types of the ids) and distance (int), in no order. Rows that are near no other are
-        left out. A cluster is named by the smallest of its ids, which is its representative, too; the distance is that to the
-        representative, which chains may make larger than what was asked for.
+        With columns id, cluster, representative (types of the ids) and distance (int), in no order. Rows near no other row are left
+        out. The smallest id of a cluster is its name and its representative. ``distance`` is the distance to the representative; in a
+        chain it may exceed `distance`.
     """
     bits = _columns.width(df, fingerprint)
     rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
@@ -81,26 +81,26 @@ def clusters(
 
 
 def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
-    """What pairs connect.
+    """Returns the connected components of a graph of pairs.
 
     Parameters
     ----------
     pairs : DataFrame
-        With columns a and b: bigint, or binary of 16 bytes. What is paired with itself is a member, of a cluster of its own if need be.
+        With columns a and b: bigint, or binary of 16 bytes. A value paired only with itself is a component of its own.
     edges : int, optional
         As for `clusters`.
 
     Returns
     -------
     DataFrame
-        With columns member and root: each that is in a pair, once, and which of its cluster stands for all of it.
+        With columns member and root: each value once, with the root of its component.
     """
     bits = _columns.width(pairs, "a")
     return merged(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), EDGES), bits, edges)
 
 
 def merged(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
-    """The members of clusters, with their roots, by packed edges."""
+    """Returns the members of clusters with their roots, from packed edges."""
     if edges is None:
         edges = memory_of_a_task(forests.sparkSession) // (OF_AN_EDGE * bits // 64)
     forests = keep(forests)

@@ -27,11 +27,11 @@ def fingerprint(
     ----------
     df : DataFrame
     text : str
-        The column of the texts: of strings.
+        The column of the texts, of type string.
     profile : Profile or str, optional
-        How texts become fingerprints; the files that it refers to go with it to the executors.
+        The profile of the fingerprints. Its files are sent to the executors.
     into : str
-        The new column; one of this name is replaced.
+        The new column. It replaces a column with the same name.
 
     Returns
     -------

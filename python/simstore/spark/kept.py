@@ -1,4 +1,4 @@
-"""What is made once and read several times."""
+"""DataFrames that are persisted and read several times."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("simstore.spark")
 
-# Whether what is persisted gets as many partitions as its size asks for; without it, `spark.sql.shuffle.partitions` of them.
+# Setting: Spark chooses the partitions of persisted data by size. Otherwise there are `spark.sql.shuffle.partitions`.
 BY_SIZE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 _kept: list[DataFrame] = []
-# Of two that change the setting at once, one would find what the other has set, and leave it so.
+# Serializes changes of the setting: each caller restores the value that it found.
 _setting = threading.Lock()
 
 
 def keep(df: DataFrame) -> DataFrame:
-    """Has a DataFrame made once: it is persisted, until `release`. What is lost with an executor is made again.
+    """Persists a DataFrame until `release`. Spark computes lost partitions again.
 
-    It has as many partitions as its size asks for: each step over it takes a task for each, and one of Python takes a tenth of a
-    second.
+    Spark chooses the number of partitions by size: each step over the DataFrame needs one task a partition, and a Python task takes a
+    tenth of a second to start.
     """
     with _by_size(df.sparkSession):
         df = df.persist(StorageLevel.MEMORY_AND_DISK)
@@ -58,9 +58,9 @@ def _by_size(session: SparkSession) -> Iterator[None]:
 
 
 def release() -> None:
-    """Lets go of what simstore persists for its results: edges of clusters, sketches of texts.
+    """Unpersists the intermediate data of simstore: edges of clusters, and bands of texts.
 
-    Results that were made before can be used: what they need is made again.
+    Earlier results can still be used: Spark computes their data again.
     """
     while _kept:
         _kept.pop().unpersist()

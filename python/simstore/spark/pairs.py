@@ -1,4 +1,4 @@
-"""All pairs of rows whose fingerprints are near each other."""
+"""All pairs of rows with near fingerprints."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simstore.tasks.columns import width_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Fingerprints that a task collapses, about.
+# Approximate number of fingerprints in a bucket.
 OF_A_BUCKET = 1_000_000
-# More would make what is sent small pieces.
+# With more buckets, tasks would send many small pieces.
 MOST_BUCKETS = 10_000
 
 SENT = schema_of(joining.SENT)
@@ -35,27 +35,27 @@ def near_pairs(
     parts: int | None = None,
     count: int | None = None,
 ) -> DataFrame:
-    """All pairs of rows whose fingerprints differ in no more than some bits, equal ones included.
+    """Returns all pairs of rows with fingerprints that differ in at most `distance` bits, including equal fingerprints.
 
-    Rows are packed, thousands in one value, and sent once by a hash of the fingerprint. There equal ones are collapsed; each
-    fingerprint goes once to every table of the join, eight bytes each, to the task that joins its part of the table natively. What is
-    found goes back to where the ids are. Nothing is collected.
+    Rows are packed, thousands in one value, and sent once, by a hash of the fingerprint. The receiving task collapses equal fingerprints.
+    Each distinct fingerprint goes once to every table of the join, as eight bytes, to the task that joins its part of the table. The
+    pairs go back to the tasks that have the ids. Nothing is collected to the driver.
 
-    `df` is read twice (once if `count` is given): persist it, or write it, if it takes long to make.
+    `df` is read twice, or once if `count` is given. Persist or write it if it takes long to compute.
 
     Parameters
     ----------
     df : DataFrame
     fingerprint : str
-        The column: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. A null is near nothing.
+        The column: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. A null has no pairs.
     id : str
-        The column of the ids, each of one row: of any type that has an order. None may be null.
+        The column of the ids: of any type with an order, unique, without nulls.
     distance : int
-        In bits, up to 16 of 64, 32 of 128.
+        In bits: up to 16 for fingerprints of 64 bits, up to 32 for 128 bits.
     parts : int, optional
-        Into how many parts each table is divided; `choose_parts` chooses by default, and the logger ``simstore.spark`` tells it.
+        Number of parts of each table. By default `choose_parts` chooses it, and the logger ``simstore.spark`` reports it.
     count : int, optional
-        How many rows there are, at most; counted by default.
+        Maximum number of rows; counted by default.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def near_pairs(
     Raises
     ------
     ValueError, TypeError
-        For columns that are not there or of another type, a distance that is too large. An id that is null, and a binary fingerprint
-        that has not 16 bytes, end the job.
+        If columns are missing or of another type, or the distance is too large. A null id, or a binary fingerprint that does not have
+        16 bytes, ends the job.
     """
     of, buckets = chosen(df, fingerprint, distance, parts, count)
     ids = _columns.type_of(df, id)
@@ -77,7 +77,7 @@ def near_pairs(
         buckets,
         schema_of(rows.rows_schema(pa.null()), null=ids),
     )
-    # All of its columns, though the ids are not used here: so what was sent once serves all that follows.
+    # Keeps all columns, though the ids are not used here: the rows are sent once for all following steps.
     found = _found(packed, of)
     pairs = _places.sent(found, partial(rows.pack_pairs, parts=of, buckets=buckets), buckets, schema_of(rows.PAIRS))
     keys = _places.keys(buckets)
@@ -96,7 +96,7 @@ def near_pairs(
     one = named_pairs.select(F.explode("ids_a").alias("one"), "ids_b", "distance")
     ordered = one.select("one", F.explode("ids_b").alias("other"), "distance")
     is_ordered = F.col("one") < F.col("other")
-    # Those of equal fingerprints meet in both orders, others in one.
+    # Rows with equal fingerprints are paired in both orders, other rows in one order.
     ordered = ordered.where(is_ordered | (F.col("distance") > 0) & (F.col("one") != F.col("other")))
     return ordered.select(
         F.when(is_ordered, F.col("one")).otherwise(F.col("other")).alias("id_a"),
@@ -106,25 +106,24 @@ def near_pairs(
 
 
 def near_values(values: DataFrame, distance: int, parts: int | None = None, count: int | None = None) -> DataFrame:
-    """The pairs of the fingerprints in a DataFrame of one column.
+    """Returns the near pairs of the fingerprints in a DataFrame of one column.
 
     Returns
     -------
     DataFrame
-        With columns a, b (a <= b as unsigned numbers) and distance (int): each pair once, and each fingerprint that is there several
-        times in a pair with itself.
+        With columns a, b (a <= b as unsigned numbers) and distance (int): each pair once. A repeated fingerprint is paired with itself.
     """
     of, buckets = chosen(values, "fingerprint", distance, parts, count)
     return _found(collapsed(values, of, buckets), of)
 
 
 def collapsed(values: DataFrame, of: simstore.Parts, buckets: int) -> DataFrame:
-    """The fingerprints in a DataFrame of one column, packed, a partition for each bucket: equal ones are in one."""
+    """Returns packed fingerprints of a DataFrame of one column, one partition a bucket. Equal fingerprints share a bucket."""
     return _places.sent(values, partial(joining.pack, parts=of, buckets=buckets), buckets, SENT)
 
 
 def at_places(packed: DataFrame, of: simstore.Parts) -> DataFrame:
-    """Packed fingerprints of buckets at the places of their join, a partition each."""
+    """Sends packed fingerprints from buckets to the places of the join, one partition a place."""
     return _places.sent(packed, partial(joining.scatter, parts=of), of.tables * of.parts, SENT)
 
 
@@ -135,10 +134,10 @@ def _found(packed: DataFrame, of: simstore.Parts) -> DataFrame:
 def chosen(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
 ) -> tuple[simstore.Parts, int]:
-    """The parts of a join, and how many buckets there are where equal ones are collapsed."""
+    """Chooses the parts of a join, and the number of buckets for collapsing equal fingerprints."""
     bits = width_of(_columns.width(df, fingerprint))
     if parts is None:
-        # Refuses what makes no sense before anything is counted.
+        # Refuses invalid arguments before it counts rows.
         simstore.Parts(distance, bits=bits)
         count = df.select(_columns.column(fingerprint)).count() if count is None else count
         of = choose_parts(df.sparkSession, count, distance, bits)

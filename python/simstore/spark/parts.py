@@ -1,4 +1,4 @@
-"""How many parts a join has: from how much there is to join, and what the executors have for it."""
+"""The number of parts of a join, from the number of fingerprints and the memory of the executors."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger("simstore.spark")
 
 MIB = 1 << 20
-# What Spark gives an executor beside its heap if nothing else is said: this, or a tenth of the heap.
+# Spark's default memory overhead of an executor: at least this, or a tenth of the heap.
 LEAST_OVERHEAD = 384 * MIB
-# What a task has for a join at least: less would only make more parts.
+# Minimum memory of a task for a join: less would only give more parts.
 LEAST_MEMORY = 64 * MIB
 UNITS = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 
 
 def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Literal[64, 128] = 64) -> simstore.Parts:
-    """The parts of a join of so many fingerprints: as few as fit the tasks' memory, and enough to keep all cores busy.
+    """Chooses the parts of a join of `count` fingerprints: few enough for the tasks' memory, and enough to keep all cores busy.
 
-    A task joins one part. It has half of what an executor has for Python, shared by the tasks that it runs at once:
+    A task joins one part. Half of an executor's memory for Python is shared by the tasks that it runs at once. This memory is
     ``spark.executor.pyspark.memory``, or else ``spark.executor.memoryOverhead``.
 
     Parameters
     ----------
     spark : SparkSession
     count : int
-        Fingerprints, at most.
+        Maximum number of fingerprints.
     distance : int
     bits : {64, 128}
 
@@ -44,11 +44,11 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
     Raises
     ------
     simstore.errors.Error
-        If no number of parts is enough: the executors need more memory.
+        If the memory of the executors is too small for any number of parts.
     """
     memory = memory_of_a_task(spark)
     parts = simstore.Parts.choose(count, distance, memory=memory, bits=bits)
-    # Two for each core, so that none waits for long at the end; few fingerprints need no second core.
+    # Two parts for each core, so that cores finish at about the same time. Few fingerprints need only one core.
     wanted = min(2 * spark.sparkContext.defaultParallelism, math.ceil(count / 10_000))
     while parts.parts * parts.tables < wanted and parts.parts < 4096:
         parts = simstore.Parts(distance, parts=parts.parts * 2, bits=bits)
@@ -57,14 +57,14 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
 
 
 def of_number(distance: int, parts: int, bits: int) -> simstore.Parts:
-    """So many parts of each table."""
+    """Returns `Parts` with this number of parts in each table."""
     if isinstance(parts, bool) or not isinstance(parts, int):
         raise TypeError(f"parts is a number, not {type(parts).__name__}")
     return simstore.Parts(distance, parts=parts, bits=width_of(bits))
 
 
 def memory_of_a_task(spark: SparkSession) -> int:
-    """The memory that a task may take in Python, in bytes."""
+    """Returns the memory of a task for Python, in bytes."""
     conf = spark.sparkContext.getConf()
     python = _bytes(conf.get("spark.executor.pyspark.memory"), MIB)
     overhead = _bytes(conf.get("spark.executor.memoryOverhead"), MIB)
@@ -78,7 +78,7 @@ def memory_of_a_task(spark: SparkSession) -> int:
 
 
 def _bytes(said: str | None, unit: int) -> int | None:
-    """What a setting of Spark says of memory, as "512m"; numbers alone are of the unit."""
+    """Returns the bytes of a Spark setting such as "512m". A number without a suffix counts in `unit`."""
     if not said:
         return None
     amount = re.fullmatch(r"(\d+)([bkmgt]?)b?", said.strip().lower())

@@ -44,15 +44,15 @@ def build_store(
 
     Each task builds its store under a hidden name, and renames the complete store. Of two attempts at a shard, the first counts. The list
     of shards is written last: until then the set does not exist, or the old set is still valid. The next run removes files of a failed
-    run. Two runs must not write to the same folder at the same time.
+    run. Two runs must not write to the same directory at the same time.
 
     Parameters
     ----------
     df : DataFrame
         Read once.
     path : str or os.PathLike
-        A folder that the driver and all executors see under this name. It must be missing or empty. To put shards into an object store,
-        build them on a shared disk and copy the whole folder.
+        A directory that the driver and all executors see under this name. It must be missing or empty. To put shards into an object store,
+        build them on a shared disk and copy the whole directory.
     shards : int
         The largest number of shards; empty shards are not written. One task writes a shard, and one task reads it for queries.
     fingerprint : str
@@ -80,7 +80,7 @@ def build_store(
     Raises
     ------
     FileExistsError
-        If the folder has shards or other files.
+        If the directory has shards or other files.
     ValueError, TypeError
         If columns are missing or of another type, ids are null or negative, or settings are invalid.
 
@@ -158,7 +158,7 @@ def query(
     df : DataFrame
         The queries; read twice.
     path : str or os.PathLike
-        The folder given to `build_store`.
+        The directory given to `build_store`.
     distance : int, optional
         In bits. The default is the distance that the set was built for, which is also the maximum.
     fingerprint : str
@@ -166,9 +166,9 @@ def query(
     id : str
         The column of the queries' ids, of any type with an order. None may be null.
     fetch : callable, optional
-        Needed if executors cannot read the folder. ``fetch(path)`` copies ``path`` (the file ``shards.json`` or the folder of a shard) to
-        the local disk, and returns the local path. The driver calls it for the list. Each executor calls it once for each shard that its
-        tasks read. It is pickled.
+        Needed if executors cannot read the directory. ``fetch(path)`` copies ``path`` (the file ``shards.json`` or the directory of a
+        shard) to the local disk, and returns the local path. The driver calls it for the list. Each executor calls it once for each shard
+        that its tasks read. It is pickled.
     together : int
         Approximate maximum number of queries in one pass over a shard. The task holds these queries and their matches in memory. More
         queries need more passes.
@@ -243,7 +243,7 @@ def query(
 
 
 def _working_folder() -> str:
-    """Returns a folder that the tasks of an executor share, and that is removed with the executor."""
+    """Returns a directory that the tasks of an executor share, and that is removed with the executor."""
     from pyspark import SparkFiles
 
     return os.path.abspath(SparkFiles.getRootDirectory())

@@ -33,20 +33,20 @@ def similar_pairs(
     """Returns all pairs of rows with similar texts: the same pairs, bit for bit, as `simstore.dedup` on one machine.
 
     Two texts are similar if the share of shingles in both, among all their shingles, is at least `similar`. A shingle is three successive
-    words; a Han character or kana is a word, and signs are ignored. Pairs of exactly this similarity are found with at least the
+    words; a Han character or kana is a word, and punctuation is ignored. Pairs of exactly this similarity are found with at least the
     probability `recall`, and more similar pairs more often.
 
-    Texts with the same shingles form one set. A join of the sketches, as in `near_pairs`, finds candidate pairs of sets, and tasks
+    Texts with the same shingles form one set. A join of the MinHash bands, as in `near_pairs`, finds candidate pairs of sets, and tasks
     compare them. Each set is sent to tasks once for each of its candidate pairs, with 8 bytes a shingle. The driver collects only the
     number of different sets.
 
-    The sketches are made before the call returns, and are persisted (about 120 bytes a text) until `release`. The pairs are computed each
+    The bands are computed before the call returns, and are persisted (about 120 bytes a text) until `release`. The pairs are computed each
     time that the result is used.
 
     Parameters
     ----------
     df : DataFrame
-        Read twice, for sketches and for shingles.
+        Read twice, for bands and for shingles.
     text : str
         The column of the texts, of type string. A row with a null or with white space is similar to nothing. A text without letters and
         digits is similar only to the same text.
@@ -128,7 +128,7 @@ class Search:
         profile: simstore.Profile | str | None,
         parts: int | None,
     ) -> None:
-        """Makes the sketches of rows with columns id and text. Other columns are kept."""
+        """Computes the bands of rows with columns id and text. Other columns are kept."""
         # Invalid values are refused before any row is read.
         _simstore._choose_sketches(similar, recall, 0)
         self._similar, self._recall, self._parts = similar, recall, parts
@@ -155,10 +155,10 @@ class Search:
         return self._compared(self._candidates())
 
     def _candidates(self) -> DataFrame:
-        """Returns the candidate pairs found by joining sketches, each once."""
+        """Returns the candidate pairs found by joining bands, each once."""
         chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
         joined, distance, _ = chosen
-        logger.info("%s different texts: %s sketches are joined, within %s bits", self.distinct, joined, distance)
+        logger.info("%s different texts: %s bands are joined, within %s bits", self.distinct, joined, distance)
 
         def of_sketch(sketch: int) -> DataFrame:
             value = F.col("sketches")[sketch]

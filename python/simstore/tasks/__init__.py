@@ -1,7 +1,7 @@
-"""What one task of a cluster does: from an iterator of `pyarrow.RecordBatch` to an iterator of them.
+"""The work of single tasks on a cluster: functions from an iterator of `pyarrow.RecordBatch` to another one.
 
-Nothing here knows Spark: `DataFrame.mapInArrow` takes these functions, and so can whatever else hands Arrow batches to processes, as
-Ray and Dask do. Each is deterministic, and may be repeated, or run twice at once.
+Nothing here depends on Spark. `DataFrame.mapInArrow` takes these functions, and so does any other system that passes Arrow batches to
+processes, such as Ray and Dask. Each function is deterministic, and may be repeated, or run twice at once.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Columns of record batches as the native library takes them."""
+"""Columns of record batches, converted for the native library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def width_of(bits: int) -> Literal[64, 128]:
-    """The width of fingerprints, if it is one."""
+    """Returns the width of fingerprints, or raises an error if it is invalid."""
     if bits == 64:
         return 64
     if bits == 128:
@@ -19,25 +19,25 @@ def width_of(bits: int) -> Literal[64, 128]:
 
 
 def value_of(bits: int) -> pa.DataType:
-    """The type of fingerprints as tasks hand them on."""
+    """Returns the type of fingerprints in batches between tasks."""
     return pa.int64() if bits == 64 else pa.binary()
 
 
 def check_column(name: str, there: Sequence[str]) -> None:
-    """Refuses a column that is not there, and says which one may be meant."""
+    """Refuses a missing column, and suggests one with a similar name."""
     if name not in there:
         meant = "".join(f" (did you mean `{near}`?)" for near in difflib.get_close_matches(name, there, 1))
-        raise ValueError(f"there is no column `{name}`{meant}: there are {', '.join(there)}")
+        raise ValueError(f"no column `{name}`{meant}: the columns are {', '.join(there)}")
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column by its name."""
+    """Returns a column by its name."""
     check_column(name, batch.schema.names)
     return batch.column(name)
 
 
 def fingerprints_of(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
-    """A column of fingerprints: uint64, or int64 with the same bits; or 16 bytes each, the most significant first."""
+    """Returns a column of fingerprints: uint64 for 64 bits; 16 bytes each, the most significant first, for 128 bits."""
     column = column_of(batch, name)
     if bits == 64 and column.type in (pa.int64(), pa.uint64()):
         return column.view(pa.uint64())

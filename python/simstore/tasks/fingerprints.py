@@ -25,12 +25,12 @@ def fingerprint(
     text : str
         The column of the texts.
     into : str
-        The new column, last; one of this name is replaced.
+        The new column, last. It replaces a column with the same name.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With int64 (the same 64 bits), or binary of 16 bytes; null for null and for texts without features.
+        With an additional column of int64 (the same 64 bits), or binary of 16 bytes. It is null for null and for texts without features.
     """
     for batch in batches:
         made = pa.array(profile.fingerprints(column_of(batch, text)))

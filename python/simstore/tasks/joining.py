@@ -1,7 +1,7 @@
-"""A join in parts: all pairs, or clusters, of fingerprints that many tasks hold (`simstore.Parts`).
+"""A join in parts: all near pairs, or clusters, of fingerprints in many tasks (`simstore.Parts`).
 
-The steps, and what brings rows together between them: `pack`, by ``place``; `scatter`, by ``place``; then `near` or `connect`; of what
-`connect` gives, `merge` in any grouping, down to one task, and `members`.
+The steps are `pack`, then `scatter`, then `near` for pairs or `connect` for clusters. After `pack` and `scatter`, send the rows with the
+same ``place`` to one task. `merge` combines the results of `connect` in any grouping, down to one task, which calls `members`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import simstore
 from simstore.tasks.columns import fingerprints_of, value_of, width_of
 
-# Fingerprints that a task packs together: enough for blocks of thousands, whatever the number of buckets.
+# Fingerprints that a task packs together: enough for blocks of thousands, for any number of buckets.
 TOGETHER = 1 << 20
-# Rows of a batch that a task gives.
+# Maximum number of rows in a returned batch.
 ROWS = 1 << 16
 
 SENT = pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("repeated", pa.binary())])
@@ -25,24 +25,24 @@ EDGES = pa.schema([("edges", pa.binary())])
 
 
 def near_schema(bits: int) -> pa.Schema:
-    """Of pairs of fingerprints."""
+    """Returns the schema of pairs of fingerprints."""
     return pa.schema([("a", value_of(bits)), ("b", value_of(bits)), ("distance", pa.int32())])
 
 
 def nodes_schema(bits: int) -> pa.Schema:
-    """Of edges, a row each."""
+    """Returns the schema of edges, one row an edge."""
     return pa.schema([("node", value_of(bits)), ("other", value_of(bits))])
 
 
 def members_schema(bits: int) -> pa.Schema:
-    """Of the members of clusters."""
+    """Returns the schema of the members of clusters."""
     return pa.schema([("member", value_of(bits)), ("root", value_of(bits))])
 
 
 def pack(
     batches: Iterable[pa.RecordBatch], parts: simstore.Parts, fingerprint: str = "fingerprint", buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs fingerprints, each once, by buckets.
+    """Packs distinct fingerprints by bucket.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def pack(
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `SENT`: place (the bucket), fingerprints and repeated (packed), as `Parts.pack` gives them.
+        With the schema `SENT`: place (the bucket), fingerprints and repeated (packed), as `Parts.pack` returns them.
     """
     waiting: list[pa.Array] = []
     count = 0
@@ -70,37 +70,37 @@ def pack(
 
 
 def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
-    """Collapses what came to one bucket, or some, and sends it once for each table.
+    """Collapses equal fingerprints of some buckets, and sends each distinct one once for each table.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Of the schema `SENT`: all rows of these places. Or with columns place and fingerprints alone, as `rows.pack_rows` packs them.
+        With the schema `SENT`: all rows of these buckets. The column repeated may be missing, as in the batches of `rows.pack_rows`.
     parts : Parts
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `SENT`: place is one of the join now.
+        With the schema `SENT`: place is now a place of the join.
     """
     for _, fingerprints, repeated in _by_place(batches):
         yield from _sent(parts.scatter(fingerprints, repeated))
 
 
 def near(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
-    """Finds the pairs of one place, or some.
+    """Finds the near pairs of some places.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Of the schema `SENT`: all rows of these places.
+        With the schema `SENT`: all rows of these places.
     parts : Parts
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `near_schema`; a <= b as unsigned numbers. Over all places each pair
-        is there once, and what was there several times in a pair with itself.
+        With the schema `near_schema`; a <= b as unsigned numbers. Each pair is returned at one place only. A repeated fingerprint is
+        paired with itself.
     """
     for place, fingerprints, repeated in _by_place(batches):
         for pairs in parts.pairs(place, fingerprints, repeated):
@@ -110,18 +110,18 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[p
 
 
 def connect(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
-    """Connects the fingerprints of one place, or some, that are near each other.
+    """Connects the near fingerprints of some places.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Of the schema `SENT`: all rows of these places.
+        With the schema `SENT`: all rows of these places.
     parts : Parts
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `EDGES`: packed edges, fewer than fingerprints, as `Parts.forest` gives them.
+        With the schema `EDGES`: packed edges, fewer than fingerprints, as `Parts.forest` returns them.
     """
     for place, fingerprints, repeated in _by_place(batches):
         yield from _packed(parts.forest(place, fingerprints, repeated))
@@ -130,7 +130,7 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterato
 def connect_pairs(
     batches: Iterable[pa.RecordBatch], a: str = "a", b: str = "b", bits: int = 64
 ) -> Iterator[pa.RecordBatch]:
-    """Connects the two of each pair.
+    """Connects the two fingerprints of each pair.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def connect_pairs(
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `EDGES`.
+        With the schema `EDGES`.
     """
     forest = simstore.Forest(width_of(bits))
     for batch in batches:
@@ -151,24 +151,24 @@ def connect_pairs(
 
 
 def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Puts forests together.
+    """Merges forests.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Of the schema `EDGES`, or with a column edges of this kind.
+        With the schema `EDGES`, or with a column edges of this type.
     bits : {64, 128}
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `EDGES`.
+        With the schema `EDGES`.
     """
     yield from _packed(_merged(batches, bits).packed())
 
 
 def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """The edges of forests, a row each.
+    """Returns the edges of forests, one row an edge.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `nodes_schema`; the two are the same where one is connected with itself alone.
+        With the schema `nodes_schema`. A node that is connected only with itself has itself as `other`.
     """
     for batch in batches:
         first, member = _values(pa.table(_merged([batch], bits).edges()), ["first", "member"])
@@ -187,24 +187,24 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
 
 
 def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """The members of clusters, by all forests together.
+    """Returns the members of clusters, from all forests together.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With a column edges, as `merge` gives it: all that there is.
+        With a column edges, as `merge` returns it: the edges of all forests.
     bits : {64, 128}
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `members_schema`: of each cluster all members, the root too, which is the smallest
-        as an unsigned number.
+        With the schema `members_schema`: all members of each cluster, including the root. The root is the smallest member, as an
+        unsigned number.
     """
     edges = pa.table(_merged(batches, bits).edges())
     root, member = _values(edges, ["first", "member"])
     roots = root.unique()
-    # What is connected with none but itself is there already.
+    # Roots are added below, so edges of a root to itself are left out here.
     is_other = pc.not_equal(root, member)
     columns = [
         pa.chunked_array([*member.filter(is_other).chunks, roots], root.type),
@@ -221,8 +221,8 @@ def _merged(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.Forest:
 
 
 def _by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
-    """The rows of each place, all of them; one place at a time is let go."""
-    # Of an empty iterator there is no table.
+    """Yields each place with its rows."""
+    # An empty iterator gives no table without a schema.
     table = settled(pa.Table.from_batches([_as_sent(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")
     for place in sorted(places.unique().to_pylist()):
@@ -231,9 +231,9 @@ def _by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Chunk
 
 
 def settled(table: pa.Table, names: list[str]) -> pa.Table:
-    """Packed rows in an order of their own, not the one in which they came.
+    """Sorts packed rows by their content, so that the order of arrival does not matter.
 
-    What is made of them is packed otherwise in another order, and Spark, where it makes anew what was lost, refuses what differs.
+    Another order would give other packed values. When Spark computes lost data again, it refuses data that differs.
     """
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
@@ -254,7 +254,7 @@ def _packed(edges: simstore.Array) -> Iterator[pa.RecordBatch]:
 
 
 def _values(table: pa.Table, names: list[str]) -> list[Any]:
-    """Columns of fingerprints as DataFrames have them."""
+    """Returns columns of fingerprints with the types of DataFrames."""
     columns = [table.column(name) for name in names]
     if columns[0].type == pa.uint64():
         return [pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64()) for column in columns]

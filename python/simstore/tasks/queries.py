@@ -1,4 +1,4 @@
-"""Queries past the shards of a set: many of them packed into batches, each batch past one shard at a time."""
+"""Batches of queries for the shards of a set. Each shard is read once for each batch."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from simstore.tasks.columns import value_of
 from simstore.tasks.shards import Shards, whole_fingerprints
 
 Path: TypeAlias = str | os.PathLike[str]
-#: Copies what is at a path, a folder or a file, to the local disk, and says where it is there.
+#: Copies a directory or a file to the local disk, and returns the local path.
 Fetch: TypeAlias = Callable[[str], Path]
 
-# Queries that are packed together: a megabyte of them, before it is compressed.
+# Queries that are packed together: a megabyte before compression.
 TOGETHER = 1 << 17
-# Rows of a batch that a task gives.
+# Maximum number of rows in a returned batch.
 ROWS = 1 << 16
 
 PACKED = pa.schema([("count", pa.int32()), ("queries", pa.binary())])
 
 
 def found_schema(bits: int) -> pa.Schema:
-    """Of what is near queries: the one that was asked for, and what is stored."""
+    """Returns the schema of matches: the query, and the stored fingerprint with its id."""
     value = value_of(bits)
     return pa.schema([("asked", value), ("fingerprint", value), ("id", pa.int64()), ("distance", pa.int32())])
 
@@ -38,7 +38,7 @@ def found_schema(bits: int) -> pa.Schema:
 def pack(
     batches: Iterable[pa.RecordBatch], fingerprint: str = "fingerprint", bits: int = 64
 ) -> Iterator[pa.RecordBatch]:
-    """Packs queries: sorted, each once in what is packed together, and compressed.
+    """Packs queries in blocks: sorted, distinct and compressed.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def pack(
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `PACKED`.
+        With the schema `PACKED`.
     """
     waiting: list[NDArray[Any]] = []
     count = 0
@@ -68,24 +68,24 @@ def pack(
 def _packed(waiting: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
     # Rows are sorted by their first number, then by the second.
     data = np.unique(np.concatenate(waiting), axis=0).astype(">u8").view(np.uint8).reshape(-1, bits // 8)
-    # Byte after byte of all: the leading ones of sorted numbers repeat.
+    # Bytes are grouped by their position in the number: the leading bytes of sorted numbers repeat.
     compressed = pa.compress(np.ascontiguousarray(data.T).tobytes(), codec="zstd", asbytes=True)
     return pa.record_batch([pa.array([len(data)], pa.int32()), pa.array([compressed], pa.binary())], schema=PACKED)
 
 
 def _unpacked(count: int, compressed: bytes, bits: int) -> NDArray[Any]:
-    """Packed queries as the native library takes them."""
+    """Unpacks queries for the native library."""
     data = pa.decompress(compressed, decompressed_size=count * bits // 8, codec="zstd", asbytes=True)
     rows = np.ascontiguousarray(np.frombuffer(data, dtype=np.uint8).reshape(bits // 8, count).T)
     return rows if bits == 128 else rows.view(">u8").reshape(-1).astype(np.uint64)
 
 
 def _numbers(column: pa.Array, bits: int) -> NDArray[Any]:
-    """A column without nulls as unsigned numbers; of two halves each for 128 bits."""
+    """Returns a column without nulls as unsigned numbers; as two halves each for 128 bits."""
     if bits == 64:
         numbers: NDArray[Any] = column.to_numpy()
         return numbers
-    # What is packed is contiguous, however the column was cut.
+    # The joined bytes are contiguous, even if the column is a slice.
     data = b"".join(column.to_pylist())
     return np.frombuffer(data, dtype=">u8").reshape(-1, 2).astype(np.uint64)
 
@@ -100,30 +100,30 @@ def query_shards(
     folder: Path | Callable[[], Path] = ".",
     together: int = 1 << 20,
 ) -> Iterator[pa.RecordBatch]:
-    """Finds what is near packed queries in shards: each shard is read once for each batch of queries.
+    """Finds the stored fingerprints near packed queries. Each shard is read once for each batch of queries.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Columns shard (a position in ``shards.shards``), count and queries (as of `pack`). A query that comes twice for a shard is
-        answered twice.
+        With columns shard (a position in ``shards.shards``), count and queries (as `pack` yields them). A repeated query for a shard
+        is answered again.
     shards : Shards
         The list of the set.
     path : str
-        Where the shards are.
+        The directory of the set.
     distance : int, optional
-        In bits; that of the set by default.
+        In bits. The default is the distance of the set.
     fetch : callable, optional
-        Called with the path of a shard, once for all processes of a machine that share `folder`; returns where its copy is.
+        Called with the path of a shard, once for all processes of a machine that share `folder`. It returns the path of a copy.
     folder : str or os.PathLike or callable
-        The working folder, on the local disk, or what returns it; only for `fetch`.
+        The working directory on the local disk, or a function that returns it; only for `fetch`.
     together : int
-        At most so many queries, about, are a batch: more take more memory, and read the shards less often.
+        Approximate maximum number of queries in a batch. Larger batches need more memory, and read the shards less often.
 
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `found_schema`.
+        With the schema `found_schema`.
     """
     waiting: dict[int, list[NDArray[Any]]] = {}
     opened: dict[int, Snapshot] = {}
@@ -168,12 +168,12 @@ def _matches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) ->
 
 
 def fetched(fetch: Fetch, path: str, folder: Path) -> str:
-    """Where the local copy of `path` is: fetched by the first process that asks in this folder, the others wait for it."""
-    # Not on every system, and needed for nothing else.
+    """Returns the local copy of `path`. The first process of this directory fetches it, and the other processes wait."""
+    # Imported here, because some systems lack it.
     import fcntl
 
     name = os.path.join(folder, f".fetched-{zlib.crc32(path.encode()):08x}-{os.path.basename(path)}")
-    # The lock goes with the process that holds it.
+    # The lock ends with the process that holds it.
     with open(f"{name}.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:

@@ -1,7 +1,7 @@
-"""Ids that go with fingerprints: packed rows, and which of them pairs of fingerprints stand for.
+"""Packed rows of fingerprints and ids, and the look-up of ids for pairs of fingerprints.
 
-The steps, and what brings rows together between them: `pack_rows`, by ``place``, once for all that follows; `pack_pairs` of what
-`simstore.tasks.joining.near` gives, by ``place``; `ids_of_a` with the rows of that place, by ``place`` again; `ids_of_b`.
+The steps are `pack_rows`, once for all later steps, then `pack_pairs` for the pairs of `simstore.tasks.joining.near`, then `ids_of_a` and
+`ids_of_b`. Before each look-up, send the rows and the pairs with the same ``place`` to one task.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import simstore
 from simstore.tasks.columns import column_of, fingerprints_of
 from simstore.tasks.joining import TOGETHER, settled
 
-# Rows of a batch that a task gives: places, each with thousands in them.
+# Maximum number of rows in a returned batch: each is a place with thousands of values.
 PLACES = 256
 
 
 def rows_schema(id_type: pa.DataType) -> pa.Schema:
-    """Of packed rows: the bucket, its fingerprints, and their ids in the same order."""
+    """Returns the schema of packed rows: the bucket, its fingerprints, and their ids in the same order."""
     return pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("ids", pa.list_(id_type))])
 
 
@@ -31,13 +31,13 @@ PAIRS = pa.schema([("place", pa.int32()), ("a", pa.binary()), ("b", pa.binary())
 
 
 def half_schema(id_type: pa.DataType) -> pa.Schema:
-    """Of packed pairs of which one fingerprint is known by its ids."""
+    """Returns the schema of packed pairs with the ids of one fingerprint."""
     ids = pa.list_(pa.list_(id_type))
     return pa.schema([("place", pa.int32()), ("b", pa.binary()), ("distances", pa.binary()), ("ids", ids)])
 
 
 def pair_schema(id_type: pa.DataType) -> pa.Schema:
-    """Of pairs of fingerprints by the ids of each."""
+    """Returns the schema of pairs with the ids of both fingerprints."""
     return pa.schema([("ids_a", pa.list_(id_type)), ("ids_b", pa.list_(id_type)), ("distance", pa.int32())])
 
 
@@ -48,7 +48,7 @@ def pack_rows(
     id: str = "id",
     buckets: int = 1,
 ) -> Iterator[pa.RecordBatch]:
-    """Packs fingerprints with their ids, by buckets.
+    """Packs fingerprints with their ids by bucket.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def pack_rows(
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `rows_schema`.
+        With the schema `rows_schema`.
     """
     for some in _together(batches, [fingerprint, id]):
         ids = some.column(id).combine_chunks()
@@ -74,7 +74,7 @@ def pack_rows(
 def pack_pairs(
     batches: Iterable[pa.RecordBatch], parts: simstore.Parts, buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs pairs of fingerprints by the bucket of the one.
+    """Packs pairs of fingerprints by the bucket of the first fingerprint.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def pack_pairs(
     Yields
     ------
     pyarrow.RecordBatch
-        Of the schema `PAIRS`.
+        With the schema `PAIRS`.
     """
     for some in _together(batches, ["a", "b", "distance"]):
         values = [fingerprints_of(batch, "a", parts.bits) for batch in some.to_batches()]
@@ -99,19 +99,19 @@ def pack_pairs(
 
 
 def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: int = 1) -> pa.Table:
-    """Takes the ids for the one fingerprint of pairs, and packs the pairs by the bucket of the other.
+    """Looks up the ids of the first fingerprint of pairs, and packs the pairs by the bucket of the second.
 
     Parameters
     ----------
     rows, pairs : pyarrow.Table
-        What `pack_rows` and `pack_pairs` have made, all of one place.
+        Results of `pack_rows` and `pack_pairs`: all rows of one place.
     parts : Parts
     buckets : int
 
     Returns
     -------
     pyarrow.Table
-        Of the schema `half_schema`: a list of ids for each pair.
+        With the schema `half_schema`: a list of ids for each pair.
     """
     id_type = rows.schema.field("ids").type.value_type
     rows, pairs = _with_ids_settled(rows, ["fingerprints"]), settled(pairs, ["a", "b", "distances"])
@@ -125,18 +125,18 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: in
 
 
 def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table:
-    """Takes the ids for the other fingerprint.
+    """Looks up the ids of the second fingerprint of pairs.
 
     Parameters
     ----------
     rows, pairs : pyarrow.Table
-        What `pack_rows` and `ids_of_a` have made, all of one place.
+        Results of `pack_rows` and `ids_of_a`: all rows of one place.
     parts : Parts
 
     Returns
     -------
     pyarrow.Table
-        Of the schema `pair_schema`, a row for each pair of fingerprints; of one that is paired with itself, the same ids twice.
+        With the schema `pair_schema`: a row for each pair. A fingerprint paired with itself has the same ids twice.
     """
     id_type = rows.schema.field("ids").type.value_type
     of_b = _ids(rows, pairs.column("b"), parts)
@@ -146,7 +146,7 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table
 
 
 def _with_ids_settled(table: pa.Table, names: list[str]) -> pa.Table:
-    """The same for rows with ids, which have no order of Arrow's: that of how they are written, where all else is equal."""
+    """Like `settled`, for rows with ids. Arrow cannot order ids, so rows with equal keys are ordered by the text of their ids."""
     table = settled(table, names)
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
     equal = {key for key, after in zip(keys, keys[1:]) if key == after}
@@ -158,7 +158,7 @@ def _with_ids_settled(table: pa.Table, names: list[str]) -> pa.Table:
 
 
 def _together(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """Some columns of batches, many rows at a time."""
+    """Yields some columns of batches, as tables of many rows."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -172,14 +172,14 @@ def _together(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[p
 
 
 def _positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The positions of all buckets, and where those of each end."""
+    """Returns the positions of all buckets, and the end of each bucket in them."""
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
 def _taken(values: pa.Array, spread: pa.Table) -> pa.ListArray:
-    """Values in lists, those of each bucket in one."""
+    """Returns one list of values for each bucket."""
     positions, ends = _positions(spread)
     taken = values.take(pa.array(positions))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
@@ -187,13 +187,13 @@ def _taken(values: pa.Array, spread: pa.Table) -> pa.ListArray:
 
 
 def _pieces(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
-    """The bytes of values, those of each bucket in one."""
+    """Returns the bytes of values, one binary value for each bucket."""
     starts = np.concatenate([[0], ends])
     return pa.array([values[start:end].tobytes() for start, end in zip(starts, ends)], pa.binary())
 
 
 def _ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.Parts) -> pa.ListArray:
-    """The ids of each of some packed fingerprints."""
+    """Returns the ids of each packed fingerprint in `values`."""
     ids = pa.chunked_array([chunk.flatten() for chunk in rows.column("ids").chunks], rows.column("ids").type.value_type)
     found = pa.array(parts.look_up(rows.column("fingerprints"), values))
     taken = ids.combine_chunks().take(found.flatten())
@@ -205,7 +205,7 @@ def _joined(values: pa.ChunkedArray) -> NDArray[np.uint8]:
 
 
 def _unpacked(values: pa.ChunkedArray, bits: int) -> pa.Array:
-    """Packed fingerprints, one by one."""
+    """Returns packed fingerprints as an array of fingerprints."""
     data = _joined(values)
     if bits == 64:
         return pa.array(data.view("<u8"))
@@ -215,7 +215,7 @@ def _unpacked(values: pa.ChunkedArray, bits: int) -> pa.Array:
 
 
 def _bytes_of(values: pa.ChunkedArray, bits: int) -> NDArray[Any]:
-    """Fingerprints as they are packed: the first axis counts them."""
+    """Returns fingerprints in their packed form, with one fingerprint for each index of the first axis."""
     if bits == 64:
         narrow: NDArray[np.int64] = values.to_numpy()
         return narrow

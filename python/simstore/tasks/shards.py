@@ -38,7 +38,7 @@ class Shard:
     Attributes
     ----------
     folder : str
-        The shard's folder in the folder of the set.
+        The shard's directory in the directory of the set.
     fingerprints, pairs : int
         Number of distinct fingerprints, and number of pairs of fingerprint and id.
     checksum : str
@@ -83,7 +83,7 @@ class Shards:
 
     @staticmethod
     def read(file: str | os.PathLike[str]) -> Shards:
-        """Reads the list of a set: the file `shards.json` in its folder.
+        """Reads the list of a set: the file `shards.json` in its directory.
 
         Raises
         ------
@@ -98,23 +98,23 @@ class Shards:
         return Shards(run, bits, distance, profile, missing, tuple(Shard(*shard) for shard in shards))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the list, so that the folder holds these shards from then on, and removes files of earlier runs and attempts."""
+        """Writes the list, so that the directory holds these shards from then on, and removes files of earlier runs and attempts."""
         _simstore._write_shards(os.fspath(folder), astuple(self))
 
     def check(self, shard: Shard, path: str | os.PathLike[str]) -> None:
-        """Checks by its manifest that the folder `path` has the shard in the list.
+        """Checks by its manifest that the directory `path` has the shard in the list.
 
         Raises
         ------
         FileNotFoundError
-            If the folder is missing.
+            If the directory is missing.
         CorruptError
-            If the folder has another shard.
+            If the directory has another shard.
         """
         _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard))
 
     def open(self, shard: Shard, path: str | os.PathLike[str]) -> Snapshot:
-        """Opens the shard in the folder `path`. Raises the errors of `check`, and `CorruptError` if the shard is damaged."""
+        """Opens the shard in the directory `path`. Raises the errors of `check`, and `CorruptError` if the shard is damaged."""
         self.check(shard, path)
         snapshot = Snapshot(path)
         has = (snapshot.bits, snapshot.distance, snapshot.stats["fingerprints"], snapshot.stats["ids"])
@@ -131,17 +131,17 @@ def _sync(folder: str | os.PathLike[str]) -> None:
 
 
 def folder_of(number: int, run: str) -> str:
-    """Returns the name of a shard's folder."""
+    """Returns the name of a shard's directory."""
     return _simstore._shard_folder(number, run)
 
 
 def begin(folder: str | os.PathLike[str], replace: bool = False) -> str:
-    """Prepares a folder for the shards of a run, and removes files of failed runs. Returns the name of the run.
+    """Prepares a directory for the shards of a run, and removes files of failed runs. Returns the name of the run.
 
     Raises
     ------
     FileExistsError
-        If the folder has shards and `replace` is False, or if it has other files.
+        If the directory has shards and `replace` is False, or if it has other files.
     """
     _simstore._ready_for_shards(os.fspath(folder), replace)
     return secrets.token_hex(8)
@@ -169,7 +169,7 @@ def build_shard(
     batches : iterable of pyarrow.RecordBatch
         Equal pairs must be in the same shard; otherwise queries find them twice.
     folder : str or os.PathLike
-        The folder of the set.
+        The directory of the set.
     run : str
         The name of the run, from `begin`.
     number : int

@@ -1,8 +1,8 @@
 """Similar texts: the tasks of a search on a cluster.
 
-Texts of the same set of features are one from the first step on: a *digest* of 16 bytes tells the set from all others. Then sets are
-brought together by their sketches (`candidates`), and compared (`compared`). `simstore.spark.similar_pairs` spreads these steps over
-a cluster.
+Texts with the same set of features count as one text in all steps: a *digest* of 16 bytes identifies the set. Bands of MinHash
+signatures find pairs of sets (`candidates`), which are then compared (`compared`). `simstore.spark.similar_pairs` distributes these steps
+over a cluster.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("nearest", p
 
 
 def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
-    """Sketches of texts.
+    """Computes the MinHash bands of texts.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     text : str
-        The column of the texts; a null is one without features.
+        The column of the texts. A null has no features.
     profile : Profile, optional
-        What features are taken, instead of shingles.
+        The profile of the features, instead of shingles.
 
     Yields
     ------
     pyarrow.RecordBatch
-        All columns but the text, and ``digest``, which tells the set of features from all others; ``features``, their number;
-        ``sketches``, a list of 8. These are null for a text without features, which is similar to none.
+        All columns except the text, and ``digest``, which identifies the set of features; ``features``, their number; and
+        ``sketches``, a list of 8. They are null for a text without features, which is similar to no other text.
     """
     for batch in batches:
         made = _batch(_simstore._sketched(column_of(batch, text), profile), SKETCHED)
@@ -58,7 +58,7 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
 
 
 def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
-    """The sets of features of texts, to be compared.
+    """Returns the sets of features of texts, for `compared`.
 
     Parameters as for `sketched`.
 
@@ -75,26 +75,26 @@ def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None)
 def candidates(
     batches: Batches, *, similar: float, chosen: tuple[int, int, int], sketch: int
 ) -> Iterator[pa.RecordBatch]:
-    """Chooses the pairs of sets to compare, from the pairs that the join of a sketch has found.
+    """Chooses the pairs of sets to compare, from the pairs that the join of a band found.
 
-    Each pair is a candidate of one sketch alone, the first that brings it together.
+    Each pair is a candidate of one band only: the first band that finds it.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``digest``, ``features`` and ``sketches`` of each of the two, named with ``_a`` and ``_b``. Two that have the same
-        sketch are there both ways round, others once.
+        With columns ``digest``, ``features`` and ``sketches`` of both sets, with suffixes ``_a`` and ``_b``. A pair with equal bands
+        must be there in both orders, another pair once.
     similar : float
-        The similarity that is asked for.
+        The threshold.
     chosen : tuple of int
-        Which sketches are joined, as ``choose`` says.
+        The choice of joined bands, as ``choose`` returns it.
     sketch : int
-        The number of the sketch, from 0.
+        The number of the band, from 0.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest_a`` and ``digest_b``, the lesser first.
+        ``digest_a`` and ``digest_b``, the smaller first.
     """
     for batch in batches:
         a, b = (tuple(batch.column(f"{name}_{side}") for name in ("digest", "features", "sketches")) for side in "ab")
@@ -109,12 +109,12 @@ def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
     batches : iterable of pyarrow.RecordBatch
         With columns ``digest_a``, ``digest_b``, and the ``members`` of both, as ``members_a`` and ``members_b``.
     similar : float
-        The similarity that is asked for.
+        The threshold.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest_a``, ``digest_b`` and ``similarity`` of those that are similar.
+        ``digest_a``, ``digest_b`` and ``similarity`` of the similar pairs.
     """
     for batch in batches:
         similarity = pa.array(_simstore._compared(batch.column("members_a"), batch.column("members_b"), similar))
@@ -124,21 +124,21 @@ def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
 
 
 def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]:
-    """Stars: a set is a leader, unless a more preferred leader is similar to it; of several, the most preferred leads it.
+    """Computes stars. A set is a leader unless a more preferred leader is similar to it. The most preferred similar leader leads it.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``root``, ``digest``, ``other`` and ``similarity``: the rows of one component (all rows with one root) after
-        the other. Of each first its sets, the most preferred first, where ``other`` is null; then its pairs.
+        With columns ``root``, ``digest``, ``other`` and ``similarity``. Rows of a component (with the same root) are contiguous: first
+        its sets, the most preferred first, with ``other`` null; then its pairs.
     most : int
-        Pairs of a component that are in memory together; more are an error.
+        Maximum number of pairs of a component, which are in memory together; more are an error.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest`` of a set that has a leader; ``leader``, the digest of that one; ``nearest``, the digest of the most similar leader (of
-        equally similar ones the most preferred), and the ``similarity`` to it.
+        ``digest`` of a set with a leader; ``leader``, the digest of its leader; ``nearest``, the digest of the most similar leader (among
+        equally similar leaders, the most preferred); and the ``similarity`` to the nearest.
     """
     stars = _simstore._Stars(most)
     for batch in batches:
@@ -147,7 +147,7 @@ def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]
 
 
 def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.RecordBatch]:
-    """Replaces values by bytes that sort as a rule of `simstore.dedup` prefers the values: a missing one last.
+    """Replaces values by bytes that sort by the preference of a rule of `simstore.dedup`. Missing values come last.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
     moment : str
         The column, of texts.
     rule : {"newest", "largest", "smallest"}
-        "newest": numbers come by their value, then others, as ISO 8601 dates of one time zone are in order. "largest" and "smallest"
-        compare numbers alone.
+        "newest" compares numbers by value, and other texts as ISO 8601 dates of one time zone. "largest" and "smallest" compare only
+        numbers.
 
     Yields
     ------
@@ -170,6 +170,6 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
 
 
 def _batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
-    """A table as one batch."""
+    """Returns a table as one batch."""
     columns = [pa.array(made[name]) for name in schema.names]
     return pa.record_batch(columns, schema=schema)

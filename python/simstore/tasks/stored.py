@@ -1,4 +1,4 @@
-"""What of some stores is near rows: stores in folders that all tasks see."""
+"""Stored documents near rows. All tasks must be able to read the directories of the stores."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pyarrow as pa
 from simstore import Snapshot, _simstore
 from simstore.tasks.columns import column_of, fingerprints_of
 
-# Of several the least is the nearest: of those that are as near, what is in the store that was named first, and so on.
+# The smallest value is the nearest match: by distance, then by the order of the stores, then by id.
 NEAR = [("distance", pa.int32()), ("store", pa.int32()), ("id", pa.binary())]
 SIMILAR = pa.struct([("similarity", pa.float64()), ("store", pa.int32()), ("id", pa.binary()), ("name", pa.string())])
 
 
 def near_type(value: pa.DataType) -> pa.StructType:
-    """What `nearest` adds, for fingerprints of a type."""
+    """Returns the type of the column that `nearest` adds, for fingerprints of a type."""
     return pa.struct([*NEAR, ("bits", pa.binary()), ("fingerprint", value), ("name", pa.string())])
 
 
@@ -27,7 +27,7 @@ def nearest(
     bits: int = 64,
     into: str = "stored",
 ) -> Iterator[pa.RecordBatch]:
-    """Adds what is stored nearest to each fingerprint.
+    """Adds the nearest stored document of each fingerprint.
 
     Parameters
     ----------
@@ -37,17 +37,17 @@ def nearest(
     distance : int
         In bits.
     fingerprint : str
-        The column: int64 or uint64 for 64 bits, 16 bytes each for 128. A null is near nothing.
+        The column: int64 or uint64 for 64 bits, 16 bytes each for 128. A null has no match.
     bits : {64, 128}
     into : str
-        The column that is added.
+        The new column.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With a column of structs, null where nothing is near: distance, store (the number of the store), id (8 bytes, the most
-        significant first), bits (the fingerprint as bytes), fingerprint, and name (the stored name, or the id, or the fingerprint in
-        hexadecimal digits). The least of these is the nearest.
+        With a column of structs, null without a match: distance, store (the number of the store), id (8 bytes, the most significant
+        first), bits (the fingerprint as bytes), fingerprint, and name (the stored name, or the id, or the fingerprint in hexadecimal
+        digits). The smallest struct is the nearest match.
     """
     stores = [Snapshot(path) for path in paths]
     for batch in batches:
@@ -76,7 +76,7 @@ def _row(found: tuple[int, int, bytes, bytes, str], bits: int) -> dict[str, obje
 def most_similar(
     batches: Iterable[pa.RecordBatch], paths: Sequence[str], similar: float, text: str = "text", into: str = "stored"
 ) -> Iterator[pa.RecordBatch]:
-    """Adds what is stored that is most similar to each text, by the samples that the stores have.
+    """Adds the most similar stored document of each text.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def most_similar(
     paths : sequence of str
         Stores of similar documents.
     similar : float
-        The similarity that is asked for: that of the stores, or a greater one.
+        The threshold: the similarity of the stores, or a greater one.
     text, into : str
-        The column of the texts, and the one that is added.
+        The column of the texts, and the new column.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With a column of structs, null where nothing is similar: similarity, store (the number of the store), id (8 bytes) and name
+        With a column of structs, null without a similar document: similarity, store (the number of the store), id (8 bytes) and name
         (the stored name, or the id).
     """
     stores = _simstore._SimilarStores(paths, similar)

@@ -78,7 +78,7 @@ def test_columns_of_any_name(spark):
 def test_other_columns_are_refused(spark):
     df = frames.frame(spark, [1, 3])
     for call, error, message in [
-        (lambda: on_spark.near_pairs(df, "hash"), ValueError, "no column `hash`: there are id, fingerprint"),
+        (lambda: on_spark.near_pairs(df, "hash"), ValueError, "no column `hash`: the columns are id, fingerprint"),
         (lambda: on_spark.near_pairs(df.withColumn("fingerprint", F.lit("x"))), TypeError, "string"),
         (lambda: on_spark.near_pairs(df, id="name"), ValueError, "no column `name`"),
         (lambda: on_spark.near_pairs(df.withColumn("id", F.create_map(F.lit(1), F.lit(2)))), TypeError, "no order"),

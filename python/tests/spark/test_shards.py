@@ -91,7 +91,7 @@ def test_what_makes_no_sense_is_refused(spark, tmp_path):
     rows = frames.frame(spark, [1, 2])
     build = functools.partial(build_store, path=tmp_path / "set", shards=2)
     for error, match, refused in [
-        (ValueError, "no column `hash`: there are id, fingerprint", lambda: build(rows, fingerprint="hash")),
+        (ValueError, "no column `hash`: the columns are id, fingerprint", lambda: build(rows, fingerprint="hash")),
         (ValueError, "no column `name`", lambda: build(rows, id="name")),
         (TypeError, "`id` is string: ids of a store are bigint", lambda: build(frames.frame(spark, [1], ["a"], id_type="string"))),
         (TypeError, "`id` is int:", lambda: build(frames.frame(spark, [1], id_type="int"))),
@@ -99,7 +99,7 @@ def test_what_makes_no_sense_is_refused(spark, tmp_path):
         (ValueError, "shards is 0", lambda: build(rows, shards=0)),
         (TypeError, "shards is a number", lambda: build(rows, shards="2")),
         (ValueError, "distance 17 is too large", lambda: build(rows, distance=17)),
-        (ValueError, "no codec `zip`", lambda: build(rows, codec="zip")),
+        (ValueError, "unknown codec `zip`", lambda: build(rows, codec="zip")),
         (ValueError, "128 bits", lambda: build(rows, profile=simstore.Profile(bits=128))),
         (FileNotFoundError, "shards.json", lambda: query(rows, tmp_path / "set")),
     ]:
@@ -167,13 +167,13 @@ def test_a_shard_that_is_missing_or_a_list_that_is_cut_is_told(spark, tmp_path):
     made = build_store(rows, tmp_path, 2)
     away = tmp_path.parent / f"{tmp_path.name}-away"
     (tmp_path / made.shards[1].folder).rename(away)
-    with pytest.raises(FileNotFoundError, match="a shard that is not there"):
+    with pytest.raises(FileNotFoundError, match="a missing shard"):
         query(rows, tmp_path)
     away.rename(tmp_path / made.shards[1].folder)
     found = query(rows, tmp_path)
     # After it was looked at.
     (tmp_path / made.shards[1].folder).rename(away)
-    with pytest.raises(Exception, match="a shard that is not there"):
+    with pytest.raises(Exception, match="a missing shard"):
         found.collect()
     file = tmp_path / "shards.json"
     file.write_bytes(file.read_bytes()[:-1])

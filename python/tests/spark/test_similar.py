@@ -116,9 +116,9 @@ def test_what_makes_no_sense_is_refused(spark):
     from simstore.spark import similar_pairs
 
     df = frame(spark, [(1, "a")])
-    with pytest.raises(ValueError, match=r"no column `txt` \(did you mean `text`\?\): there are id, text"):
+    with pytest.raises(ValueError, match=r"no column `txt` \(did you mean `text`\?\): the columns are id, text"):
         similar_pairs(df, "txt")
-    with pytest.raises(ValueError, match="there is no column `page`"):
+    with pytest.raises(ValueError, match="no column `page`"):
         similar_pairs(df, id="page")
     with pytest.raises(TypeError, match="column `id` is bigint: texts are string"):
         similar_pairs(df, "id")

@@ -9,7 +9,8 @@ use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::POSITIONS;
 
-/// Most lower bits that may differ between near fingerprints. Measured in `BENCHMARKS.md`, "All differences".
+/// Most lower bits that may differ between near fingerprints. Measured in
+/// `benches/history/all-differences.md`.
 pub(super) const MOST: u32 = POSITIONS;
 /// Bits of the field that says how far back the other fingerprint is.
 const BACK_BITS: u32 = 4;

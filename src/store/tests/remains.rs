@@ -81,8 +81,8 @@ fn files_tell_what_a_lost_manifest_said() {
 fn each_missing_file_is_told_with_what_it_means() {
     let cases = [
         ("000003.names", "the names of its documents are lost", true),
-        ("000006.notes", "what was noted of its documents is lost", true),
-        ("000006.tombstones", "what it deleted from older segments is back", true),
+        ("000006.notes", "the notes of its documents are lost", true),
+        ("000006.tombstones", "pairs that it deleted from older segments are back", true),
         ("000006.marks", "marks are lost, such as how far inputs have been read", true),
         // What is lost with these is counted by fingerprints.
         ("000003-00.table", "cannot open", false),

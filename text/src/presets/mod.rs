@@ -95,14 +95,12 @@ impl Preset {
                 "hash_tokenizer(text, Strspn()) of seomoz/simhash-cpp at 98dd188: lookup3, cyclic windows of 3"
             }
             Preset::YanyiwuSimhash => {
-                "make(text, 5) of yanyiwu/simhash 1.3.0, as far as jieba-rs cuts as cppjieba 5.4.0 does"
+                "make(text, 5) of yanyiwu/simhash 1.3.0; equal if jieba-rs and cppjieba 5.4.0 split the text alike"
             }
-            Preset::StringHash64 => "the class of tutorials in Python and Java with 64 bits, of text.split()",
-            Preset::StringHash128 => {
-                "the class of tutorials in Python and Java with 128 bits, of text.split()"
-            }
+            Preset::StringHash64 => "Simhash class of Python and Java tutorials, 64 bits, for text.split()",
+            Preset::StringHash128 => "Simhash class of Python and Java tutorials, 128 bits, for text.split()",
             Preset::PracticeReport => {
-                "Han characters, 50 keywords of jieba 0.42.1 with weights, the string hash"
+                "Han characters only, 50 weighted keywords of jieba 0.42.1, string hash"
             }
         }
     }

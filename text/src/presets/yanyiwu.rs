@@ -2,7 +2,7 @@
 //!
 //! Words are combined from two segmentations by jieba-rs: by the dictionary, and by the model alone. One difference to cppjieba remains. If
 //! punctuation follows characters that the dictionary leaves single, cppjieba always joins the last of them to the one before, against the
-//! model. `BENCHMARKS.md` reports how rarely that changes a fingerprint.
+//! model. `benches/history/choosing-a-profile.md` reports how rarely that changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;

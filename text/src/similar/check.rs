@@ -69,7 +69,7 @@ impl<F: Fingerprint> Check<'_, F> {
             return Ok(Err(Flaw::Signature("no note")));
         }
         let Some((sketched, packed)) = Sketched::from_bytes(note) else {
-            return Ok(Err(Flaw::Signature("a note that is no signature")));
+            return Ok(Err(Flaw::Signature("a note without a signature")));
         };
         let Some(packing) = self.packing.as_ref().filter(|_| self.settings.has_texts()) else {
             return Ok(Ok(sketched));
@@ -81,7 +81,7 @@ impl<F: Fingerprint> Check<'_, F> {
         if let Some(profile) = &self.profile
             && Sketched::new(&profile.feature_set(&text)).as_ref() != Some(&sketched)
         {
-            return Ok(Err(Flaw::Text("a text that has another signature")));
+            return Ok(Err(Flaw::Text("a text that does not match its signature")));
         }
         Ok(Ok(sketched))
     }
@@ -137,7 +137,7 @@ pub fn check_similar<F: Fingerprint>(store: &Snapshot<F>, mut damaged: impl FnMu
         let sketched = match &document.sketched {
             Ok(sketched) => sketched,
             Err(Flaw::Signature(found) | Flaw::Text(found)) => {
-                problem(document.id, &format!("expected a note with its signature, and its text if the store keeps texts, found {found}"));
+                problem(document.id, &format!("expected a note with a signature (and the text, in a store with texts), found {found}"));
                 return Ok(());
             }
         };
@@ -204,9 +204,9 @@ mod tests {
         let damages: [(Damage, &str); 9] = [
             (
                 |transaction, _| transaction.note(1, &[]).unwrap(),
-                "document 1: expected a note with its signature",
+                "document 1: expected a note with a signature",
             ),
-            (|transaction, _| transaction.note(1, &[7; 30]).unwrap(), "found a note that is no signature"),
+            (|transaction, _| transaction.note(1, &[7; 30]).unwrap(), "found a note without a signature"),
             (|transaction, sketched| transaction.note(1, &sketched.to_bytes()).unwrap(), "found no text"),
             (
                 |transaction, sketched| {
@@ -220,7 +220,7 @@ mod tests {
                     let text = Packing::default().pack("another text than it was").unwrap();
                     transaction.note(1, &[of_text.to_bytes(), text].concat()).unwrap();
                 },
-                "found a text that has another signature",
+                "found a text that does not match its signature",
             ),
             (
                 |transaction, _| {

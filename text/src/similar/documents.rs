@@ -221,7 +221,7 @@ impl SimilarDocuments {
         for other in names.find(&snapshot, name)?.into_iter().filter(|&other| other != id) {
             if self.settings().sketched(&snapshot, other)?.is_some_and(|stored| stored != *kept.sketched()) {
                 return Err(Error::BadArgument(format!(
-                    "the name `{}` has another text, with the id {other}: remove that first",
+                    "the name `{}` already has another text (id {other}): delete that document first",
                     excerpt(name)
                 )));
             }
@@ -239,9 +239,9 @@ impl SimilarDocuments {
             return Ok(false);
         }
         match self.settings().sketched(&self.store.snapshot(), id)? {
-            Some(stored) if stored != *kept.sketched() => {
-                Err(Error::BadArgument(format!("the id {id} has another text: remove that first")))
-            }
+            Some(stored) if stored != *kept.sketched() => Err(Error::BadArgument(format!(
+                "the id {id} already has another text: delete that document first"
+            ))),
             stored => Ok(stored.is_some()),
         }
     }
@@ -270,8 +270,7 @@ impl SimilarDocuments {
     pub fn next_id(&self) -> Result<u64> {
         self.highest().map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
             Error::BadArgument(
-                "there is a document with the greatest id, 2^64 - 1, and so none is left for another"
-                    .to_owned(),
+                "the greatest id, 2^64 - 1, is in use, so no other document can be numbered".to_owned(),
             )
         })
     }

@@ -47,8 +47,8 @@ pub fn salvage_similar(
         if has_signatures(&Snapshot::open(new)?)? {
             salvaged.findings.push(lost(
                 path,
-                "the settings of a store of similar documents: the new store answers for fingerprints only; give them to another \
-                 rescue (`salvage --similar S --recall R`)"
+                "the settings of the store of similar documents: the new store answers queries by fingerprint only; give the settings \
+                 with `salvage --similar S --recall R`"
                     .to_owned(),
             ));
         }
@@ -63,8 +63,7 @@ pub fn salvage_similar(
     }
     if options.keep_without_ids {
         return Err(Error::BadArgument(format!(
-            "{}: a fingerprint without its id belongs to no document, and is of no use in a store of similar documents: leave out the \
-             option to keep it",
+            "{}: in a store of similar documents, a fingerprint without an id is useless: leave out the option that keeps it",
             path.display()
         )));
     }
@@ -72,7 +71,7 @@ pub fn salvage_similar(
     let options = SalvageOptions { least_distance: Some(least), kept_marks, ..options.clone() };
     let mut salvaged = salvage::<u64>(path, new, &options)?;
     if stored.is_none() && !has_signatures(&Snapshot::open(new)?)? {
-        let what = "no document has a signature, so the settings for similar documents are not used";
+        let what = "no document has a signature; the settings for similar documents are ignored";
         salvaged.findings.push(lost(path, what.to_owned()));
         return Ok(salvaged);
     }
@@ -149,8 +148,7 @@ impl Repair<'_> {
         }
         let Found { left_out, changes, .. } = found.unwrap_or_default();
         if left_out > 0 {
-            let what =
-                format!("{left_out} documents whose note or text is lost or damaged: they are left out");
+            let what = format!("left out {left_out} documents with a lost or damaged note or text");
             salvaged.findings.push(lost(self.new, what));
         }
         let mark = self.settings.to_string();

@@ -56,8 +56,8 @@ impl SimilarSettings {
             let least = (1..100).map(|percent| f64::from(percent) / 100.0);
             let least = least.into_iter().find(|&least| search(least, recall, SKETCHES).is_some());
             Error::BadArgument(format!(
-                "a store cannot find documents that are only {similar} similar with a probability of {recall}: give option \
-                 `similar` {} or more, or a smaller option `recall`",
+                "a similarity of {similar} is too low for a recall of {recall}: give option `similar` {} or more, or a smaller \
+                 option `recall`",
                 least.unwrap_or(1.0)
             ))
         })?;
@@ -94,8 +94,8 @@ impl SimilarSettings {
             let found = excerpt(&mark);
             Error::Refused(if found.contains(" sketches ") {
                 format!(
-                    "{path}: was made by an earlier version, which hashed words differently: make the store again from its \
-                     documents (found the mark `{SIMILAR_MARK}`: `{found}`)"
+                    "{path}: created by an earlier version with another word hash: create the store again from its documents (found the \
+                     mark `{SIMILAR_MARK}`: `{found}`)"
                 )
             } else {
                 format!(

@@ -267,13 +267,13 @@ impl SimilarSettings {
 
 /// The sketches in the note of a document, and its packed text.
 fn kept<'a, F: Fingerprint>(store: &Snapshot<F>, id: u64, note: &'a [u8]) -> Result<(Sketched, &'a [u8])> {
-    Sketched::from_bytes(note).ok_or_else(|| damaged(store, id, "bytes that are no sketches"))
+    Sketched::from_bytes(note).ok_or_else(|| damaged(store, id, "bytes that are not a signature"))
 }
 
 fn damaged<F: Fingerprint>(store: &Snapshot<F>, id: u64, found: &str) -> Error {
     Error::Refused(format!(
-        "{}: the note of document {id} holds {found}, where sketches were expected, and the text if the store keeps texts: delete the \
-         document, and add it again",
+        "{}: the note of document {id} holds {found}, expected a signature (and the text, in a store with texts): delete the document \
+         and add it again",
         store.path().display()
     ))
 }

@@ -54,8 +54,8 @@ impl Packing {
         {
             let dictionary = Dictionary::new(&bytes).ok_or_else(|| {
                 Error::Refused(format!(
-                    "{}: the marks `{MARK}0` to `{MARK}{}` hold no dictionary of Zstandard, expected the one by which the store's texts \
-                     are compressed: restore the store, or make it again from its documents",
+                    "{}: the marks `{MARK}0` to `{MARK}{}` do not hold a Zstandard dictionary for the store's texts: restore the store, \
+                     or create it again from its documents",
                     store.path().display(),
                     PARTS - 1
                 ))
@@ -193,7 +193,7 @@ mod tests {
             transaction.mark(&format!("{MARK}0"), &[&magic[..], &more].concat()).unwrap();
             transaction.commit(simstore::Durability::Os).unwrap();
             let learnt = Packing::default().learn(&store.snapshot());
-            let refused = matches!(&learnt, Err(Error::Refused(reason)) if reason.contains("hold no dictionary of Zstandard"));
+            let refused = matches!(&learnt, Err(Error::Refused(reason)) if reason.contains("do not hold a Zstandard dictionary"));
             assert!(refused, "{number}: {learnt:?}");
         }
     }

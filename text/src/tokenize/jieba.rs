@@ -99,7 +99,7 @@ fn with_words(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
             [tag] if tag.bytes().all(|b| b.is_ascii_alphabetic()) => None,
             _ => {
                 let reason =
-                    "no line of a dictionary: expected `word`, `word frequency` or `word frequency tag`";
+                    "invalid line of a dictionary: expected `word`, `word frequency` or `word frequency tag`";
                 return Err(dictionary.bad(number, reason.to_owned()));
             }
         };

@@ -129,7 +129,7 @@ impl<F: Fingerprint> Corpus<F> {
             }
             Place::Memory if is_too_much => {
                 watch.notice(&Notice::Remark(&format!(
-                    "comparing {} takes more than the {} {}: they are put on disk, in {}",
+                    "comparing {} needs more than the {} {}: continuing on disk, in {}",
                     count_of(self.len() as u64, "document"),
                     bytes(budget.of),
                     if budget.is_given { "of option `memory`" } else { "of memory available" },

@@ -97,8 +97,7 @@ impl Listing {
 /// The error of a run whose inputs changed under it.
 fn changed(place: &str) -> Error {
     Error::Refused(format!(
-        "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
-         change"
+        "{place}: the list of input files changed while they were read; nothing was written: run this again when they no longer change"
     ))
 }
 

@@ -81,7 +81,7 @@ impl FromStr for Keep {
         match of_field {
             Some((field, keep)) if !field.is_empty() => Ok(keep(field.to_owned())),
             _ => Err(Error::BadArgument(format!(
-                "no rule{}: expected first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD or none",
+                "unknown rule{}: expected first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD or none",
                 did_you_mean(rule, rules_like(rule))
             ))),
         }

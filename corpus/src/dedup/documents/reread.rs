@@ -83,11 +83,11 @@ fn changed_since(file: &Path, place: &str, parts: Option<&Path>) -> Error {
         None | Some((_, Ok(0))) => String::new(),
         Some((folder, Ok(count))) => {
             let (parts, were) = if count == 1 { ("part", "was") } else { ("parts", "were") };
-            format!(", or after an earlier run had read it: its {count} {parts} in {folder} {were} removed")
+            format!(", or since an earlier run read it: its {count} {parts} in {folder} {were} removed")
         }
         Some((folder, Err(error))) => {
             format!(
-                ", or after an earlier run had read it; its parts could not be removed ({error}): remove {folder}"
+                ", or since an earlier run read it; its parts cannot be removed ({error}): remove {folder}"
             )
         }
     };

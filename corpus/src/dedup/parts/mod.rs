@@ -59,7 +59,7 @@ impl Parts<'_> {
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<(Counts, Tally)> {
         if let Some(input) = self.inputs.pipes().next() {
-            let message = "only files can be read in parts, and carried on with";
+            let message = "option `resume` needs files as inputs: standard input and pipes cannot be resumed";
             return Err(Error::BadArgument(format!("{}: {message}", input.display())));
         }
         std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder, "write"))?;
@@ -160,7 +160,7 @@ impl Parts<'_> {
             return Ok(None);
         }
         let again = |reason: &str| {
-            let warning = format!("{}: {reason}; it is made again", path.display());
+            let warning = format!("{}: {reason}; processing the file again", path.display());
             self.watch.notice(&Notice::Warning(&warning));
         };
         let part = match Part::open(path, header) {
@@ -174,12 +174,12 @@ impl Parts<'_> {
         if part.modified == unit.modified()? {
             return Ok(Some(part));
         }
-        let remark = format!("{}: of another time than its part: compared", unit.place());
+        let remark = format!("{}: modification time differs from its part: comparing contents", unit.place());
         self.watch.notice(&Notice::Remark(&remark));
         if self.is_same::<F>(part, unit)? {
             return Ok(Part::open(path, header).ok());
         }
-        again("its files have changed since");
+        again("its files have changed");
         Ok(None)
     }
 
@@ -251,7 +251,7 @@ impl Parts<'_> {
         writer.push_bad(counts.read + counts.bad)?;
         if unit.modified()? != before {
             return Err(Error::Refused(format!(
-                "{}: changed while it was read, or files of its part did; run this again when they do not change",
+                "{}: it, or a file of the same part, changed while it was read; run this again when they no longer change",
                 unit.place()
             )));
         }
@@ -259,7 +259,7 @@ impl Parts<'_> {
         if placed.lacks_memory() {
             // Another run may have more.
             self.watch.notice(&Notice::Warning(&format!(
-                "{}: not kept for other runs, as documents were skipped for lack of memory",
+                "{}: not kept for later runs, because documents were skipped for lack of memory",
                 unit.place()
             )));
         } else {

@@ -39,9 +39,9 @@ impl Part {
     pub(super) fn open(path: &Path, expected: &Header) -> Result<Part, String> {
         let mut lines = SealedLines::open(path)?;
         let header: Header = serde_json::from_slice(lines.next()?)
-            .map_err(|error| format!("line 1: no header of a part: {error}"))?;
+            .map_err(|error| format!("line 1: invalid part header: {error}"))?;
         if header != *expected {
-            return Err("not the part that its name tells".to_owned());
+            return Err("its header does not match its name".to_owned());
         }
         let Modified { modified } =
             serde_json::from_slice(lines.next()?).map_err(|error| format!("line 2: {error}"))?;
@@ -69,7 +69,7 @@ impl Part {
                 Ok(Parsed::Item(item)) => Some(item),
                 Err(reason) => {
                     return Err(Error::Refused(format!(
-                        "{}: line {}: {reason}; remove this file, and it is made again",
+                        "{}: line {}: {reason}; remove this file and run again",
                         self.path.display(),
                         number + 3
                     )));
@@ -157,7 +157,7 @@ impl DocumentLine<'_> {
         let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
         match (<[u64; SKETCHES]>::try_from(&*sketches), &*sum) {
             (Ok(sketches), &[sum]) => Ok(Some(Sketched { sketches, features, sum })),
-            _ => Err(format!("expected {SKETCHES} sketches and a sum")),
+            _ => Err(format!("expected {SKETCHES} bands and a checksum of the features")),
         }
     }
 }

@@ -21,9 +21,7 @@ impl FromStr for Shard {
             let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
             (1..=shard.of).contains(&shard.number).then_some(shard)
         });
-        shard.ok_or_else(|| {
-            Error::BadArgument("expected a shard and the number of shards, like 1/4".to_owned())
-        })
+        shard.ok_or_else(|| Error::BadArgument("expected I/N, such as 1/4".to_owned()))
     }
 }
 

@@ -61,7 +61,7 @@ impl Writer {
         let line = json(&line)?;
         if line.len() > MAX_LINE_BYTES {
             return Err(Error::Refused(format!(
-                "{}:{}: the field of option `keep` is too long to be kept in a part: at most {MAX_LINE_BYTES} bytes",
+                "{}:{}: the value for option `keep` is too long for a part: at most {MAX_LINE_BYTES} bytes",
                 item.path.display(),
                 item.line
             )));

@@ -390,7 +390,7 @@ fn parts_for(whole: u64, memory: u64, room: &Room) -> Result<u64> {
     if parts > MOST_PARTS {
         let least = room.budget.bytes + 2 * whole.div_ceil(MOST_PARTS).saturating_sub(memory);
         return Err(Error::Refused(format!(
-            "joining the documents, in {MOST_PARTS} parts, needs {}",
+            "comparing the documents, in {MOST_PARTS} parts, needs {}",
             room.budget.too_little_for(least)
         )));
     }

@@ -34,8 +34,8 @@ pub(crate) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<C
             .map(|percent| f64::from(percent) / 100.0)
             .find(|&least| SketchSearch::new(least, recall, SKETCHES, u64::MAX_DISTANCE).is_some());
         Error::BadArgument(format!(
-            "documents that are only {similarity} similar cannot be found with a probability of {recall}: give option `similar` \
-             {} or more, or a smaller option `recall`",
+            "a similarity of {similarity} is too low for a recall of {recall}: give option `similar` {} or more, or a smaller option \
+             `recall`",
             least.unwrap_or(1.0)
         ))
     })?;

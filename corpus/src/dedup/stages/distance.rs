@@ -171,8 +171,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (document, place) = row?;
             if documents.len() == u32::MAX as usize {
                 return Err(Error::Refused(
-                    "more than 4,294,967,295 documents are near others, or equal: remove duplicates from some of the \
-                     documents first"
+                    "more than 4,294,967,295 documents are near or equal to others: deduplicate smaller parts of the corpus first"
                         .to_owned(),
                 ));
             }

@@ -127,7 +127,7 @@ mod tests {
         let sketched = Sketched::new(&Profile::shingles().feature_set("one two three four five"));
         let rows: Vec<SketchRow> =
             (0..300).map(|at| SketchRow::new(at, sketched.as_ref()).unwrap()).collect();
-        let (stores, step) = ([(&snapshot, &texts)], Step::new(&(), "sketches looked up"));
+        let (stores, step) = ([(&snapshot, &texts)], Step::new(&(), "bands looked up"));
         let mut pairs = Vec::new();
         let mut most = 0;
         let visited = LookUp::new(&stores, 0, &step).visit(rows.iter().copied().map(Ok), |rows, likely| {

@@ -24,7 +24,7 @@ fn reason(line: &str, error: &serde_json::Error) -> String {
     }
     if message.contains("surrogate") || message.contains("end of hex escape") {
         return format!(
-            "{message}; half of a pair like `\\ud83d\\ude00` is no character: write both halves, or \\ufffd instead"
+            "{message}; a lone surrogate is not a character: write both halves, such as `\\ud83d\\ude00`, or \\ufffd"
         );
     }
     // The column is at the first letter, or just behind it.
@@ -32,7 +32,7 @@ fn reason(line: &str, error: &serde_json::Error) -> String {
     let at: String = line[before.len()..].chars().take(12).collect();
     let is_number = |name: &str| at.find(name).is_some_and(|start| start <= 2);
     if error.is_syntax() && (is_number("NaN") || is_number("Infinity")) {
-        return format!("{message}; JSON has no NaN and no Infinity: write `null` instead");
+        return format!("{message}; JSON has no NaN or Infinity: write `null` instead");
     }
     message
 }

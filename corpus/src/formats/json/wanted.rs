@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
                 continue;
             };
             if seen.contains(&key) {
-                return Err(A::Error::custom(format_args!("the field `{}` comes twice", excerpt(&key))));
+                return Err(A::Error::custom(format_args!("two fields are named `{}`", excerpt(&key))));
             }
             let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
             for (at, &Wanted { name, takes }) in wanted.iter().enumerate() {
@@ -132,7 +132,7 @@ fn visit_plain<'de, A: MapAccess<'de>>(
         };
         let Wanted { name, takes } = wanted[at];
         if found[at].is_some() {
-            return Err(A::Error::custom(format_args!("the field `{}` comes twice", excerpt(name))));
+            return Err(A::Error::custom(format_args!("two fields are named `{}`", excerpt(name))));
         }
         found[at] = match takes {
             Takes::Scalar => Some(map.next_value_seed(Scalar)?),

@@ -70,7 +70,7 @@ pub(super) fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
     let groups = metadata.row_groups().iter();
     let sum = groups.map(rows_of).try_fold(0_u64, u64::checked_add);
     let rows = sum.filter(|rows| i64::try_from(*rows) == Ok(said));
-    rows.ok_or_else(|| format!("the row groups have not the {said} rows that the file is said to have"))
+    rows.ok_or_else(|| format!("the row groups do not have the {said} rows that the footer gives"))
 }
 
 pub(super) fn rows_of(group: &RowGroupMetaData) -> u64 {
@@ -84,7 +84,7 @@ pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(),
         let end = start.checked_add(column.compressed_size());
         if start < 0 || column.compressed_size() < 0 || end.is_none_or(|end| end as u64 > bytes) {
             return Err(format!(
-                "column {} is said to lie beyond the end",
+                "column {} lies beyond the end of the file",
                 excerpt(&column.column_path().string())
             ));
         }
@@ -159,10 +159,7 @@ pub(super) fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Resu
             let mut of_name = fields.iter().filter(|field| field.name() == part);
             let first = of_name.next();
             if of_name.next().is_some() {
-                return Err(format!(
-                    "the column `{}` comes twice; give one of them another name",
-                    excerpt(part)
-                ));
+                return Err(format!("two columns are named `{}`; rename one of them", excerpt(part)));
             }
             if let Some(DataType::Struct(inner)) = first.map(|field| field.data_type()) {
                 fields = inner;

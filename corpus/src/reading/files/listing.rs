@@ -20,7 +20,7 @@ pub(super) fn is_shown(entry: &DirEntry) -> bool {
 
 pub(super) fn walk_error(error: walkdir::Error) -> Error {
     let path = error.path().map(Path::to_path_buf).unwrap_or_default();
-    cannot_list(&path, error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")))
+    cannot_list(&path, error.into_io_error().unwrap_or_else(|| io::Error::other("a cycle of links")))
 }
 
 /// The error of a folder that cannot be listed.

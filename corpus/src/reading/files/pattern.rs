@@ -32,9 +32,9 @@ pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result
         let name = component.as_os_str();
         parts.push(match component {
             Component::Normal(_) if is_pattern(name) => {
-                let name = name.to_str().ok_or_else(|| bad("no Unicode, as a pattern has to be"))?;
+                let name = name.to_str().ok_or_else(|| bad("not Unicode, which a glob must be"))?;
                 let pattern = Pattern::new(name)
-                    .map_err(|error| bad(&format!("no such file, nor a pattern: {error}")))?;
+                    .map_err(|error| bad(&format!("no such file, and not a valid glob: {error}")))?;
                 if name == ALL_BELOW { Part::AllBelow } else { Part::Names(pattern) }
             }
             _ => Part::Name(name),
@@ -47,7 +47,7 @@ pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result
     found.sort();
     found.dedup();
     if found.is_empty() {
-        return Err(bad("matches no file"));
+        return Err(bad("no file matches this glob"));
     }
     let end = path.as_os_str().as_encoded_bytes().last();
     let takes_files = !end.is_some_and(|&end| is_separator(end.into()));

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Runs simstore and other tools on the same documents, and writes a table: table.md, figures.json and plot.svg.
+
+    benches/peers/run.sh FOLDER_OR_FILE
+    benches/peers/run.sh --synthetic 100k --tools simstore gaoya
+    benches/peers/run.sh --self-test
+
+DATA is Parquet or JSON Lines, also .gz: a file, or a folder of such files. README.md explains the columns.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "similar")]
+
+import report
+from documents import files_of
+from measure import GIB, attempt
+from scores import Truth, planted_pairs, read_kept, read_pairs
+from tools import DEFAULT, TOOLS, Setup, copied, machine
+
+MIB = 1 << 20
+
+
+class Bench:
+    """One corpus in a folder, its similar pairs, and the runs of the tools."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.folder = Path(arguments.output)
+        self.temporary = self.folder / "temporary"
+        for folder in (self.temporary, self.folder / "kept", self.folder / "logs", self.folder / "wrongly-removed"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        self.corpus = str(self.folder / "documents.jsonl")
+        self.ids = None
+        parquet = not arguments.synthetic and any(file.endswith(".parquet") for file in files_of(arguments.data)[0])
+        synthetic = arguments.synthetic is not None
+        self.setup = Setup(arguments.tools, needs_parquet=parquet, needs_truth=not synthetic, needs_synth=synthetic)
+
+    def prepare(self):
+        """Writes the corpus, and finds its similar pairs."""
+        asked = self.arguments
+        if asked.synthetic:
+            note(f"making {asked.synthetic} documents with planted copies")
+            synth = [self.setup.synth, "documents", self.corpus, "--count", asked.synthetic]
+            subprocess.run([*synth, "--words", str(asked.words), "--seed", str(asked.seed)], check=True)
+            with open(self.corpus, "rb") as lines:
+                counts = {"documents": sum(1 for _ in lines), "without_text": 0, "other_files": 0}
+            source, pairs = "planted", planted_pairs(self.corpus, asked.similar)
+        else:
+            note(f"reading {asked.data}")
+            self.ids = str(self.folder / "ids.txt")
+            fields = asked.text_field, asked.id_field
+            counts = copied(self.setup, asked.data, self.corpus, self.ids, *fields, asked.plain_words)
+            source, pairs = None, None
+            if counts["documents"] <= asked.truth_limit:
+                source, pairs = "brute force", self.brute_force()
+        self.truth = Truth(counts["documents"], pairs)
+        similar = None if pairs is None else len(self.truth.pairs)
+        self.data = {**counts, "mib": os.path.getsize(self.corpus) / MIB, "plain_words": asked.plain_words}
+        self.data |= {"truth": source, "similar_pairs": similar}
+
+    def brute_force(self):
+        note("finding all similar pairs by brute force")
+        path = self.folder / "similar-pairs.tsv"
+        command = [self.setup.truth, self.corpus, "--similarity", str(self.arguments.similar), "--pairs", path]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return read_pairs(path, self.arguments.similar)
+
+    def exact(self):
+        """The row of an exact comparison."""
+        if self.truth.pairs is None:
+            return None
+        return {"title": "exact comparison", "failure": None, **self.truth.exact().as_dict()}
+
+    def row(self, name):
+        """The medians of the runs of a tool, and the score of the last one."""
+        tool, asked = TOOLS[name], self.arguments
+        title = f"{tool.package} {self.setup.version(name)}"
+        if name == "rensa-32-bands":
+            title += ", 32 bands"
+        row = {"name": name, "title": title, "settings": tool.settings, "words": tool.words, "load": os.getloadavg()[0]}
+        row["failure"] = self.setup.failures.get(name)
+        if row["failure"]:
+            return row
+        kept = self.folder / "kept" / f"{name}.txt"
+        command = self.setup.command(name, self.corpus, str(kept), asked.similar, asked.memory, str(self.temporary))
+        limits = {"timeout": asked.timeout * 60, "limit": asked.limit * GIB, "log": str(self.folder / "logs" / f"{name}.txt")}
+        runs = []
+        for _ in range(asked.runs):
+            runs.append(attempt(command, str(self.temporary), **limits))
+            row["failure"] = runs[-1]["failure"]
+            if row["failure"]:
+                return row | {"last_run": runs[-1]}
+        median = {figure: statistics.median(run[figure] for run in runs) for figure in ("seconds", "processor", "memory", "disk")}
+        row |= {"seconds": median["seconds"], "cpu_seconds": median["processor"]}
+        row |= {"memory_mib": median["memory"] / MIB, "temporary_mib": median["disk"] / MIB}
+        try:
+            documents = read_kept(kept)
+            score = self.truth.score(documents)
+        except (OSError, ValueError) as error:
+            return row | {"failure": f"list of kept documents: {error}"}
+        if score.wrong:
+            self.list_wrong(name, documents)
+        return row | score.as_dict()
+
+    def list_wrong(self, name, kept):
+        """Lists the wrongly removed documents by their original ids."""
+        wrong = self.truth.wrongly_removed(set(range(self.truth.count)) - kept)
+        names = None
+        if self.ids:
+            with open(self.ids, encoding="utf-8") as lines:
+                names = lines.read().split("\n")
+        with open(self.folder / "wrongly-removed" / f"{name}.txt", "w", encoding="utf-8") as file:
+            file.writelines(f"{names[document] if names else document}\n" for document in wrong)
+
+    def run(self):
+        """Measures all tools, and writes the report after each of them."""
+        asked = self.arguments
+        self.prepare()
+        figures = {
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "command": shlex.join(["benches/peers/run.sh", *asked.typed]),
+            "similar": asked.similar,
+            "data": self.data,
+            "machine": machine(),
+            "runs": asked.runs,
+            "limit_gib": asked.limit,
+            "timeout_minutes": asked.timeout,
+            "exact": self.exact(),
+            "tools": [],
+        }
+        for name in asked.tools:
+            note(name)
+            figures["tools"].append(self.row(name))
+            report.write(figures, self.folder)
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        if not asked.keep_documents:
+            os.remove(self.corpus)
+        return figures
+
+
+def note(text):
+    print(f"peers: {text}", file=sys.stderr, flush=True)
+
+
+def self_test(asked):
+    """A run of simstore alone on 2,000 documents, and a check of its files."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked.synthetic, asked.tools, asked.output, asked.runs = "2000", ["simstore"], folder, 1
+        Bench(asked).run()
+        lines = (Path(folder) / "table.md").read_text(encoding="utf-8").splitlines()
+        rows = [line for line in lines if line.startswith("| ")]
+        assert [len(row.split("|")) for row in rows] == [10, 10, 10], rows
+        assert rows[0] == "| " + " | ".join(report.COLUMNS) + " |", rows[0]
+        assert [row.split(" | ")[0].split()[1] for row in rows[1:]] == ["exact", "simstore"], rows
+        figures = json.loads((Path(folder) / "figures.json").read_text(encoding="utf-8"))
+        tool, = figures["tools"]
+        assert tool["failure"] is None and tool["recall"] > 0.95 and tool["wrong"] == 0 and tool["precision"] == 1, tool
+        assert tool["kept"] + tool["removed"] == figures["data"]["documents"] == 2000, tool
+        assert figures["exact"]["recall"] == 1 and figures["data"]["similar_pairs"] > 100, figures
+        picture = xml.etree.ElementTree.parse(Path(folder) / "plot.svg").getroot()
+        bars = [element for element in picture if element.tag.endswith("rect")]
+        assert len(bars) == len(report.PANELS), len(bars)
+    print("self-test passed")
+
+
+def main():
+    target = os.environ.get("CARGO_TARGET_DIR") or str(HERE.parent.parent / "target")
+    parser = argparse.ArgumentParser(
+        prog="benches/peers/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", nargs="?", help="a file or a folder of Parquet or JSON Lines")
+    parser.add_argument("--synthetic", metavar="N", help="make N random documents with planted copies instead, like 100k")
+    parser.add_argument("--text-field", default="text", help="field or column of the text [default: text]")
+    parser.add_argument("--id-field", default="id", help="field or column of the id [default: id]")
+    parser.add_argument("--plain-words", action="store_true", help="give all tools words with one space between, in lower case")
+    parser.add_argument("--similar", type=float, default=0.8, help="threshold of the Jaccard similarity [default: 0.8]")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=DEFAULT, help=f"[default: {' '.join(DEFAULT)}]")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each tool; the table has the medians [default: 1]")
+    parser.add_argument("--limit", type=float, default=16, metavar="GIB", help="memory limit of a tool [default: 16]")
+    parser.add_argument("--timeout", type=float, default=30, metavar="MINUTES", help="time limit of a run [default: 30]")
+    parser.add_argument("--memory", metavar="SIZE", help="memory budget of simstore, like 4GiB")
+    parser.add_argument("--truth-limit", type=int, default=200_000, metavar="N", help="most documents for brute force")
+    parser.add_argument("--words", type=int, default=60, help="mean words of a synthetic document [default: 60]")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the synthetic documents [default: 7]")
+    parser.add_argument("--output", default=os.path.join(target, "peers-table"), metavar="DIR", help="[default: target/peers-table]")
+    parser.add_argument("--keep-documents", action="store_true", help="keep documents.jsonl, the file that the tools read")
+    parser.add_argument("--self-test", action="store_true", help="run simstore alone on 2,000 documents, and check the files")
+    arguments = parser.parse_args()
+    arguments.typed = sys.argv[1:]
+    if arguments.self_test:
+        return self_test(arguments)
+    if (arguments.data is None) == (arguments.synthetic is None):
+        parser.error("give a file or a folder of documents, or --synthetic N")
+    if arguments.data is not None and not os.path.exists(arguments.data):
+        parser.error(f"{arguments.data} does not exist")
+    figures = Bench(arguments).run()
+    print(report.table(figures))
+    print(f"{arguments.output} has table.md, figures.json, plot.svg, and the lists of kept documents", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

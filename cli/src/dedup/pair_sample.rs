@@ -1,0 +1,112 @@
+//! `dedup --sample-pairs`: a histogram of similarities, and pairs above and below the threshold.
+
+use serde::Serialize;
+use simstore_corpus::IdRef;
+use simstore_corpus::dedup::{PairSample, SampledPair, SimilarityBin};
+use simstore_corpus::numbers::share;
+
+use crate::compare::{self, Difference};
+use crate::failure::Outcome;
+use crate::histogram::bar;
+use crate::inputs::count_of;
+use crate::numbers::grouped;
+use crate::output::{Output, escaped, escaped_name};
+
+/// Width of the longest bar, in columns.
+const BAR_COLUMNS: usize = 30;
+/// Most passages that are shown of a pair.
+const MAX_PASSAGES: usize = 4;
+
+/// The histogram as JSON.
+#[derive(Serialize)]
+struct HistogramObject<'a> {
+    threshold: f64,
+    documents: usize,
+    bins: &'a [SimilarityBin],
+}
+
+/// A sampled pair as JSON.
+#[derive(Serialize)]
+struct PairObject<'a> {
+    similarity: f64,
+    a: IdRef<'a>,
+    b: IdRef<'a>,
+    place_a: String,
+    place_b: String,
+    differences: Vec<Difference<'a>>,
+}
+
+pub(super) fn print(sample: &PairSample, json: bool) -> Outcome {
+    let mut output = Output::stdout();
+    if json {
+        print_json(&mut output, sample)?;
+    } else {
+        print_histogram(&mut output, sample)?;
+        sample.pairs.iter().try_for_each(|pair| print_pair(&mut output, pair, sample.threshold))?;
+    }
+    output.finish()
+}
+
+fn print_json(output: &mut Output, sample: &PairSample) -> Outcome {
+    let &PairSample { threshold, documents, ref bins, .. } = sample;
+    output.json(&HistogramObject { threshold, documents, bins })?;
+    for SampledPair { a, b, similarity } in &sample.pairs {
+        output.json(&PairObject {
+            similarity: *similarity,
+            a: (&a.id).into(),
+            b: (&b.id).into(),
+            place_a: compare::place(a),
+            place_b: compare::place(b),
+            differences: compare::differences_of_texts(&a.text, &b.text),
+        })?;
+    }
+    Ok(())
+}
+
+/// Prints the bins from similarity 1 down, with a line at the threshold.
+fn print_histogram(output: &mut Output, sample: &PairSample) -> Outcome {
+    let documents = count_of(sample.documents as u64, "document");
+    output.line(format_args!(
+        "{documents}, grouped by similarity to their most similar document that --keep prefers"
+    ))?;
+    output.line("")?;
+    output.line("   similarity       pairs  duplicates  max. removed")?;
+    let most = sample.bins.iter().map(|bin| bin.duplicates).max().unwrap_or(0).max(1);
+    for bin in sample.bins.iter().rev() {
+        let range =
+            if bin.from < bin.to { format!("{:.2} to {:.2}", bin.from, bin.to) } else { "1".to_owned() };
+        let pairs = if bin.from < bin.to { grouped(bin.pairs) } else { "-".to_owned() };
+        let bar = bar(bin.duplicates as f64 / most as f64, BAR_COLUMNS);
+        let (duplicates, removed) = (grouped(bin.duplicates), grouped(bin.removed_at_most));
+        output.line(format!("{range:>13}{pairs:>12}{duplicates:>12}{removed:>14}  {bar}").trim_end())?;
+        let is_threshold = bin.from <= sample.threshold && sample.threshold < bin.to;
+        if is_threshold || bin.from >= bin.to && sample.threshold >= 1.0 {
+            output.line(format!("{:->53} --similar {}", "", sample.threshold).trim_end())?;
+        }
+    }
+    output.line("")?;
+    output
+        .line("max. removed: most documents that are removed if the threshold is the lower end of the range")
+}
+
+/// Prints a pair and its first differences.
+fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Outcome {
+    let SampledPair { a, b, similarity } = pair;
+    let side = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };
+    output.line("")?;
+    output.line(format_args!("similarity {}: {side} at {}", share(*similarity), threshold))?;
+    for (letter, document) in [("A", a), ("B", b)] {
+        let id = IdRef::from(&document.id).text();
+        output.line(format_args!(
+            "{letter}: {}  ({})",
+            escaped_name(&id),
+            escaped(&compare::place(document))
+        ))?;
+    }
+    let left = compare::print_first_differences(output, &a.text, &b.text, MAX_PASSAGES)?;
+    if left > 0 {
+        output.line("")?;
+        output.line(count_of(left as u64, "more differing passage"))?;
+    }
+    Ok(())
+}
