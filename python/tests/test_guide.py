@@ -33,9 +33,9 @@ def test_the_guide_names_the_packages_that_it_imports():
 
 def test_the_front_page(monkeypatch):
     monkeypatch.chdir(ROOT)
-    front = (ROOT / "README.md").read_text().split("\n## ")[0]
-    # Its other blocks are the command line's.
-    run(front[front.index("```python") :])
+    readme = (ROOT / "README.md").read_text()
+    # All other blocks are of the command line, and cli/tests/pages.rs runs them.
+    run(readme[readme.index("```python") :].split("\n## ")[0])
 
 
 def test_the_notebook_shows_what_it_did(monkeypatch):

@@ -20,7 +20,7 @@ pub struct Resources {
     /// [`IdfRow`](crate::IdfRow)s are shown, or
     /// `word idf` as in jieba's tables; from 0 to 255.
     pub idf: Option<Resource>,
-    /// Words that are no keywords, one a line, beside jieba's own.
+    /// Stop words, one a line, beside jieba's own.
     pub stop_words: Option<Resource>,
 }
 
