@@ -281,7 +281,7 @@ def python_pages() -> tuple[dict[str, str], list]:
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Finds broken links and anchors of the built pages, and what they load from the network."""
+    """Finds broken links and anchors in the built pages, and resources that they load from the network."""
     texts = {path: path.read_text() for path in sorted(site.rglob("*")) if path.suffix in (".html", ".css") and path.name != "404.html"}
     anchors = {path: set(re.findall(r'\b(?:id|name)="([^"]*)"', text)) for path, text in texts.items()}
     for path, text in texts.items():

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The result of every fallible operation of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed: the file, the place in it, what was expected, and what can be done.
+/// Why an operation failed: the file, the place in it, the expected value, and advice.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

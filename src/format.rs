@@ -1,4 +1,4 @@
-//! The constants of the files that a store consists of. What they mean is written in `format-spec/`.
+//! The constants of the files that a store consists of. Their meaning is specified in `format-spec/`.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(crate) const MAX_SPAN: u16 = 256;
 /// Fingerprints from one restart point to the next in tables of fewer than [`MANY`] fingerprints and in others, unless
 /// said otherwise: fewer make look-ups shorter and tables larger. Measured in `benches/history/block-size.md`.
 pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
-/// What does not fit into the processor's own cache.
+/// Fingerprints of a table too large for the processor's own cache.
 pub(crate) const MANY: u64 = 1 << 20;
 
 /// Largest offset of the first block: a page, so that blocks do not straddle pages.
@@ -178,7 +178,7 @@ pub(crate) mod manifest_segment {
     pub(crate) const MARKS: usize = 40;
     pub(crate) const TABLES: usize = 48;
     pub(crate) const FLAGS: usize = 52;
-    /// From version 4 on, in which the checksums come after it.
+    /// From version 4 on; the checksums come after it there.
     pub(crate) const NOTES: usize = 56;
     /// Bytes of the fields in a version.
     pub(crate) const fn len(version: u32) -> usize {
@@ -276,7 +276,7 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
-/// Refuses a text that is no UTF-8, as only code in another language can hand it over: what is written must be readable.
+/// Refuses a text that is not UTF-8, which only code in another language can pass: stored texts must be readable.
 pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     std::str::from_utf8(bytes).map(|_| ()).map_err(|error| {
         Error::BadArgument(format!(

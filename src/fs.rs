@@ -78,8 +78,8 @@ impl Lock {
     }
 }
 
-/// A locked file. A lock lasts until the last handle of it is closed, and a process that has just been forked, be it only to
-/// start a program, has one of each: so the lock is given back in so many words, by the process that took it.
+/// A locked file. A lock lasts until its last handle is closed, and a process that was just forked, even only to start a
+/// program, holds a copy of each handle. So the process that took the lock releases it explicitly.
 struct LockedFile {
     file: File,
     /// As it was given.
@@ -130,8 +130,8 @@ pub(crate) fn is_locked_here(path: &Path) -> bool {
     all_locked().is_some_and(|all| all.iter().any(|(other, process)| *other == place && process.is_here()))
 }
 
-/// The locked files. A process that was forked while a thread changed them cannot have them: nobody waits for that for ever, since
-/// they only choose the words of an error.
+/// The locked files; `None` if the list stays locked. In a process forked while a thread changed the list, it stays locked for
+/// ever. So the number of attempts is bounded: the list only affects the text of an error.
 fn all_locked() -> Option<MutexGuard<'static, Locked>> {
     let tries = (0..10_000).map(|_| match LOCKED.try_lock() {
         Ok(all) => Some(all),

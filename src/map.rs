@@ -29,10 +29,9 @@ impl Bytes {
         if file.metadata()?.len() == 0 {
             return Ok(Bytes(Source::Buffer(Vec::new())));
         }
-        // SAFETY: the map is read-only and private to this value. A reference into it is only sound while
-        // nobody changes the file; simstore never writes to a file that has been given its final name, it
-        // only replaces or removes it, which leaves the mapped file as it was. What else may run on the
-        // machine is asked, in the documentation of `Snapshot::open`, to do the same.
+        // SAFETY: the map is read-only and private to this value. A reference into it is only sound while nobody changes the
+        // file; simstore never writes to a file that has been given its final name, it only replaces or removes it, which
+        // leaves the mapped file as it was. The documentation of `Snapshot::open` asks the same of other programs.
         let map = unsafe { Mmap::map(file)? };
         // Only a hint: look-ups touch single blocks, so reading ahead would waste memory and disk bandwidth.
         #[cfg(unix)]

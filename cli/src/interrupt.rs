@@ -1,4 +1,4 @@
-//! Ctrl-C, and what else asks a command to stop.
+//! Handling of Ctrl-C, and of other signals that stop a command.
 
 use std::io::ErrorKind;
 #[cfg(unix)]
@@ -7,11 +7,11 @@ use std::sync::{Arc, atomic::AtomicBool};
 use crate::failure::{Failure, Outcome, complain};
 use crate::output::UNFINISHED;
 
-/// The exit code of a command that was interrupted, as shells have it.
+/// Exit code of an interrupted command, as in shells.
 pub(crate) const INTERRUPTED: i32 = 130;
 
-/// From now on an interrupted command removes the output that it has not finished, and ends. What it has written of
-/// a store is left: a store is valid at every moment. Where there is no thread to wait with, it ends as the system has it.
+/// Installs the handler: an interrupted command removes its unfinished output files, and exits. Its changes to a store stay, as a
+/// store is valid at every moment. If no thread can be started to wait for signals, the default handling of the system applies.
 pub(crate) fn handle() -> Outcome {
     let stop = || {
         UNFINISHED.remove_for_good();
@@ -30,8 +30,8 @@ pub(crate) fn handle() -> Outcome {
     }
 }
 
-/// A file that would grow over the limit of `ulimit -f` ends a process without a word, unless the signal is caught: then
-/// the write fails, and that is told.
+/// Catches the signal of the file size limit (`ulimit -f`). Uncaught, it ends the process silently; caught, the write fails with an
+/// error that is reported.
 fn outlive_file_limit() -> Outcome {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))

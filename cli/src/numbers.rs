@@ -46,7 +46,7 @@ pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// Bits for each of `count` things in a number of bytes; 0 if there are none.
+/// Bits per item of `count` items that take `bytes` bytes; 0 if `count` is 0.
 pub(crate) fn bits_each(bytes: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { bytes as f64 * 8.0 / count as f64 }
 }

@@ -1,4 +1,4 @@
-//! `simstore plan`: what each plan of tables would cost.
+//! `simstore plan`: estimates the cost of each plan of tables.
 
 use clap::Args;
 use serde::Serialize;

@@ -41,14 +41,14 @@ pub(crate) struct ResourceArgs {
 }
 
 impl ProfileArgs {
-    /// The profile of texts that belong to a store with profile `stored`, if there is one. A store of fingerprints,
-    /// whose profile is empty, leaves the choice.
+    /// Returns the profile of the options, or the default. If a store has the profile `stored`, it is the default, and another one is
+    /// an error. A store of fingerprints has an empty profile and accepts any.
     pub(crate) fn profile(&self, stored: Option<&str>) -> Outcome<Profile> {
         profile_with(self.name(), &self.resources.read()?, stored).map_err(Failure::usage)
     }
 
-    /// The profile of documents of a store that is there. Texts of another become other fingerprints: nothing would be found, or
-    /// something else, and so it is not guessed.
+    /// Returns the profile for documents of an existing store. If the store has none, an option must name it: another profile makes
+    /// other fingerprints, and queries would miss documents.
     pub(crate) fn of_store<F: Fingerprint>(&self, store: &Snapshot<F>) -> Outcome<Profile> {
         if store.profile().is_empty() && !self.is_given() {
             return Err(Failure::Usage(format!(
@@ -59,7 +59,7 @@ impl ProfileArgs {
         self.profile(Some(store.profile()))
     }
 
-    /// The name that is asked for, and the files that it refers to.
+    /// The profile's name, if an option gives one, and the files that it refers to.
     pub(crate) fn choice(&self) -> Outcome<(Option<String>, Resources)> {
         Ok((self.name().map(str::to_owned), self.resources.read()?))
     }

@@ -1,4 +1,4 @@
-//! `simstore profiles`: what the parts of a profile's name mean.
+//! `simstore profiles`: explains the parts of a profile's name.
 
 use clap::Args;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(crate) struct ProfilesArgs {
     json: bool,
 }
 
-/// The parts by their groups, and what they mean.
+/// Groups of parts; each part with its meaning.
 const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Tokenizers",
@@ -110,7 +110,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
     ),
 ];
 
-/// What presets are among the parts.
+/// Heading of the group of presets.
 const PRESETS: &str = "Presets: reproduce another tool's fingerprints; they take no options";
 const COLUMN: usize = 20;
 

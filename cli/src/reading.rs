@@ -7,9 +7,9 @@ use simstore_corpus::describe::torn_ends;
 
 use crate::failure::{Outcome, complain};
 
-/// Opens a store to read it; tells if the end of a log cannot be read, as what stood there is missing then from all answers.
+/// Opens a store for reading. Warns if the tail of a log is torn, because results do not include the lost writes.
 pub(crate) fn open<F: Fingerprint>(path: &Path) -> Outcome<Snapshot<F>> {
-    // What looks torn because another process is writing it is whole a moment later.
+    // A log may look torn while another process writes it, and is complete a moment later.
     let store = Snapshot::<F>::open_settled(path)?;
     for torn in torn_ends(&store) {
         complain(&format!("warning: results do not include these lost writes: {torn}"));

@@ -1,4 +1,4 @@
-//! Stores of similar documents: how similar a text is to what is in one.
+//! Queries in stores of similar documents: the similarity of a text to stored documents.
 
 use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
@@ -19,11 +19,11 @@ struct SimilarObject<'a> {
     text: Option<&'a str>,
 }
 
-/// What is shown of the stored texts.
+/// The output about the stored texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
     Nothing,
-    /// Where they differ from the text that is asked for.
+    /// Differences between stored texts and the query text.
     Differences,
     Texts,
 }

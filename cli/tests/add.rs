@@ -1,4 +1,4 @@
-//! `simstore add`, run again and again: what was read is known by what it was.
+//! `simstore add`, run repeatedly: it recognises input that was read before by its contents.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -114,7 +114,7 @@ fn a_last_line_that_grows_is_read_again() {
     let summary = add(&folder, &["s", "a.tsv"]);
     assert_eq!((&summary["added"], &summary["carried_on"]), (&json!(2), &json!(1)));
     assert_eq!(ids(&folder, "s"), ["one", "three", "tw", "two"]);
-    // A line that was malformed as it stood is read when it is whole.
+    // A line that was incomplete, and so malformed, is read once it is complete.
     folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"te", lines(0..3)));
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");

@@ -36,7 +36,7 @@ fn what_is_asked_by_default_is_similarity() {
     assert_eq!(shown(&few).lines().count(), 2);
     let many = folder.run(&["dedup", "a.jsonl", "-q", "--similar", "0.5", "--pairs", "-"]).ok();
     assert_eq!(shown(&many).lines().count(), 4);
-    // The text is what counts, not its case, marks and front matter.
+    // Similarity ignores case, Markdown marks and front matter.
     folder.write(
         "b.jsonl",
         json!({"text": format!("---\nid: 1\n---\n# A Page *of* [words](x)")}).to_string()
@@ -259,7 +259,7 @@ fn boilerplate_is_told() {
         folder.run(&["dedup", "--verify-profile", "main-text", "--remove-list", "gone", "framed.jsonl"]);
     assert!(run.stderr.contains("0 duplicates") && !run.stderr.contains("9 of 10"), "{}", run.stderr);
     run.ok();
-    // The same pages, as many again in another frame: none stands in nine of ten.
+    // The same pages twice, each half in its own frame: no frame is in nine of ten pages.
     let two = pages.replace("page", "article").replace(&frame, &others);
     folder.write("two.jsonl", pages + &two);
     let run = folder.run(&["dedup", "--remove-list", "gone", "two.jsonl"]);

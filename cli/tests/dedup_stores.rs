@@ -38,7 +38,7 @@ fn tables_say_which_store_has_it() {
     assert!(objects[2].get("store").is_none(), "{}", objects[2]);
     assert_eq!(objects[3]["stored"], 2);
     assert!(run(&[]).ok().starts_with("cluster 1: 1 document, already stored in tests\n"));
-    // With one store the tables are what they were.
+    // With one store, the tables have no column for the store.
     let one = folder.run(&["dedup", "new.tsv", "-q", "--against", "tests", "--clusters", "-"]).ok();
     assert!(one.starts_with("a\t1\tquestion\t1\ttrue\nb\t"), "{one}");
 }
@@ -138,7 +138,7 @@ fn similar_documents_are_those_of_the_most_similar_in_any_store() {
     let told: Vec<_> = rows.iter().map(|row| told(row)).collect();
     let expected = [("x", "near", "near"), ("y", "far", "far")];
     assert_eq!(told, expected.map(|(id, of, store)| (id.to_owned(), of.to_owned(), store.to_owned())));
-    // Asked for what all of them find.
+    // The threshold must be one that all stores support.
     folder
         .run(&[&args[..], &["--similar", "0.75"]].concat())
         .fails(2, "created for a similarity of at least 0.8");

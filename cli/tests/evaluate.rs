@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Folder, Random, fields, sample};
 
-/// A word whose fingerprint differs from that of `w0` in this many bits.
+/// A word whose fingerprint is at this distance, in bits, from the fingerprint of `w0`.
 fn word_at(folder: &Folder, distance: u32) -> String {
     let line = |number| json!({"id": format!("w{number}"), "text": format!("w{number}")}).to_string() + "\n";
     folder.write("words.jsonl", (0..200_000).map(line).collect::<String>());

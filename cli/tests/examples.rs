@@ -29,7 +29,7 @@ pub(crate) const COMMANDS: [&str; 17] = [
 fn examples(help: &str) -> Vec<String> {
     let (_, examples) = help.rsplit_once("Example").unwrap();
     let lines = examples.lines().filter(|line| line.starts_with("  simstore "));
-    // What stands beside an example, after more spaces, explains it.
+    // Text after an example, separated by several spaces, is an explanation.
     lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()).collect()
 }
 
@@ -63,7 +63,7 @@ fn run_as_they_stand() {
     }
 }
 
-/// What a stranger sees first: duplicates before all else, and no warning about the samples.
+/// The demo shows duplicates first, and prints no warning about the samples.
 #[cfg(unix)]
 #[test]
 fn the_demo() {
@@ -83,7 +83,7 @@ fn help_explains_json() {
     let folder = Folder::new();
     for command in COMMANDS {
         let help = folder.run(&[command, "--help"]).ok();
-        // What `dedup` prints is told on a page of its own.
+        // A separate page describes the output of `dedup`.
         let told = if command == "dedup" { "See docs/dedup.md (output formats)" } else { "With --json" };
         assert!(help.contains(told), "{command}");
         assert!(help.contains("Example"), "{command}");

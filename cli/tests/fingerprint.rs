@@ -83,7 +83,7 @@ fn compression_of_random_fingerprints() {
         let row = rows.iter().find(|row| row["method"] == method).unwrap();
         row["bits_per_fingerprint"].as_f64().unwrap()
     };
-    // The first is the smallest, and nothing beats the floor of what is random.
+    // The first row is the smallest. No method here beats the lower bound for random fingerprints.
     assert_eq!(rows[0]["method"], "lower bound (random)");
     let over = |method: &str| bits(method) - bits("lower bound (random)");
     assert!((0.0..0.15).contains(&over("Rice-coded gaps")), "{}", over("Rice-coded gaps"));

@@ -40,7 +40,7 @@ fn texts() -> Folder {
 
 const KEPT: [&str; 4] = ["a.md", "deep/d.txt.zst", "deep/e.txt", "deep/er/c.html"];
 
-/// The files that are to be left, as they stand in the folder that was read.
+/// The files that a run keeps, with their contents in the input folder.
 fn expected(folder: &Folder) -> BTreeMap<String, Vec<u8>> {
     let of_name = |name: &str| (name.to_owned(), fs::read(folder.path("texts").join(name)).unwrap());
     KEPT.map(of_name).into_iter().collect()
@@ -65,7 +65,7 @@ fn copies_of_what_is_left() {
     assert_eq!(tree(&folder.path("six")), expected(&folder));
     folder.run(&["dedup", "-q", "texts", "-o", "six/"]).fails(1, "six/: already exists");
     folder.run(&["dedup", "-q", "texts", "-o", "texts/a.md/"]).fails(1, "texts/a.md/: already exists");
-    // What a process left that was killed.
+    // Leftovers of a killed process.
     fs::create_dir_all(folder.path(".seven.tmp/left")).unwrap();
     folder.write(".seven.tmp/left/a.md", "half");
     folder.run(&["dedup", "-q", "texts", "-o", "seven/"]).ok();

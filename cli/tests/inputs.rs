@@ -181,7 +181,7 @@ fn formats_by_name_by_content_and_by_force() {
     let args = [&["fingerprint", "-"][..], &fields].concat();
     assert_eq!(ids(folder.run_with_input(&args, table)), ["u", "v"]);
     assert_eq!(ids(folder.run_with_input(&args, bzip2(table.as_bytes()))), ["u", "v"]);
-    // What would be lines of JSON, and what would be fingerprints.
+    // With `--format text`, a line of hexadecimal digits is a text; without it, a fingerprint.
     let text = folder.run_with_input(&["fingerprint", "-", "--format", "text"], "0123456789abcdef\n");
     assert_eq!(ids(text), ["-"]);
     folder
@@ -380,7 +380,7 @@ fn a_list_of_all_that_is_malformed() {
     assert!(!folder.path("none.csv").exists());
 }
 
-/// Quiet is no summary; what has not been read is told.
+/// `--quiet` suppresses the summary, but not the notice about skipped files.
 #[test]
 fn what_is_passed_over_is_told_quietly_too() {
     let folder = Folder::new();

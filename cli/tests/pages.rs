@@ -54,7 +54,7 @@ pub(crate) fn run_shell(folder: &Folder, lines: &str) -> Run {
     Run::new(shell.output().unwrap())
 }
 
-/// All commands succeed. A block of output directly below a block of commands is the end of what these commands print.
+/// All commands succeed. A block of output directly below a block of commands must equal the end of their output.
 #[cfg(unix)]
 #[test]
 fn commands_run_and_print_what_is_shown() {
@@ -79,7 +79,7 @@ fn commands_run_and_print_what_is_shown() {
     assert!(count >= 2 && run_count > 40, "{count} blocks, {run_count} commands");
 }
 
-/// The first screen: what simstore is, beside other tools, in 40 lines of at most 150.
+/// The first 40 lines introduce simstore and compare it with other tools; the page has at most 150 lines.
 #[test]
 fn the_front_page_is_short() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();

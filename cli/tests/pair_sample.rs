@@ -1,4 +1,4 @@
-//! `dedup --sample-pairs`: what it prints, and the options that it refuses.
+//! `dedup --sample-pairs`: its output, and the options that it refuses.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::Folder;
 
 fn folder() -> Folder {
     let folder = Folder::new();
-    // Of 40 words, so 38 shingles; each changed word replaces three.
+    // The text has 40 words, so 38 shingles; each changed word replaces three.
     let text =
         |changed: usize| -> String {
             (0..40)

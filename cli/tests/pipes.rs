@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::{Folder, Run, sample};
 
-/// Runs a line of bash, in which `$simstore` is the program.
+/// Runs a line of bash; `$simstore` is the program.
 fn bash(folder: &Folder, line: &str) -> Run {
     let mut command = Command::new("bash");
     command.args(["-c", line]).current_dir(folder.path("."));
@@ -57,7 +57,7 @@ fn a_pipe_may_give_a_few_bytes_at_a_time() {
     assert!(bash(&folder, line).ok().ends_with("\t7\n"));
 }
 
-/// Whoever reads standard output may have enough of it; what else was asked for is written all the same.
+/// If the reader closes standard output early, the other outputs are still written.
 #[test]
 fn other_outputs_are_written_if_standard_output_is_closed() {
     let folder = Folder::new();
@@ -72,7 +72,7 @@ fn other_outputs_are_written_if_standard_output_is_closed() {
     assert!(run.stderr.contains("standard output was closed early"), "{}", run.stderr);
     assert_eq!(run.ok().len(), 100);
     assert!(folder.read("rl.txt") == folder.read("expected"));
-    // Where there is nothing else to do, nothing is said.
+    // Without other outputs, no message is printed.
     let alone = bash(&folder, r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - | head -c 100"#);
     assert!(!alone.stderr.contains("standard output"), "{}", alone.stderr);
     assert_eq!(alone.ok().len(), 100);

@@ -30,7 +30,7 @@ fn a_store_has_one_profile() {
         folder.run(&[command, &["--profile", "words-3"]].concat()).fails(1, message);
     }
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
-    // Without a profile, that of the store is taken; so it is when it is named.
+    // The store's profile is the default; naming it is the same.
     for profile in [&[][..], &["--profile", "chars-4"], &["--profile", "chars-4,weights=tf,hash=xxh3"]] {
         let found = folder.run(&[&["query", "store", "--text", TEXT], profile].concat()).ok();
         assert!(found.starts_with("0\t"), "{found}");
@@ -112,7 +112,7 @@ fn inverse_document_frequencies() {
     let rows = folder.run(&[&args[..], &["--json", "--min-documents", "1"]].concat()).json();
     assert_eq!(fields(&rows[2]), ["documents", "feature", "idf"]);
     assert_eq!(rows[2], json!({"feature": "tree", "documents": 1, "idf": 1.3863}));
-    // Whatever the number of threads.
+    // The number of threads does not change the table.
     let one = folder.run(&["idf", &sample("zh.jsonl"), "--threads", "1"]).ok();
     assert_eq!(folder.run(&["idf", &sample("zh.jsonl"), "--threads", "3"]).ok(), one);
 
@@ -178,7 +178,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
     }
 }
 
-/// What a wrong name lists is what the table explains.
+/// `simstore profiles` explains all names that the error about a wrong profile lists.
 #[test]
 fn the_table_explains_profiles() {
     let folder = Folder::new();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{Folder, Random, hex_lines, sample};
 
-/// What the plain loop finds: lines as printed with several queries.
+/// Matches of a plain loop over all fingerprints, as lines printed for several queries.
 fn plain(stored: &[u64], queries: &[u64], distance: u32) -> String {
     let mut lines = String::new();
     for query in queries {

@@ -1,4 +1,4 @@
-//! `simstore inspect`, `verify` and `dump`, and what they say of what is no store.
+//! `simstore inspect`, `verify` and `dump`, and their errors for a path without a store.
 
 use serde_json::json;
 use simstore::{Durability, Store, StoreOptions};
@@ -61,7 +61,7 @@ fn inspect_shows_how_all_differences_codes() {
     let folder = with_store(&["--plan", "paper-4", "--codec", "all-differences"]);
     let table = &folder.run(&["inspect", "store", "--table", "1", "--json"]).json()[0];
     assert_eq!((&table["codec"], &table["span"]), (&json!("all-differences"), &json!(32)));
-    // What the blocks say of each fingerprint, counted.
+    // Counts the symbols of the fingerprints in all blocks.
     let (mut counted, mut coded, mut restarts) = (std::collections::BTreeMap::new(), 0, 0);
     for block in 0..table["blocks"].as_u64().unwrap() {
         let args = ["inspect", "store", "--table", "1", "--block", &block.to_string()];

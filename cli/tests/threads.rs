@@ -61,7 +61,7 @@ fn few_threads() {
     let enough = 2 * cores + 4;
     let query = format!("{:016x}", fingerprints[7]);
     for threads in (1..8).chain([enough]) {
-        // What only reads, and what builds, does without more.
+        // Commands that only read or build succeed with any number of threads.
         for args in [
             &["build", "new", "a.hex"][..],
             &["verify", "new"],

@@ -10,8 +10,8 @@ use simstore_text::Profile;
 /// document [decides](Naming) whether ids are numbers; with `names`, all ids are names.
 ///
 /// # Errors
-/// As [`Inputs::visit`] and [`Builder`]; [`Error::Refused`] if there is no fingerprint to replace a store with. Nothing is left
-/// half-made then, and a store that was to be replaced is as it was.
+/// As [`Inputs::visit`] and [`Builder`]; [`Error::Refused`] if the inputs hold no fingerprint and `path` exists. After an error
+/// no partial store is left, and an existing store is unchanged.
 pub fn build<F: Fingerprint>(
     path: &Path,
     options: BuildOptions,
@@ -20,7 +20,7 @@ pub fn build<F: Fingerprint>(
     names: bool,
     watch: &dyn Watch,
 ) -> Result<(Snapshot<F>, Counts)> {
-    // Of fingerprints only whoever gives them can know how they were made.
+    // Only the caller can know the profile that given fingerprints were made with.
     let profile_of_store = match inputs.kind()? {
         InputKind::Documents => profile.to_string(),
         InputKind::Fingerprints => options.profile.clone(),

@@ -65,8 +65,8 @@ pub fn share(similarity: f64) -> String {
     }
 }
 
-/// A number of bytes as people write it: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024. `None` for what is none, and
-/// for 0.
+/// A number of bytes as people write it: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024. `None` for 0, and for a text
+/// that is no number of bytes.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let number = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
     parse_scaled(number, 1024).filter(|&bytes| bytes > 0)

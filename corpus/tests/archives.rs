@@ -12,10 +12,10 @@ use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, kind_of, read};
 
-/// The names of members, and what they hold.
+/// The names and contents of members.
 type Contents = Vec<(&'static str, Vec<u8>)>;
 
-/// What a folder or an archive may hold, and the ids and texts of the documents in it.
+/// Members of a folder or an archive, and the ids and texts of its documents.
 fn members() -> (Contents, Vec<(&'static str, &'static str)>) {
     let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/plain\r\n\
                 Content-Length: 4\r\n\r\npage\r\n\r\n";
@@ -141,7 +141,7 @@ fn archives_stand_among_other_files() {
         fingerprint_documents::<u64>(std::slice::from_ref(&top), &options, &Profile::default());
     let ids: Vec<_> = fingerprinted.map(|document| document.unwrap().id).collect();
     assert_eq!(ids, read.iter().map(|document| document.id.clone()).collect::<Vec<_>>());
-    // Each file alone gives the same, and what was passed over is counted.
+    // Each file alone gives the same documents, and skipped files are counted.
     let mut alone = Vec::new();
     for file in input_files(std::slice::from_ref(&top), &options) {
         alone.extend(documents(&[file.unwrap().path], &options).map(Result::unwrap));
@@ -214,7 +214,7 @@ fn names_that_lead_elsewhere() {
     assert!(read(&path)[0].as_ref().unwrap().id.to_string().ends_with(&long.replace("//", "/")));
 }
 
-/// What is said of the documents of a file that cannot be read, each of which is followed by others.
+/// The error messages of a file's documents.
 fn said(path: &Path, options: &DocumentOptions) -> Vec<String> {
     let paths = [path.to_path_buf()];
     documents(&paths, options).filter_map(|document| Some(document.err()?.to_string())).collect()

@@ -8,7 +8,7 @@ use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, kind_of, read};
 
-/// Reads a bad file before a good one, and returns the message and what was read before it.
+/// Reads a bad file before a good one. Returns the message and the number of documents before it.
 fn message(folder: &Folder, bad: &Path) -> (String, usize) {
     let paths = [bad.to_path_buf(), folder.file("good.jsonl", TWO_LINES)];
     let options = DocumentOptions { max_bytes: 1 << 20, ..DocumentOptions::default() };
@@ -69,7 +69,7 @@ fn damaged_archives() {
             let at = random.index(bytes.len());
             bytes[at] ^= 1 << random.below(8);
             let damaged = folder.file(&format!("damaged.jsonl{ending}"), bytes);
-            // Some bits matter to nobody; what has a checksum is right, or ends in an error.
+            // Some bits have no effect. A format with a checksum reads correctly, or ends in an error.
             let read = read(&damaged);
             if ending != ".zst" && read.last().is_some_and(Result::is_ok) {
                 let texts: Vec<_> = read.into_iter().map(|document| document.unwrap().text).collect();

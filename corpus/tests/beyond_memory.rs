@@ -1,4 +1,4 @@
-//! Deduplication of more than the memory is to hold: the same, from disk.
+//! Deduplication of more documents than fit in the memory limit: the same result, from disk.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -60,7 +60,7 @@ fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     }
 }
 
-/// Lines of documents, with ids of some kind, values to be newest by, and what is malformed.
+/// Lines of documents with ids, dates for `newest`, and some malformed lines.
 fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
     let (mut random, mut before) = (Random(3), Vec::new());
     let mut lines = String::new();
@@ -97,7 +97,7 @@ fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// What a run has come to: its numbers, what is kept, its files, and the store that it has added to.
+/// The outcome of a run: its totals, kept documents, files, and the contents of its store.
 type Outcome = (Totals, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
 
 fn run(input: &Path, out: &Path, options: &Options, watch: &Told) -> Result<Outcome> {

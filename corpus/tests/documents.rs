@@ -250,7 +250,7 @@ fn documents_that_were_read_before_get_no_fingerprint() {
     assert!(all.iter().all(|document| document.simhash.is_some()));
 }
 
-/// The texts of a file's documents, or what is said of them.
+/// The texts of a file's documents, or their error messages.
 fn texts(path: &Path, options: &DocumentOptions) -> Vec<Result<String, String>> {
     let texts = documents(&[path.to_path_buf()], options);
     texts.map(|document| document.map(|document| document.text).map_err(|error| error.to_string())).collect()

@@ -1,4 +1,4 @@
-//! Inputs that are not what they seem: other encodings, and what is no text.
+//! Inputs in other encodings, and inputs that are not text.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn encoded(text: &str, label: &str) -> Vec<u8> {
     }
 }
 
-/// The texts of a file, or what is said of them.
+/// The texts of a file, or their error messages.
 fn texts(path: &Path, encoding: &str) -> Vec<Result<String, String>> {
     let options = DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() };
     let texts = documents(&[path.to_path_buf()], &options);
@@ -136,7 +136,7 @@ fn what_is_no_text_is_refused() {
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "a program (ELF)"),
         (b"\x01\x02\x03\x04\x05 data", "binary data"),
     ] {
-        // Whatever it is called, in itself and compressed; raw fingerprints may be anything.
+        // Refused under any name, plain and compressed; raw fingerprints may hold any bytes.
         for name in ["a", "a.txt", "a.csv", "a.jsonl", "a.html", "a.dat", "a.txt.gz", "a.hex"] {
             let bytes = if name.ends_with(".gz") { gzip(bytes) } else { bytes.to_vec() };
             let path = folder.file(name, bytes);
@@ -153,7 +153,7 @@ fn what_is_no_text_is_refused() {
         }
         assert!(kind_of(&folder.file("a.u64", bytes)).is_ok());
     }
-    // What is asked for as text is text, as long as it is not known to be something else.
+    // A file that an option declares a text is accepted, unless its first bytes are of a known binary format.
     let options =
         DocumentOptions { format: Some(simstore_corpus::DocumentFormat::Text), ..DocumentOptions::default() };
     let path = folder.file("a", b"\x01\x02\x03 data");

@@ -62,7 +62,7 @@ fn links_are_followed() {
     assert_eq!(ids(&[top], &DocumentOptions::default()), ["1", "b", &text]);
 }
 
-/// What can be reached below a folder by inode, through links or without them; folders are walked once.
+/// Collects the inodes of files below a folder, with or without following links; each folder is walked once.
 #[cfg(unix)]
 fn reached(folder: &Path, with_links: bool, walked: &mut BTreeSet<u64>, files: &mut BTreeSet<u64>) {
     use std::os::unix::fs::MetadataExt;
@@ -82,8 +82,7 @@ fn reached(folder: &Path, with_links: bool, walked: &mut BTreeSet<u64>, files: &
     }
 }
 
-/// Whatever links there are between files and folders, all that can be reached is read once, by a name without a link if it has
-/// one.
+/// With random links between files and folders, each reachable file is read once, by a name without a link if it has one.
 #[test]
 #[cfg(unix)]
 fn links_at_random() {
@@ -273,7 +272,7 @@ fn files_are_listed_as_they_are_read() {
     let sizes: Vec<u64> = files.iter().map(|file| file.path.metadata().unwrap().len()).collect();
     assert_eq!(files.iter().map(|file| file.bytes.unwrap()).collect::<Vec<_>>(), sizes);
 
-    // Each alone gives what it gives among the others.
+    // Each file alone gives the same documents as together with the others.
     let read = |paths: &[PathBuf]| {
         let reading = fingerprint_documents::<u64>(paths, &options, &Profile::default()).with_records();
         let progress = reading.progress();

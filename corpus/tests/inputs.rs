@@ -1,4 +1,4 @@
-//! What a job reads, as one value.
+//! The inputs of a job, as one value.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -142,7 +142,7 @@ fn inputs_are_of_one_kind() {
     assert!(
         matches!(mixed.kind(), Err(Error::BadArgument(reason)) if reason.contains("must all be documents or all"))
     );
-    // What cannot be read has no say, as long as something else has.
+    // An unreadable file does not decide the kind if another file does.
     let (broken, whole) =
         (folder.file("broken.dat", b"\x7fELF\x02\x01\x01\0\0\0\0\0"), folder.file("c.u64", [0; 8]));
     let both = Inputs::new(&[broken.clone(), whole], DocumentOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What is too much in any format: refused with its place and what to do, and never taken into memory.
+//! Documents beyond the limits, in each format: refused with their place and advice, and never held in memory.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn read(path: &Path, memory: Option<u64>) -> Vec<Result<Document>> {
     documents(&[path.to_path_buf()], &options).collect()
 }
 
-/// What is said of the one that cannot be read, and where.
+/// The error for the one refused document: reason, path and line.
 #[track_caller]
 fn refused(path: &Path, memory: Option<u64>) -> (String, PathBuf, u64) {
     let mut bad = read(path, memory).into_iter().filter_map(Result::err);
@@ -61,7 +61,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
         ("a.csv".to_owned(), format!("id,text\n1,{long}\n2,small\n").into_bytes(), 2),
         ("a.tsv".to_owned(), format!("id\ttext\n1\t\"{long}\"\n2\tsmall\n").into_bytes(), 2),
         ("a.warc".to_owned(), page(warc(long.as_bytes(), "WARC-Type: conversion\r\n")), 1),
-        // What is short until it is unpacked.
+        // Short before it is unpacked.
         (
             "packed.warc".to_owned(),
             page(warc(&packed_page, "WARC-Type: response\r\nContent-Type: application/http\r\n")),
@@ -97,7 +97,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
     assert!(reason == SAID && named == path.join("long.txt"), "{reason}");
 }
 
-/// What is asked for is less than the memory allows, and so it is what is said.
+/// `max_bytes` is less than the memory allows, so the error names its option.
 #[test]
 fn the_lesser_limit_counts() {
     let folder = Folder::new();

@@ -47,7 +47,8 @@ fn counts_are_those_of_a_plain_loop() {
         let is_in = |similarity: f64| {
             if is_last { similarity == 1.0 } else { similarity >= bin.from && similarity < bin.to }
         };
-        // A document is counted by its most similar earlier one, and pairs are those of documents without equal earlier ones.
+        // A document is counted in the bin of its most similar earlier document. Pairs are counted only between documents
+        // without an equal earlier one.
         let is_first = |at: usize| !sets[..at].contains(&sets[at]);
         let (mut pairs, mut duplicates) = (0, 0);
         for b in 0..sets.len() {

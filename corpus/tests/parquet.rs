@@ -353,7 +353,7 @@ fn columns_in_structs() {
     assert_eq!(texts(&path, &options), expected);
     let message = read(&path, &with_id)[2].as_ref().unwrap_err().to_string();
     assert!(message.ends_with("the id column `body.n` is null"), "{message}");
-    // Read as a whole, rows are what they are projected.
+    // Whole rows give the same documents as projected columns.
     let whole = records(std::slice::from_ref(&path), &options)
         .map(|record| record.unwrap().document(&options).unwrap());
     assert_eq!(whole.map(|document| (document.id.to_string(), document.text)).collect::<Vec<_>>(), expected);

@@ -1,4 +1,4 @@
-//! A run that is stopped after any of its stages carries on with what it has found.
+//! A run stopped after any stage resumes from the results of the completed stages.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -42,7 +42,7 @@ fn stages(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Texts some of which are alike, and a crowd.
+/// Texts: unrelated ones, groups of similar ones, and a crowd.
 fn documents() -> String {
     let mut random = Random(7);
     let mut lines = String::new();

@@ -35,7 +35,7 @@ fn find(fingerprints: &[u64], options: &Options) -> Result<Found> {
     }
 }
 
-/// Fingerprints that are often near one another, and near those of other calls.
+/// Fingerprints that are often near one another, within a call and across calls.
 fn some(random: &mut Random, count: usize) -> Vec<u64> {
     let mut some = || {
         let mut value = Random::of(random.below(20));
@@ -45,7 +45,7 @@ fn some(random: &mut Random, count: usize) -> Vec<u64> {
     (0..count).map(|_| some()).collect()
 }
 
-/// What is near each document in stores, the nearest first.
+/// The stored fingerprints near each document, the nearest first.
 fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
     let of_document = |document: &u64| {
         let mut near: Vec<Stored> = Vec::new();
@@ -59,7 +59,7 @@ fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
     documents.iter().map(of_document).collect()
 }
 
-/// What stands for each document that something else stands for, or that stands for others: something stored, or a document.
+/// The representative of each document in a cluster: a document, or a stored fingerprint by store and id.
 type Standing = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
 
 fn standing(found: &Found, documents: usize, paths: &[PathBuf]) -> Standing {
@@ -77,7 +77,7 @@ fn standing(found: &Found, documents: usize, paths: &[PathBuf]) -> Standing {
     standing
 }
 
-/// Stars by their definition: what is near something stored goes to the nearest of that, the others to one another.
+/// Stars by their definition: a document near a stored fingerprint joins the nearest one; the others form stars of documents.
 fn plain_stars(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
     let of_stored = |near: &Vec<Stored>| near.first().map(|&(_, store, id)| Err((store, id)));
     let mut standing: Standing = near.iter().map(of_stored).collect();
@@ -92,8 +92,8 @@ fn plain_stars(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
     standing
 }
 
-/// Components by their definition: documents near one another, or near the same thing stored, are connected; the nearest of what is
-/// stored stands for them, else the first.
+/// Components by their definition: documents near one another, or near the same stored fingerprint, are connected. Their
+/// representative is the nearest stored fingerprint, else the first document.
 fn plain_components(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
     let mut first: Vec<usize> = (0..documents.len()).collect();
     for a in 0..documents.len() {
@@ -170,7 +170,7 @@ fn what_is_kept_is_added_to_the_first_store() {
         snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<u64>>()
     };
     assert_eq!((held(&new), held(&old)), (vec![0xff00, 0xff_0000], vec![0, u64::MAX]));
-    // The other way round they go to the other one, if there are any.
+    // With the stores swapped, new documents are added to the other store.
     let options = Options { against: vec![old.clone(), new.clone()], ..options };
     find(&[0xff00, 7 << 40 | 7], &options).unwrap().finish(&()).unwrap();
     assert_eq!((held(&new).len(), held(&old).len()), (2, 3));
@@ -202,7 +202,7 @@ fn stores_that_do_not_go_together_are_refused() {
         let said = refused(names, add);
         assert!(said.contains(message), "{said}");
     }
-    // One that says no profile goes with any, and what they are asked for is the least distance of all.
+    // A store without a profile goes with any other, and the default distance is the smallest of the stores' distances.
     let against = ["plain", "words"].map(path).to_vec();
     let found = find(&[1], &Options { against, ..Options::default() }).unwrap();
     assert_eq!(found.question(), dedup::Question::Distance(DISTANCE));

@@ -80,7 +80,7 @@ fn tables_come_back_as_they_were_written() {
         }
         let path = folder.file(name, &bytes);
         assert_eq!(ids_and_texts(&path), rows, "{bytes:?}");
-        // The records are what stands in the file, blank lines aside.
+        // The records are the lines of the file, except blank lines.
         let kept: Vec<u8> = records(&[path], &DocumentOptions::default())
             .flat_map(|record| [record.unwrap().bytes().unwrap(), b"\n"].concat())
             .collect();
@@ -147,7 +147,7 @@ fn a_stray_quote_merges_no_rows() {
             }
         }
     }
-    // A header too, and a row of another number of fields says what it covers.
+    // Errors for a header, and for a row with another number of fields, name the lines that it covers.
     for (table, expected) in [
         ("id,\"text\"s\n1,a\n", "a.csv:1: text after a closing quote on line 1; the row covers line 1: "),
         (
@@ -208,7 +208,7 @@ fn other_delimiters() {
     for delimiter in [b';', b'|', b'\t', b','] {
         let sign = char::from(delimiter).to_string();
         let table = "id;text;n\n7;\"a, \"\"b;\nc\"\"\";1\nx;\"y|z\t\";2\n";
-        // Within quotes it is what it is.
+        // The delimiter is replaced only outside quotes.
         let table = table.replace(";t", &format!("{sign}t")).replace(";n", &format!("{sign}n"));
         let table = table.replace("7;", &format!("7{sign}")).replace("\";", &format!("\"{sign}"));
         let table = table.replace("x;", &format!("x{sign}"));
@@ -224,7 +224,7 @@ fn other_delimiters() {
             assert_eq!(is_said, delimiter != usual && (name, delimiter) != ("a", b'\t'), "{name} {sign}");
         }
     }
-    // What is asked for is not judged, and what is there is told by what is most frequent.
+    // A delimiter given by an option is taken as it is; without one, the most frequent delimiter counts.
     let path = folder.file("a.csv", "id;body;a,b\n1;2;3\n");
     let message = |delimiter| {
         let read = documents(std::slice::from_ref(&path), &with(delimiter)).next().unwrap();

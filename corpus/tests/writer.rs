@@ -1,4 +1,4 @@
-//! Writing documents as they stood.
+//! Writing documents unchanged.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ use crate::html;
 use crate::pickled::pickle_array;
 use crate::values::{objects, to_numpy, type_name, value};
 
-/// A column of values, some of which may be null: an Arrow array.
+/// An Arrow array: a column of values that may include nulls.
 ///
 /// An array is a sequence: ``frame["fingerprint"] = a`` in pandas, ``list(a)``, ``a[3]``, ``a[::2]``. Libraries that support the Arrow
 /// PyCapsule interface accept an array directly: ``pyarrow.array(a)``, ``polars.Series(a)``. A fingerprint of 128 bits is bytes of length

@@ -42,7 +42,7 @@ type Size = (String, u64, f64, f64);
 /// All fields, as they are pickled.
 type Parts = (u64, u64, f64, Vec<Size>);
 
-/// What a pickled one is made from.
+/// Makes a `Compression` from its pickled fields.
 #[pyfunction]
 pub(crate) fn _compression(fingerprints: u64, distinct: u64, floor: f64, sizes: Vec<Size>) -> Compression {
     Compression { fingerprints, distinct, floor, sizes }

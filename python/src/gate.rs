@@ -1,5 +1,5 @@
-//! The gate that calls go through: it lets other Python threads run, notices Ctrl-C, tells how far a call has come, and makes
-//! exceptions of errors.
+//! Runs the work of calls from Python: it lets other Python threads run, handles Ctrl-C, reports progress, and turns errors into
+//! exceptions.
 
 use std::ffi::CString;
 use std::ops::ControlFlow;
@@ -19,10 +19,10 @@ use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
 use crate::errors::{exception, said};
 use crate::panics::{caught, caught_here};
 
-/// How often a long call asks for signals, and tells how far it has come.
+/// Interval at which a long call checks for signals and reports progress.
 const ASKED_EVERY: Duration = Duration::from_millis(50);
 
-/// What is malformed is told one by one up to so many in a step, and then only counted.
+/// Number of malformed documents that are reported one by one in a step; further ones are only counted.
 const MALFORMED_SHOWN: u64 = 10;
 
 /// The progress of one step of a long call.
@@ -62,25 +62,25 @@ impl Progress {
     }
 }
 
-/// A call that is under way: what the libraries ask whether to go on, and tell how far they are.
+/// A running call. The libraries report their progress to it, and ask it whether to go on.
 pub(crate) struct Call {
     is_stopped: AtomicBool,
-    /// The steps under way, the last one that was told of last.
+    /// Unreported progress, one entry per step; the most recently updated step is last.
     steps: Mutex<Vec<Progress>>,
-    /// What is to be said, and whether it is a warning.
+    /// Pending messages; the flag marks warnings.
     notices: Mutex<Vec<(bool, String)>>,
-    /// What there is to say of what was read, when that has ended.
+    /// Counts of notes about the input, reported once reading has ended.
     notes: Mutex<ReadNotes>,
-    /// What was malformed in this step.
+    /// Number of malformed documents in this step.
     malformed: Mutex<u64>,
-    /// The exception of what the work has asked for.
+    /// The first exception of Python code that the work ran.
     raised: Mutex<Option<PyErr>>,
     events: Sender<Event>,
     wants_totals: bool,
 }
 
 impl Call {
-    /// What the engine is given to ask.
+    /// Returns `Break` once the call is stopped.
     pub(crate) fn go_on(&self) -> ControlFlow<()> {
         if self.is_stopped.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -89,13 +89,13 @@ impl Call {
         }
     }
 
-    /// The same, as an error.
+    /// Returns [`Error::Cancelled`] once the call is stopped.
     pub(crate) fn check(&self) -> Result<()> {
         if self.go_on().is_break() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Does something with Python in the thread that called, which is the one that signals end, and that what belongs to one
-    /// thread belongs to. Its exception ends the call.
+    /// Runs Python code in the calling thread, and returns its result. Signals interrupt that thread, and objects bound to one
+    /// thread belong to it. An exception ends the call.
     pub(crate) fn in_caller<T: Send + 'static>(
         &self,
         wanted: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
@@ -103,7 +103,7 @@ impl Call {
         self.check()?;
         let (answer, answered) = mpsc::sync_channel(1);
         let asked = move |py: Python<'_>| drop(answer.send(caught_here(py, || wanted(py))));
-        // Without an answer the call is at its end.
+        // If the message or the answer is lost, the call is ending.
         self.events.send(Event::Asked(Box::new(asked))).map_err(|_| Error::Cancelled)?;
         match answered.recv() {
             Ok(Ok(done)) => Ok(done),
@@ -112,7 +112,7 @@ impl Call {
         }
     }
 
-    /// The error of work that ends by an exception of Python: the call raises it.
+    /// Stores a Python exception, which the call raises at its end. Returns the error that ends the work.
     pub(crate) fn raise(&self, raised: PyErr) -> Error {
         lock(&self.raised).get_or_insert(raised);
         Error::Cancelled
@@ -124,7 +124,7 @@ impl Call {
         steps.push(told);
     }
 
-    /// What the engine tells, and asks, in a step.
+    /// Returns a callback for a step of the engine: it reports progress and returns whether to go on.
     pub(crate) fn callback(self: &Arc<Self>, step: &'static str) -> ProgressCallback {
         let call = Arc::clone(self);
         ProgressCallback::new(move |progress| {
@@ -133,29 +133,29 @@ impl Call {
         })
     }
 
-    /// Says something that is no failure.
+    /// Adds a notice to the pending messages.
     pub(crate) fn say(&self, notice: &Notice<'_>) {
         lock(&self.notices).push((notice.is_warning(), said(&notice.to_string())));
     }
 
-    /// Warns of something when the call ends, or before.
+    /// Adds a warning to the pending messages.
     pub(crate) fn warn_of(&self, said: String) {
         lock(&self.notices).push((true, said));
     }
 
-    /// Says what is to be known of a reading.
+    /// Adds the notices about the input that was read.
     pub(crate) fn say_counts(&self, counts: &Counts, kind: InputKind) {
         let notes = std::mem::take(&mut *lock(&self.notes));
         counts.notices(kind, notes).iter().for_each(|notice| self.say(notice));
     }
 
-    /// Warns of what was said so far: where warnings are errors, the call ends here.
+    /// Shows the pending messages now. If Python turns warnings into errors, the call ends here.
     pub(crate) fn warn(self: &Arc<Self>) -> Result<()> {
         let call = Arc::clone(self);
         self.in_caller(move |py| warn(py, &call))
     }
 
-    /// Tells of a step of the engine, or of Python's side; a total of 0 is not known.
+    /// Reports the progress of a step of the engine, or of the Python side. A total of 0 means unknown.
     pub(crate) fn step(&self, step: &str, count: u64, total: u64) {
         let total = Some(total).filter(|&total| total > 0);
         self.tell(Progress { step: step.to_owned(), count, total, bytes: 0, total_bytes: None });
@@ -196,12 +196,12 @@ impl Watch for Call {
     }
 }
 
-/// A call that takes a moment: other threads run meanwhile.
+/// Runs a short call, while other Python threads may run.
 pub(crate) fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| caught(work)).map_err(|error| exception(py, error))
 }
 
-/// A call that may take long: it is done by another thread, while this one asks for signals.
+/// Runs a long call in another thread, while this thread checks for signals.
 pub(crate) fn long<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
@@ -209,7 +209,7 @@ pub(crate) fn long<T: Send>(
     told(py, None, work)
 }
 
-/// The same, which tells how far it has come: a callable, or bars of tqdm for `True`.
+/// Runs a long call like [`long`], and reports progress: to a callable, or to tqdm bars if `progress` is `True`.
 pub(crate) fn told<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -240,7 +240,7 @@ pub(crate) fn told<T: Send>(
         Some(progress) if result.is_ok() => tell(py, &call, progress),
         _ => Ok(()),
     };
-    // Bars are taken away whatever has happened.
+    // Progress bars are closed after errors too.
     let closed = progress.map_or(Ok(()), |progress| progress.close(py));
     warn(py, &call)?;
     let result = result?;
@@ -248,9 +248,9 @@ pub(crate) fn told<T: Send>(
     Ok(result)
 }
 
-/// Does the work in another thread. This one asks for signals meanwhile, and does what the work asks for.
+/// Runs the work in another thread. Meanwhile this thread checks for signals, and runs Python code that the work needs.
 ///
-/// The error of the outside is Python's: somebody wants the call to end.
+/// The outer error is a Python exception that stops the call, such as `KeyboardInterrupt`.
 fn run<T: Send>(
     call: &Arc<Call>,
     received: &Receiver<Event>,
@@ -272,7 +272,7 @@ fn run<T: Send>(
         loop {
             match received.recv_timeout(ASKED_EVERY.saturating_sub(asked.elapsed())) {
                 Ok(Event::Ended) => break,
-                // Whoever asked is told by its end.
+                // Dropping the request closes its answer channel, so the work gets `Error::Cancelled`.
                 Ok(Event::Asked(wanted)) if stopped.is_some() => drop(wanted),
                 Ok(Event::Asked(wanted)) => Python::attach(wanted),
                 Err(_) => {}
@@ -289,42 +289,42 @@ fn run<T: Send>(
             }
         }
         match (worker.join(), stopped) {
-            // What was done all the same is done.
+            // The work may have completed nevertheless; it is not undone.
             (_, Some(error)) => Err(error),
             (Ok(result), None) => Ok(result),
-            // Panics have become errors before.
+            // `caught` has already turned panics into errors.
             (Err(_), None) => Ok(Err(Error::Bug("a call has ended without a result".to_owned()))),
         }
     })
 }
 
-/// What the thread that called is to know.
+/// A message to the calling thread.
 enum Event {
-    /// The work wants something of Python.
+    /// Python code that the work needs.
     Asked(Box<dyn FnOnce(Python<'_>) + Send>),
     /// The work has ended.
     Ended,
 }
 
-/// Says that the work has ended, also where it has panicked.
+/// Sends [`Event::Ended`] when dropped, also after a panic.
 struct Ended<'a>(&'a Sender<Event>);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        // Nobody listens only if the caller has panicked.
+        // Sending fails only if the calling thread has panicked.
         let _ = self.0.send(Event::Ended);
     }
 }
 
-/// Who is told how far a call has come.
+/// Receiver of progress reports.
 struct Told {
     callable: Py<PyAny>,
-    /// Whether it is our own, which is closed in the end.
+    /// Whether the callable is `simstore._progress.Bars`, which must be closed at the end.
     is_bars: bool,
 }
 
 impl Told {
-    /// What the argument `progress` asks for, in all calls: nothing, bars of tqdm, or a callable.
+    /// Parses the argument `progress` of all calls: nothing, `True` for tqdm bars, or a callable.
     fn of(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Told>> {
         let Some(progress) = progress.filter(|progress| !progress.is_none()) else { return Ok(None) };
         if let Ok(is_wanted) = progress.cast::<PyBool>() {
@@ -348,7 +348,7 @@ impl Told {
     }
 }
 
-/// What is asked every now and then, and told.
+/// Checks for signals, shows pending messages, and reports progress.
 fn ask(py: Python<'_>, call: &Call, progress: Option<&Told>) -> PyResult<()> {
     py.check_signals()?;
     warn(py, call)?;
@@ -360,7 +360,7 @@ fn tell(py: Python<'_>, call: &Call, progress: &Told) -> PyResult<()> {
     steps.into_iter().try_for_each(|step| progress.callable.call1(py, (step,)).map(drop))
 }
 
-/// Says what a person should know: as Python's warnings, and what is only good to know to the log "simstore".
+/// Shows the pending messages: warnings as Python warnings, others in the log "simstore".
 fn warn(py: Python<'_>, call: &Call) -> PyResult<()> {
     let notices = std::mem::take(&mut *lock(&call.notices));
     for (is_warning, said) in notices {
@@ -374,7 +374,7 @@ fn warn(py: Python<'_>, call: &Call) -> PyResult<()> {
     Ok(())
 }
 
-/// Warns of what may not be as it was meant.
+/// Issues a `SimstoreWarning`.
 pub(crate) fn warn_of(py: Python<'_>, said: &str) -> PyResult<()> {
     let category = py.import("simstore.errors")?.getattr("SimstoreWarning")?;
     let said = CString::new(said.replace('\0', " ")).unwrap_or_default();

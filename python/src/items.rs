@@ -1,4 +1,4 @@
-//! Documents that an iterable gives: dicts, texts, and tables of any library.
+//! Documents from a Python iterable: dicts, texts, and tables of any library.
 
 use simstore_text::did_you_mean;
 use std::collections::VecDeque;
@@ -15,23 +15,24 @@ use crate::frames::table_of;
 use crate::gate::Call;
 use crate::texts::{is_missing, text_of};
 
-/// Items that are taken from an iterator at a time, and how long that may take if there is one.
+/// Maximum number of items in a batch from an iterator.
 const TAKEN: usize = 256;
+/// Time after which a batch with at least one item ends.
 const TAKEN_WITHIN: Duration = Duration::from_millis(20);
-/// Dicts in which a text is looked for before all are given up, as in files.
+/// Number of documents after which an iterable without any text is refused, as in files.
 const SEARCHED: u64 = 1000;
 
-/// Rows of a dataset of Hugging Face that are read at a time.
+/// Rows of a Hugging Face dataset that are read at a time.
 const ROWS: usize = 1000;
 
-/// What an iterator gives.
+/// An item of an iterator.
 enum Item {
     Row(Pulled),
     Table(Documents),
 }
 
-/// Some of what an iterator gives, up to a last one, and whether the iterator is at its end. It is asked in the thread that called:
-/// it may belong to that, and signals come there.
+/// Reads a batch of items, which ends early after one that `is_last` accepts. Also returns whether the iterator has ended. The iterator
+/// runs in the calling thread: it may belong to that thread, and signals arrive there.
 pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
     iterator: &Arc<Py<PyIterator>>,
     call: &Call,
@@ -57,7 +58,7 @@ pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
     })
 }
 
-/// The rows of a table, or of what gives tables one after the other: datasets, and queries that are not yet done.
+/// Returns the rows of a table, or of a source that yields tables: a dataset, or a lazy query.
 pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {
     let each = |tables: Bound<'_, PyAny>| Ok(Some(items(&tables.try_iter()?, names)));
     if is_of(source, "polars", "LazyFrame") {
@@ -72,14 +73,14 @@ pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyR
         let tables = source.call_method1("with_format", ("arrow",))?;
         return each(tables.call_method1("iter", (ROWS,))?);
     }
-    // A dataset of files, which reads no columns that nobody asks for.
+    // A dataset of files reads only the columns that are needed.
     if is_of(source, "pyarrow", "Dataset") {
         return each(crate::frames::batches_of_dataset(source, names)?);
     }
     table_of(source, names)
 }
 
-/// What an iterator gives, one after the other.
+/// Returns the documents of an iterator, in order.
 pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Documents {
     let iterator = Arc::new(iterator.clone().unbind());
     let mut seen = Some(Seen { names: Arc::new(names.clone()), ..Seen::default() });
@@ -116,7 +117,7 @@ pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Doc
     })
 }
 
-/// What has been seen of items.
+/// State of reading items.
 #[derive(Default)]
 struct Seen {
     names: Arc<FieldNames>,
@@ -165,7 +166,7 @@ impl Seen {
         )))
     }
 
-    /// Reads a dict: a reason if it is malformed.
+    /// Reads a dict. If it is malformed, the inner error is the reason.
     fn read_dict(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Pulled> {
         if self.first.is_empty() {
             let keys = item.cast::<PyMapping>()?.keys()?;
@@ -198,7 +199,7 @@ impl Seen {
         Ok(joined(texts).map(|text| Row { id, text, extra }))
     }
 
-    /// Refuses documents of which none has a text.
+    /// Returns an error if enough documents were read and none has a text.
     fn check(&self, is_ended: bool) -> PyResult<()> {
         if self.has_text || self.rows == 0 || !is_ended && self.rows < SEARCHED {
             return Ok(());

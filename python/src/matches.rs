@@ -1,4 +1,4 @@
-//! What a query finds, one at a time.
+//! Matches of a query.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -108,7 +108,7 @@ impl Match {
     }
 }
 
-/// Makes a list of what a query finds, while other threads run; nothing without a fingerprint.
+/// Returns the matches of a query as a list, which is empty without a fingerprint. Other Python threads may run meanwhile.
 pub(crate) fn query<'py>(
     py: Python<'py>,
     snapshot: &AnySnapshot,
@@ -125,7 +125,7 @@ pub(crate) fn query<'py>(
     PyList::new(py, found)
 }
 
-/// What was found, with the names of the documents.
+/// Adds document names to the matches.
 pub(crate) fn named(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<Match>> {
     let has_names = !found.is_empty() && snapshot.stats().names > 0;
     let name = |id: Option<u64>| match id.filter(|_| has_names) {

@@ -53,8 +53,8 @@ pub(crate) fn _shard_checksum(py: Python<'_>, store: PathBuf) -> PyResult<String
     gate::quick(py, move || manifest_checksum(&store))
 }
 
-/// Checks that a store is the shard that a list names; what was found in it, too, once it is open: bits, distance, fingerprints and
-/// pairs.
+/// Checks that a store is the shard that a list names. `opened` has the properties of the open store, which are checked too: bits,
+/// distance, fingerprints and pairs.
 #[pyfunction]
 #[pyo3(signature = (store, list, shard, opened=None))]
 pub(crate) fn _check_shard(

@@ -1,4 +1,4 @@
-//! Stores of similar documents, as calls for fingerprints meet them: what they hold is sketches.
+//! Stores of similar documents: their settings, and their refusal in calls for fingerprints, as they hold sketches.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) fn is_similar(snapshot: &AnySnapshot) -> Result<bool> {
     Ok(snapshot.mark(SIMILAR_MARK)?.is_some())
 }
 
-/// Why a call that reads or writes fingerprints is not for such a store.
+/// The error of a call that reads or writes fingerprints in a store of similar documents.
 pub(crate) fn refused(path: &Path, what: &str) -> Error {
     Error::Refused(format!(
         "{}: this is a store of similar documents, which has bands of MinHash signatures, not fingerprints: {what}",
@@ -20,9 +20,9 @@ pub(crate) fn refused(path: &Path, what: &str) -> Error {
     ))
 }
 
-/// What to do instead of looking a fingerprint up.
+/// Advice in the error for a look-up of fingerprints.
 pub(crate) const LOOK_UP: &str = "open it with `simstore.SimilarStore` and ask that with texts, or ask it with `simstore.dedup(texts, against=...)`";
-/// What to do instead of a write.
+/// Advice in the error for a write.
 pub(crate) const WRITE: &str = "open it with `simstore.SimilarStore`, or change it with `simstore add` and `simstore delete` on the command line";
 
 /// Refuses to look fingerprints up in a store of similar documents.
@@ -30,7 +30,7 @@ pub(crate) fn check_look_up(snapshot: &AnySnapshot) -> Result<()> {
     if is_similar(snapshot)? { Err(refused(snapshot.path(), LOOK_UP)) } else { Ok(()) }
 }
 
-/// The settings that are asked for, those of the store where nothing is said; and the profile of the store, if there is one.
+/// Returns the settings of a call; the defaults come from an existing store. Also returns the profile of that store.
 pub(crate) fn settings_of(
     path: &Path,
     similar: Option<f64>,

@@ -19,7 +19,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Of an object, and what is said of it.
+    /// Makes a summary from a JSON object and the text that it prints.
     pub(crate) fn new(values: Value, said: String) -> Summary {
         let values = match values {
             Value::Object(values) => values,
@@ -123,7 +123,7 @@ impl Summary {
     }
 }
 
-/// What a pickled summary is made from.
+/// Makes a `Summary` from its pickled fields.
 #[pyfunction]
 pub(crate) fn _summary(values: &str, said: String) -> PyResult<Summary> {
     let values = serde_json::from_str(values).map_err(|error| PyValueError::new_err(error.to_string()))?;

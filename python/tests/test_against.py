@@ -14,7 +14,7 @@ TEST = ["an unrelated question about the weather and its changes over the years"
 
 
 def frames(rows, id=False):
-    """The rows in whatever holds them."""
+    """Yields the rows in each supported kind of container."""
     pd, pl, pa = map(plain.optional, ("pandas", "polars", "pyarrow"))
     yield pd.DataFrame({"text": rows})
     yield pl.DataFrame({"text": rows})
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     for options in ({}, {"add": True}):
         with pytest.raises(ValueError, match="give option `distance`"):
             simstore.dedup(TRAIN, against=tmp_path / "store", **options)
-    # One that is made holds what the question asks for.
+    # A store that the call creates has the settings of the call.
     new = simstore.dedup(TRAIN, against=tmp_path / "new", add=True)
     assert new.summary["similar"] == 0.8 and new.summary["added"] == new.summary["kept"]
     assert simstore.dedup(TRAIN, against=tmp_path / "new").summary["stored"] == new.summary["documents"]

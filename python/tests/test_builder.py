@@ -1,4 +1,4 @@
-"""Stores that are built in one go, and what the command line and the reader of the format make of them."""
+"""Stores that are built in one go. The command line and the reader of the format read them, too."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ READER = plain.ROOT / "format-spec" / "reader.py"
 
 
 def lines(snapshot):
-    """What `reader.py` prints of a store."""
+    """The lines that `reader.py` prints for a store."""
     digits = snapshot.bits // 4
     rows = [row.values() for table in snapshot.iter_batches() for row in table.to_pylist()]
     return ["\t".join([f"{plain.number(value):0{digits}x}", *(str(one) for one in more if one is not None)]) for value, *more in rows]

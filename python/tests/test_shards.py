@@ -1,4 +1,4 @@
-"""Shards without Spark: what tasks write, the list of them, and queries past one."""
+"""Shards without Spark: shards that tasks write, the list of shards, and batches of queries against a shard."""
 
 import json
 import os
@@ -173,11 +173,11 @@ def test_folders_of_others_are_left_alone(tmp_path):
     with pytest.raises(FileExistsError, match="replace"):
         shards.begin(tmp_path / "set")
     (tmp_path / "set" / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="other files than shards"):
         shards.begin(tmp_path / "set", replace=True)
     with simstore.Builder(tmp_path / "store") as builder:
         builder.insert(1, 1)
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="other files than shards"):
         shards.begin(tmp_path / "store")
     assert simstore.Snapshot(tmp_path / "store").contains(1)
 
@@ -215,7 +215,7 @@ def test_a_shard_that_is_missing_or_another_is_told(tmp_path):
     with pytest.raises(simstore.CorruptError, match="checksum"):
         ask(made, tmp_path / "set", values)
     shutil.rmtree(second)
-    # The same as it was, under the name of this run: all of it is what was written.
+    # The equal shard of another run, renamed to this run's name, has the expected contents and is accepted.
     shutil.copytree(tmp_path / "other" / other.shards[1].folder, second)
     assert ask(made, tmp_path / "set", values) == expected(list(zip(values, range(100))), values, 3, 64)
     with simstore.Store(second) as store:

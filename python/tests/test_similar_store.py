@@ -130,7 +130,7 @@ def test_what_is_new_is_added(tmp_path):
         assert rows[150] == rows[151] == dict.fromkeys(rows[0], None) | {"added": False}
         again = store.add_if_new(texts, range(1000, 1150))
         assert not any(again["added"].to_pylist()) and len(store) == len(kept)
-        # Exactly so does a plain loop, but for what is found with a probability alone.
+        # A plain loop keeps nearly as many texts. The store finds similar texts with a probability, so the counts may differ by 3.
         plain = []
         for text in texts:
             if all(simstore.similarity(text, other) < 0.8 for other in plain):
@@ -307,7 +307,7 @@ def test_threads_add_each_text_once(tmp_path):
 
         with ThreadPoolExecutor(2) as threads:
             added = list(threads.map(add, range(300)))
-        # An id has one text, whoever comes first.
+        # Each id has one text: the one that was added first.
         assert all(any(pair) for pair in zip(added[::2], added[1::2])) and len(store) == 150
 
 

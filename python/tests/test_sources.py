@@ -1,4 +1,4 @@
-"""What can be deduplicated: files, frames, streams, iterables and arrays, all with the same answer."""
+"""Inputs of `dedup`: files, frames, streams, iterables and arrays give the same results."""
 
 import datetime
 import decimal

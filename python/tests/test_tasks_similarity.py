@@ -1,4 +1,4 @@
-"""The tasks of the search by similarity, put together in one process, find what one machine finds."""
+"""The tasks of the similarity search, combined in one process, find the same pairs as one machine."""
 
 import itertools
 import random
@@ -208,7 +208,7 @@ def stars(preferred, pairs, **options):
 
 
 def test_each_set_goes_to_the_most_preferred_that_stands_for_itself():
-    # A chain: the second stands for itself, as the first is led by another.
+    # A chain: 0 prefers 1, but 1 belongs to 3. So 0 belongs to 2, which represents itself.
     assert stars({9: [3, 1, 2, 0]}, [(0, 1, 0.875), (1, 3, 0.75), (0, 2, 0.875)]) == [(0, 2, 2, 0.875), (1, 3, 3, 0.75)]
     two = stars({0: [1, 2], 5: [5, 7, 6]}, [(1, 2, 1.0), (5, 6, 0.5), (6, 7, 0.25), (7, 5, 0.75)])
     assert two == [(2, 1, 1, 1.0), (6, 5, 5, 0.5), (7, 5, 5, 0.75)]

@@ -1,4 +1,4 @@
-"""What tasks find in stores is what one machine finds there."""
+"""Tasks find the same documents in stores as one machine."""
 
 import json
 import subprocess

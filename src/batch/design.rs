@@ -1,10 +1,9 @@
-//! Which query tables a batch gets, and what streaming with them costs.
+//! Chooses the query tables of a batch, and estimates the cost of streaming with them.
 //!
-//! The stored fingerprints come in order, so that what shares its leading bits comes together. Let the *head*
-//! be the leading bits of a fingerprint. Either a stored fingerprint and a query differ in at most r bits of the
-//! head, or in at most k - r - 1 bits of what follows it: cut into k - r *tails*, one of these is the same in
-//! both. So there is one search by the head with r flips, which is local in the order of the stream, and one
-//! exact search for each tail.
+//! The stored fingerprints are sorted, so fingerprints with the same leading bits are adjacent. Let the *head* be the leading
+//! bits of a fingerprint. A stored fingerprint and a query within k bits differ in at most r bits of the head, or in at most
+//! k - r - 1 of the other bits. These are cut into k - r *tails*; in the second case, one tail is the same in both. So a batch
+//! takes one search by the head with r flips, which is local in the order of the stream, and one exact search for each tail.
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
@@ -66,7 +65,7 @@ impl Design {
         Design { group_bits: 0, index_bits: 0, flips: distance, tails: 0 }
     }
 
-    /// The cheapest design, and what it costs in nanoseconds on one core.
+    /// The cheapest design, and its cost in nanoseconds on one core.
     pub(super) fn choose<F: Fingerprint>(queries: usize, stored: u64, distance: u32) -> (Self, f64) {
         let mut best = Design::direct(distance);
         let mut least = best.cost::<F>(queries, stored);
@@ -102,7 +101,7 @@ impl Design {
         let per_group = ways(self.group_bits, self.flips) * SLICE
             + probes * q / each_value * PROBE
             + f64::from(self.index_bits).exp2() / 64.0 * CLEAR;
-        // What shares the index bits is compared; before it, what comes earlier in the same word is skipped.
+        // Fingerprints with the same index bits are compared. Earlier ones in the same word are skipped first.
         let same = n / f64::from(head).exp2();
         let skipped = same.min(1.0) * same * f64::from(self.index_bits).exp2().min(64.0) / 2.0;
         let found = probes * q * (same * COMPARE + skipped * SKIP);
@@ -145,7 +144,7 @@ fn ways(bits: u32, flips: u32) -> f64 {
     (0..=flips.min(bits)).map(|chosen| choices(bits, chosen)).sum()
 }
 
-/// The masks of at most so many out of some low bits, those of fewer bits first.
+/// All masks with at most a number of bits set, out of some low bits; masks with fewer bits come first.
 #[derive(Debug)]
 pub(super) struct Flips {
     masks: Vec<u32>,
@@ -212,7 +211,7 @@ mod tests {
         };
         assert_eq!(shape(1000, 1_000_000_000), (3, 0));
         assert_eq!(shape(1_000_000, 1_000_000_000), (2, 1));
-        // Where there are few stored fingerprints for each query, flips are what costs.
+        // With few stored fingerprints for each query, flips dominate the cost.
         assert_eq!(shape(1_000_000, 100_000), (1, 2));
     }
 

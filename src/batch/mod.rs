@@ -67,8 +67,8 @@ impl FromStr for BatchMethod {
 const LOOK_UPS: usize = 256;
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// All stored fingerprints within `distance` bits of each query: the matches of the first query, those of
-    /// the second, and so on, each as by [`Snapshot::query`].
+    /// All stored fingerprints within `distance` bits of each query: the matches of the first query, then of the second, and so
+    /// on, each as [`Snapshot::query`] returns them.
     ///
     /// Uses all threads of the current rayon pool. Besides the matches it takes memory for the queries: some 30
     /// bytes each at distance 3, and no more than 30 for each bit of the distance; and about 2 MiB a thread.
@@ -237,8 +237,8 @@ impl<F: Fingerprint> Snapshot<F> {
         )
     }
 
-    /// What [`BatchMethod::Auto`] comes to for so many queries: [`BatchMethod::Stream`] or
-    /// [`BatchMethod::LookUp`], whichever the cost models say takes less time in memory.
+    /// The method that [`BatchMethod::Auto`] chooses for a number of queries: [`BatchMethod::Stream`] or
+    /// [`BatchMethod::LookUp`]. It is the one with the lower estimated time in memory.
     pub fn batch_method(&self, queries: usize, distance: u32) -> BatchMethod {
         let one: f64 = (self.segments().iter())
             .map(|segment| {

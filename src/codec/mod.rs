@@ -5,7 +5,7 @@
 //! | `first-difference` | position of the first bit that differs from the predecessor, then the bits after it | 64 - log2 n + 3.40 |
 //! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
 //! | `elias-fano` | upper bits in unary, lower bits at fixed width | 64 - log2 n + 2.0 |
-//! | `all-differences` | position of the first bit that differs and number of those after it, then where these are; as `gap` where they are many | 64 - log2 n + 1.52 |
+//! | `all-differences` | position of the first differing bit and number of later ones, then their positions; as `gap` if they are many | 64 - log2 n + 1.52 |
 
 mod all_differences;
 mod block;
@@ -119,9 +119,8 @@ codecs! {
 pub(crate) use with_codec;
 
 impl Codec {
-    /// The default block size of a table, in bytes, for fingerprints of `bits` bits: what keeps
-    /// look-ups short and the block index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in
-    /// `benches/history/block-size.md`.
+    /// The default block size of a table, in bytes, for fingerprints of `bits` bits. It keeps look-ups short, and the block
+    /// index (a fingerprint a block) under 0.1 byte a fingerprint. Measured in `benches/history/block-size.md`.
     pub fn default_block_size(self, bits: u32) -> u32 {
         self.facts().default_block_sizes[usize::from(bits > 64)]
     }

@@ -1,4 +1,4 @@
-//! The join of fingerprints in any order, each there any number of times: by their positions.
+//! Self-join of an unsorted list of fingerprints with repeats; pairs are reported as list positions.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`], but for the order; [`Error::Refused`] if there are 2^32 pairs or more; [`Error::Cancelled`].
+/// As [`visit_pairs`], except for the order; [`Error::Refused`] for 2^32 pairs or more; [`Error::Cancelled`].
 pub fn join_positions<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
@@ -64,16 +64,16 @@ pub fn join_positions<F: Fingerprint>(
             }
         }
     })
-    // The reason of its own, if there is one.
+    // The visitor's own error, if any, takes precedence.
     .map_err(|error| lock(&found).1.take().unwrap_or(error))?;
     let (mut pairs, _) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     radix::sort(&mut pairs, |pair| (pair.a as u64) << 32 | pair.b as u64);
     Ok(pairs)
 }
 
-/// The clusters of fingerprints in any order, each there any number of times: a label for each, from 0 in the order of the
-/// clusters' first members. What a chain of fingerprints within `distance` bits connects, and what is equal, has one label. Takes
-/// no memory for pairs. The callback is told how many pairs of distinct fingerprints have been found.
+/// Labels the clusters of an unsorted list of fingerprints with repeats. Labels count from 0 in the order of the clusters'
+/// first members. Equal fingerprints have one label, as do fingerprints connected by a chain of steps within `distance` bits.
+/// Takes no memory for pairs. The callback gets the number of pairs of distinct fingerprints found so far.
 ///
 /// ```
 /// let labels = simstore::join::label_clusters::<u64>(&[0b1111, 1 << 60, 0b0011, 0b1111, 0b0111], 1, None)?;
@@ -82,7 +82,7 @@ pub fn join_positions<F: Fingerprint>(
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`], but for the order; [`Error::Cancelled`].
+/// As [`visit_pairs`], except for the order; [`Error::Cancelled`].
 pub fn label_clusters<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,

@@ -274,8 +274,7 @@ pub fn frontier<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Ve
 
 /// Chooses the default plan of a store: the one with the least time x size^3.
 ///
-/// A plan of twice the size must take at most an eighth of the time to be chosen, since the purpose of simstore is to
-/// be small.
+/// A plan of twice the size is chosen only if it takes at most an eighth of the time, since simstore favours small stores.
 ///
 /// # Errors
 /// As [`frontier`].

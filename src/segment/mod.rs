@@ -109,7 +109,7 @@ pub struct Segment<F> {
     tombstones: Option<Tombstones<F>>,
     marks: Option<Marks>,
     notes: Option<Notes>,
-    /// Whether filters have been made, or are not to be; and how many queries have been asked without them.
+    /// Whether filters were made, or decided against; and the number of queries before.
     filtered: AtomicBool,
     queries: AtomicU64,
 }

@@ -64,7 +64,8 @@ impl Salvaged {
     }
 }
 
-/// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and nobody may write to it meanwhile.
+/// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and
+/// nothing else may write to it meanwhile.
 ///
 /// Segments and logs are taken from the manifest; without one, from the names of the files in the folder, and the settings from
 /// the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of
@@ -72,7 +73,8 @@ impl Salvaged {
 /// is lost, so that otherwise inputs are read again; marks in [`SalvageOptions::kept_marks`] are kept always.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
+/// [`Error::NotAStore`] if the folder holds no part of a store. For the new store, as [`Builder::create`] and
+/// [`Builder::finish`].
 pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions) -> Result<Salvaged> {
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     salvage_on::<F>(&fs, path, new, options)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::fs::SyncFile;
 
-/// Makes a log durable, shared by all threads that wait for it: whoever comes first syncs for all who wait.
+/// Makes a log durable, for all threads that wait for it: the first thread syncs for all waiting threads.
 pub(crate) struct LogSyncer {
     path: PathBuf,
     file: Box<dyn SyncFile>,
@@ -35,7 +35,8 @@ struct State {
     waiting: usize,
     /// Threads that are worth waiting for: those that shared the last sync, and those that came while it ran.
     expected: usize,
-    /// Why a sync failed. What the disk holds is unknown from then on, and another sync could succeed without it.
+    /// Why a sync failed. From then on the contents of the disk are unknown, and another sync could succeed without writing the
+    /// lost data.
     failure: Option<(io::ErrorKind, String)>,
 }
 
@@ -61,9 +62,9 @@ impl LogSyncer {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Returns once the first `len` bytes are durable. If nobody is syncing, this thread does so. It first waits for as many
-    /// others as there were about the last sync, but at most for `delay`: a thread that is alone does not wait at all. A
-    /// failed sync is never retried: it fails for everyone who waits, now and later.
+    /// Returns once the first `len` bytes are durable. If no thread is syncing, this one does. It first waits for as many
+    /// threads as waited during the last sync, but at most for `delay`; a single thread does not wait. A failed sync is never
+    /// retried: all waiting threads fail, now and later.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
             let path = self.path.display();
@@ -77,7 +78,7 @@ impl LogSyncer {
                 state.waiting += 1;
             }
             if delay.is_zero() {
-                // Who cannot wait keeps nobody else waiting for more.
+                // A thread without a delay ends the waiting for more threads.
                 state.expected = 0;
             }
             self.joined.notify_one();
@@ -151,7 +152,7 @@ mod tests {
 
     const FAILS: usize = usize::MAX;
 
-    /// A file of which every sync takes a while. It knows how many bytes a caller had written when the sync began.
+    /// A file whose syncs take 1 ms. It records the number of bytes written when each sync began.
     #[derive(Default)]
     struct Counting {
         written: AtomicU64,
@@ -223,7 +224,7 @@ mod tests {
         });
         syncer.set_written(24);
         assert!(syncer.sync_to(24, Duration::ZERO).is_err());
-        // What was durable before still is, and the file was not synced again.
+        // Bytes that were durable before still are, and the file was not synced again.
         syncer.sync_to(8, Duration::ZERO).unwrap();
         assert_eq!((syncer.durable(), file.syncs.load(Ordering::SeqCst)), (8, 0));
     }
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A file of which a sync takes until it is let go on.
+    /// A file whose syncs block until they are released.
     #[derive(Default)]
     struct Held {
         /// How many syncs have begun, and how many may end.

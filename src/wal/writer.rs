@@ -30,16 +30,16 @@ pub(crate) struct LogWriter<F> {
     next_sequence: u64,
     /// The record being written, so that it takes one call.
     record: Vec<u8>,
-    /// It was closed, or something may be half written: what follows would not be read.
+    /// The log was closed, or a record may be partly written: a record after it would not be read.
     failed: bool,
     syncer: Arc<LogSyncer>,
     fingerprints: PhantomData<fn(F)>,
 }
 
 impl<F: Fingerprint> LogWriter<F> {
-    /// Creates a log, in the place of one that exists. It has its name only when its header is durable, so that a crash
-    /// leaves no log without one; the folder is not synced. What it says of the log before it is durable. Its version is the
-    /// oldest that has all that will be written to it.
+    /// Creates a log, replacing an existing one. The file gets its name only when its header is durable, so a crash leaves no
+    /// log without a header; the folder is not synced. The part of the previous log that the header names is durable. The
+    /// version is the oldest that supports everything to be written.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -74,8 +74,8 @@ impl<F: Fingerprint> LogWriter<F> {
         })
     }
 
-    /// Hands a record to the operating system in one write call; returns its sequence number. After an error of the
-    /// file every further call fails: what follows half a record would not be read.
+    /// Hands a record to the operating system in one write call; returns its sequence number. After a file error every further
+    /// call fails: a record after a partial one would not be read.
     pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
         if payload.is_empty() {
             return Err(Error::Bug("a record of a log without operations".to_string()));
@@ -142,7 +142,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.len
     }
 
-    /// What the log after it says of it, once it is durable.
+    /// The entry for this log in the header of the next log, valid once this log is durable.
     pub(crate) fn as_previous(&self) -> PreviousLog {
         PreviousLog { number: self.number, len: self.len }
     }
@@ -152,7 +152,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.next_sequence
     }
 
-    /// What makes the log durable, for any number of threads.
+    /// The syncer that makes the log durable, for any number of threads.
     pub(crate) fn syncer(&self) -> Arc<LogSyncer> {
         self.syncer.clone()
     }

@@ -12,8 +12,8 @@ use simstore::Error;
 /// The name holds their checksums, so that other contents are noticed.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Words for jieba beside those of its own dictionary: lines `word`, `word frequency` or
-    /// `word frequency tag`, as jieba's user dictionaries are. A word without a frequency gets
+    /// Words for jieba in addition to its own dictionary: lines `word`, `word frequency` or
+    /// `word frequency tag`, as in jieba's user dictionaries. A word without a frequency gets
     /// one that keeps it whole; tags are ignored.
     pub dictionary: Option<Resource>,
     /// Inverse document frequencies: lines `feature<TAB>idf`, as
@@ -61,8 +61,8 @@ impl Resource {
         &self.text
     }
 
-    /// What stands for the contents in a profile's name: their 64-bit xxh3 with seed 0, in 16
-    /// hexadecimal digits.
+    /// Returns the checksum of the contents, which a profile's name holds: their 64-bit xxh3 with
+    /// seed 0, in 16 hexadecimal digits.
     ///
     /// ```
     /// use simstore_text::Resource;

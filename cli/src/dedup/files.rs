@@ -51,7 +51,7 @@ pub(super) struct FileArgs {
 }
 
 impl FileArgs {
-    /// The files; where there is more to do than to write them, standard output may be closed before all is written.
+    /// Returns the output files. If there are several, or documents are added to a store, standard output may be closed early.
     pub(super) fn files(&self, json: bool, null: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Files {
         let mut files = self.named(json, null);
         if add || files.all().count() > 1 {

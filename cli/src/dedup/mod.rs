@@ -37,7 +37,7 @@ Examples:
   simstore dedup --sample-pairs=4 samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
-/// Headings of the help, in the order in which they are shown after the everyday options.
+/// Headings of the help, shown in this order after the everyday options.
 const DUPLICATES: &str = "What counts as a duplicate";
 const FINGERPRINTS: &str = "Compare fingerprints instead of texts";
 const LARGE: &str = "Large inputs";

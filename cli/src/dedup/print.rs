@@ -57,7 +57,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
     }
 }
 
-/// Prints a cluster: what stands for it, then its other documents.
+/// Prints a cluster: the representative, then the other documents.
 pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
     let like = match (is_stored, cluster.store) {

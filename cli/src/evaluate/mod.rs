@@ -1,4 +1,4 @@
-//! `simstore evaluate`: which distance finds the near-duplicates, and what else it finds.
+//! `simstore evaluate`: measures recall and precision at each distance, and recommends one.
 
 use std::path::{Path, PathBuf};
 

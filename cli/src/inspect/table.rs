@@ -1,4 +1,4 @@
-//! What one table holds, and one block.
+//! Shows the contents of one table, or of one block.
 
 use serde::Serialize;
 use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
@@ -12,7 +12,7 @@ use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped};
 use crate::output::Output;
 
-/// Blocks that a histogram is drawn from, at most: what is drawn does not get better with more.
+/// Maximum number of blocks that a histogram samples. A histogram of more blocks looks the same.
 const SAMPLED_BLOCKS: usize = 1 << 16;
 
 #[derive(Serialize)]
@@ -59,7 +59,8 @@ pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Ou
     })
 }
 
-/// Draws how often each symbol comes: of `all-differences` those that stand in the blocks, of others where neighbours differ.
+/// Draws a histogram. For `all-differences` it counts the symbols in the blocks; for other codecs, the top bits of the
+/// differences between neighbours.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
@@ -91,7 +92,7 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
             .for_each(|symbol| counts[column(symbol)] += symbol.count);
         (h, counts)
     };
-    // Ascending by h, as they were counted.
+    // `count_symbols` returns symbols in ascending order of h.
     let (low, high) =
         (symbols.first().map_or(1, |symbol| symbol.h), symbols.last().map_or(0, |symbol| symbol.h));
     let rows: Vec<_> = (low..=high).rev().map(of_h).collect();
@@ -114,7 +115,7 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
     ))
 }
 
-/// Prints what is told of a table, and the histogram of its symbols.
+/// Prints the properties of a table, and the histogram of its symbols.
 pub(crate) fn print_table<F: Fingerprint>(
     output: &mut Output,
     segment: &Segment<F>,

@@ -26,7 +26,7 @@ fn no_file_may_grow_large() {
     limited(2, 1, |random| format!("ulimit -f {}", 1 << random.below(9)));
 }
 
-/// Fingerprints that are in logs, and deletes: they are the store's, whatever a build that was to replace it made beside them.
+/// The store has fingerprints in logs, and deletes. A failed `build --force` leaves its contents unchanged.
 #[test]
 fn a_build_that_fails_leaves_the_store_that_it_was_to_replace() {
     let folder = Folder::new();
@@ -58,7 +58,7 @@ fn few_files_may_be_open() {
 
 #[test]
 fn little_memory() {
-    // In KiB; what a command maps counts too.
+    // Limits are in KiB; memory-mapped files count too.
     let mut random = Random(3);
     for job in JOBS {
         let (expected, _) = job.undisturbed();
@@ -66,7 +66,7 @@ fn little_memory() {
             let limit = format!("ulimit -v {}", 20_000 + random.below(600_000));
             disturb(job, &limit, &expected, |folder| {
                 let ended = folder.attempt(&format!("{limit}; exec {}", job.line));
-                // Where not even the loader or an allocation has memory, nobody is left to say so.
+                // Without memory for the loader or an allocation, a command cannot print an error.
                 let is_done = ended.code == Some(0);
                 is_done.then_some(ended)
             });
@@ -150,7 +150,7 @@ fn full_disks() {
     }
 }
 
-/// What fails after the commit does not undo it: what is done is said, and what is left.
+/// A failure after the commit does not undo it. The message says that documents were added and output files are complete.
 #[test]
 fn what_fails_after_the_documents_are_added_says_so() {
     let folder = Folder::new();

@@ -25,10 +25,10 @@ pub use self::same_id::SameId;
 
 /// Adds documents, whose fingerprints are made by a profile, or fingerprints.
 ///
-/// For each file the store keeps how many documents were read of it and a checksum of them, in the same step as the
-/// documents. As long as these stand there, another call adds only what comes after them. If the last of them is another
-/// now, such as a line that was not yet complete, that is read again; if others are, all of the file is. A document with the
-/// id and the fingerprint of one that is stored changes nothing.
+/// For each file the store records the number of documents read and their checksum, in the same step as the documents. As long
+/// as these documents are unchanged in the file, another call adds only the documents after them. If only the last one has
+/// changed, such as an incomplete line, it is read again; if others have changed, the whole file is read again. A document
+/// whose id and fingerprint are stored already changes nothing.
 ///
 /// Ids are numbers or names, as in the store; a new store [decides](crate::Naming) by the first document. Names, and
 /// fingerprints without an id, are numbered after the highest id that there ever was.
@@ -53,8 +53,8 @@ pub use self::same_id::SameId;
 /// ```
 ///
 /// # Errors
-/// As [`Inputs::visit`], and of the store and the listener. What was taken before something could not be read, or the watch
-/// said to stop, is stored and counts as read: another call carries on there.
+/// As [`Inputs::visit`], and of the store and the listener. Documents taken before a read error, or before the watch stopped
+/// the call, are stored and count as read: another call resumes after them.
 pub fn add<F: Fingerprint>(
     store: &Store<F>,
     inputs: &Inputs,
@@ -99,7 +99,7 @@ pub fn add<F: Fingerprint>(
         }
     };
     store.sync()?;
-    // Whoever adds a little, often, would else never merge.
+    // Waits for merges: otherwise many short calls that add few documents would never merge.
     store.wait_for_background()?;
     Ok(added)
 }

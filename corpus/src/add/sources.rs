@@ -1,4 +1,4 @@
-//! The files that are added from, and what of each was read before.
+//! The files that documents are added from, and how far each was read before.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -22,11 +22,11 @@ const LONGEST_PATH: usize = 4000;
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
-    /// Under which it is kept how far the file has been read; none for what can be read only once.
+    /// Key of the mark that records how far the file has been read; `None` for a source that can be read only once.
     pub(super) key: Option<String>,
-    /// What was read before and is still the same: nothing of it is added again.
+    /// End of the part that was read before and is unchanged: its documents are not added again.
     pub(super) start: Point,
-    /// Whether other documents stand where some were read before.
+    /// Whether documents that were read before have changed.
     pub(super) has_changed: bool,
 }
 
@@ -39,17 +39,17 @@ pub(super) struct Sources {
     places: HashMap<PathBuf, usize>,
     /// Documents of the others.
     pub(super) read_before: u64,
-    /// Files in which other documents stand where some were read before.
+    /// Files where documents that were read before have changed.
     pub(super) changed: u64,
-    /// What was passed over when the files were listed.
+    /// Files skipped when the inputs were listed.
     pub(super) listed: Counts,
 }
 
-/// What was read of a file before, and what stands there now.
+/// Compares the documents read from a file before with its documents now.
 struct Comparison<'a> {
     before: &'a Trail,
     now: Trail,
-    /// Up to where both are the same, and all that stands before it can be left out.
+    /// End of the unchanged part, which need not be added again.
     start: Point,
     /// Whether there is something that was not read before.
     has_more: bool,
@@ -58,7 +58,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Takes the line and the checksum of the next document, or something malformed.
     fn take(&mut self, document: Option<(u64, u64)>) -> ControlFlow<()> {
-        // What is malformed is told by reading it once more.
+        // A malformed document is reported when the file is read again.
         let Some((line, checksum)) = document else {
             self.has_more = true;
             return ControlFlow::Continue(());
@@ -76,8 +76,7 @@ impl Comparison<'_> {
 }
 
 impl Source {
-    /// Compares what stands in the file with what was read before; how many documents that are, if there is nothing
-    /// else in it.
+    /// Compares the file with the documents read from it before. Returns their number if the file holds nothing else.
     fn compare<F: Fingerprint>(
         mut self,
         before: &Trail,
@@ -142,8 +141,8 @@ fn key_of(path: &Path, inputs: &Inputs) -> Result<Option<String>> {
 }
 
 impl Sources {
-    /// Finds the files of the inputs, and reads those that were read before as far as they were, unless all are read `again`.
-    /// What is no more the same is read from its start; where only the last document is another, from that one.
+    /// Finds the files of the inputs. Compares each file that was read before with its recorded checksum, unless all are read
+    /// `again`. A changed file is read from its start, or from its last recorded document if only that one has changed.
     pub(super) fn find<F: Fingerprint>(
         inputs: &Inputs,
         store: &Snapshot<F>,
@@ -181,7 +180,7 @@ impl Sources {
         let compared: Vec<(Source, Option<u64>)> = paths
             .into_par_iter()
             .map(|path| {
-                // What cannot be looked at is told when it is read.
+                // A file that cannot be examined is reported when it is read.
                 let key = match key_of(&path, inputs) {
                     Err(Error::BadInput { .. }) => None,
                     key => key?,
@@ -211,7 +210,7 @@ impl Sources {
         tell_notes(listed, watch);
     }
 
-    /// The line in a file up to which its documents were read before; none for what lies in an archive.
+    /// The last line of a file's documents that were read before; `None` for a member of an archive.
     pub(super) fn start_line(&self, path: &Path) -> Option<u64> {
         self.places.get(path).map(|&place| self.to_read[place].start.line)
     }

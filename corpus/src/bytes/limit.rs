@@ -1,4 +1,4 @@
-//! How much is read at once, and what is said of more.
+//! Limits on the length of a document or a line, and the errors beyond them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ const MEMORY_OF_UNPACKING: u64 = 16 << 20;
 /// How an error ends that another run with more memory would not have.
 pub(crate) const MORE_MEMORY: &str = "raise option `memory`";
 
-/// How long a document, or a line, may be. Shown, it is what is said of one that is longer.
+/// The longest allowed document or line. `Display` gives the error message for a longer one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Longest {
     pub(crate) bytes: usize,
@@ -37,7 +37,7 @@ pub(crate) fn memory_of_unpacking(memory: u64) -> u64 {
 }
 
 impl Longest {
-    /// That of a document: so many bytes, or what a bound of the memory leaves for it.
+    /// The limit for a document: `most` bytes, or a share of `memory` if that is smaller.
     pub(crate) fn of_document(most: usize, memory: Option<u64>) -> Longest {
         let share = |memory: u64| usize::try_from((memory / SHARE_OF_DOCUMENT).max(LEAST_LIMIT));
         let of_memory = memory.map(|memory| (memory, share(memory).unwrap_or(usize::MAX)));
@@ -52,7 +52,7 @@ impl Longest {
         Longest { bytes, of: LimitOf::Format }
     }
 
-    /// The shorter of this limit and that of a header.
+    /// The shorter of this limit and a header's limit of `bytes`.
     pub(crate) fn of_header(self, bytes: usize) -> Longest {
         if bytes < self.bytes { Longest { bytes, of: LimitOf::Header } } else { self }
     }

@@ -1,12 +1,12 @@
-//! What it says if a file cannot be opened.
+//! Errors for files that cannot be opened.
 
 use std::io;
 use std::path::Path;
 
 use simstore::{Error, Result};
 
-/// The error of a file that cannot be opened: one that is not there was named by mistake, and what this process may do has
-/// ended; any other may be skipped.
+/// The error for a file that cannot be opened. A missing file, or lack of memory or file handles, gives [`Error::Io`]. Any
+/// other failure, such as a dangling link, gives [`Error::BadInput`]: the file may be skipped.
 pub(crate) fn cannot_open(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |source| {

@@ -69,7 +69,7 @@ impl fmt::Display for NotUtf8 {
 
 impl std::error::Error for NotUtf8 {}
 
-/// Length of the sample by which an encoding is judged, from the first byte that is not ASCII.
+/// Bytes sampled to detect the encoding, from the first byte that is not ASCII.
 const SAMPLE_BYTES: u64 = 1 << 16;
 
 /// A stream that fails with [`NotUtf8`] where the first characters that are not ASCII are in another encoding.

@@ -34,7 +34,7 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     /// The documents, which are read again, and the list of their files when these were read first.
     pub(super) inputs: Option<&'a Inputs>,
     pub(super) listing: Option<&'a Listing>,
-    /// The profile of the features by which texts are compared.
+    /// The profile whose features texts are compared by.
     pub(super) profile_of_texts: Option<&'a Profile>,
     /// The stores that are compared with.
     pub(super) stores: &'a [Against<F>],

@@ -60,7 +60,7 @@ pub struct Search {
     pub crowded: u64,
     /// Pairs of documents whose texts are compared.
     pub candidates: f64,
-    /// Pairs of a document and a stored one that are compared, if there are stores.
+    /// Pairs of an input document and a stored document that are compared; `None` without stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_candidates: Option<f64>,
     /// Seconds for the whole search on one core, without reading.

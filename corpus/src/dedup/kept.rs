@@ -73,7 +73,7 @@ impl Keeping<'_> {
         writer.0.finish()
     }
 
-    /// Reads the kept result of a stage; `None` if there is no file. If the file is unsound, warns and returns `None`.
+    /// Reads the kept result of a stage; `None` if its file does not exist. If the file is unsound, warns and returns `None`.
     pub(crate) fn read<T>(
         &self,
         stage: &Stage,

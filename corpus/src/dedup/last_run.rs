@@ -1,4 +1,4 @@
-//! The run that added to a store last: what it has left is finished, and what it has done is not done again.
+//! The last run that added to a store: its unfinished files are completed, and its work is not repeated.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::question::Question;
 use crate::output::place_of;
 use crate::{Notice, Watch};
 
-/// The run before that added to the store, if there was one.
+/// The last run that added to the store, if any.
 pub(super) struct LastRun {
     run: Option<Run>,
     /// Files that have got their names only now.
@@ -22,7 +22,7 @@ pub(super) struct LastRun {
 }
 
 impl LastRun {
-    /// What a run has left is finished, whatever is asked now.
+    /// Completes the files of the last run, whether or not this run is the same.
     pub(super) fn finished<F: Fingerprint>(
         added_to: Option<&Against<F>>,
         watch: &dyn Watch,
@@ -56,7 +56,7 @@ impl LastRun {
     }
 }
 
-/// Tells a run from those on other documents, or with other options. Stores keep it: what is written here stays as it is.
+/// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
 pub(super) fn run_of<F: Fingerprint>(
     options: &Options,
     corpus: &Corpus<F>,
@@ -72,7 +72,7 @@ pub(super) fn run_of<F: Fingerprint>(
     };
     let mut how =
         format!("{} {near} {:?} {:?} {profile}", F::BITS, options.cluster_by(question), options.keep);
-    // What is in other stores decides too.
+    // The contents of the other stores affect the result too.
     for store in options.against.iter().skip(1) {
         how += &format!(" {}", place_of(store).display());
     }

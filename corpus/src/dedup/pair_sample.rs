@@ -138,7 +138,7 @@ fn sample_of_job<F: Fingerprint>(
     let near = &job.outcome.near;
     let mut histogram = Histogram::new(lowest);
     let mut reservoirs: Vec<Reservoir> = histogram.bins.iter().map(|_| Reservoir::new(count)).collect();
-    // The bin of the most similar better set, by set; 0 if there is none, else 1 + the bin.
+    // For each set, 1 + the bin of its most similar better set; 0 without one.
     let mut best = vec![0_u8; near.sets.len()];
     let step = Step::new(watch, "pairs");
     for pair in near.pairs.iter()? {
@@ -239,6 +239,12 @@ impl Reservoir {
             }
         }
     }
+
+    /// Removes a pair at random.
+    fn take(&mut self) -> Option<SetPair> {
+        let count = self.pairs.len() as u64;
+        (count > 0).then(|| self.pairs.swap_remove((random(&mut self.state) % count) as usize))
+    }
 }
 
 /// Takes pairs from the bins in turn, first one above and one below the threshold, the nearest bins first; then sorts the pairs, most
@@ -264,7 +270,7 @@ fn choose(
     let mut chosen = Vec::new();
     while chosen.len() < count && reservoirs.iter().any(|reservoir| !reservoir.pairs.is_empty()) {
         let left = count - chosen.len();
-        chosen.extend(order.iter().filter_map(|&bin| reservoirs[bin].pairs.pop()).take(left));
+        chosen.extend(order.iter().filter_map(|&bin| reservoirs[bin].take()).take(left));
     }
     chosen.sort_by(|a, b| {
         b.similarity.total_cmp(&a.similarity).then((a.worse, a.better).cmp(&(b.worse, b.better)))
@@ -356,6 +362,16 @@ mod tests {
         }
         // 1,000 expected, with a standard deviation of 27.
         assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
+        // One of few pairs is taken at random, too: 1,000 expected.
+        let mut times = [0; 4];
+        for seed in 0..4000 {
+            let mut reservoir = Reservoir { state: seed, ..Reservoir::new(5) };
+            (0..4).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: 0.5 }));
+            times[reservoir.take().unwrap().worse as usize] += 1;
+            assert_eq!(reservoir.pairs.len(), 3);
+        }
+        assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
+        assert!(Reservoir::new(5).take().is_none());
     }
 
     #[test]

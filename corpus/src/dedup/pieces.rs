@@ -319,7 +319,7 @@ mod tests {
         stars.push(0, 1, Some((2, 0.9))).unwrap();
         let refused = stars.push(0, 1, Some((2, 0.9))).unwrap_err().to_string();
         assert!(
-            refused.contains("2 different texts") && refused.contains("more than 1 similar pairs"),
+            refused.contains("2 distinct texts") && refused.contains("more than 1 similar pairs"),
             "{refused}"
         );
         // Sets of another component are forgotten.

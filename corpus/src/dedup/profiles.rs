@@ -1,4 +1,4 @@
-//! How texts become fingerprints or sketches, and what they are compared by.
+//! Profiles for making fingerprints or sketches of texts, and for comparing texts.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::question::{Compare, Question, Similar};
 use crate::inputs::code::profile_of_files;
 use crate::{InputKind, Watch};
 
-/// How texts become fingerprints, or sketches, and what they are compared by.
+/// Profiles for making fingerprints or sketches of texts, and for comparing texts.
 pub(super) struct Profiles {
     pub(super) sketcher: Option<Sketcher>,
     pub(super) profile: Profile,
@@ -53,14 +53,14 @@ impl Options {
         }
     }
 
-    /// The same for documents that are compared with those of stores, by their profile.
+    /// Like `sketcher`, but with the profile of the stores that documents are compared with.
     pub(super) fn sketcher_like(&self, question: Question, stored: &str) -> Result<Option<Sketcher>> {
         let sketcher = self.sketcher(question)?;
         let profile = profile_with(None, &self.resources, Some(stored))?;
         Ok(sketcher.map(|_| Sketcher::new(profile)))
     }
 
-    /// The profile of the features by which texts are compared.
+    /// The profile whose features texts are compared by.
     pub(super) fn profile_of_texts(&self) -> Result<Profile> {
         match self.named_profile_of_texts() {
             Some(name) => Profile::with_resources(name, &self.resources),
@@ -76,8 +76,8 @@ impl Options {
         }
     }
 
-    /// The same options for these files: with the profile of source code, if they all are that and nothing says by which texts are
-    /// compared.
+    /// The options for these files: with the profile of source code, if all are source code and no option names a profile to
+    /// compare texts.
     pub(super) fn of_files<'a>(
         &self,
         files: impl Iterator<Item = &'a Path>,
@@ -103,23 +103,24 @@ impl Options {
         options
     }
 
-    /// The profile of texts that are compared with those of a store, if there is one. A store of fingerprints, whose profile
-    /// is empty, leaves the choice.
+    /// The profile to make fingerprints with: the named one, else the store's, else the default. A store of fingerprints has an
+    /// empty profile and allows any.
     pub(super) fn profile_with(&self, stored: Option<&str>) -> Result<Profile> {
         let named = self.compare.of_distance().and_then(|distance| distance.profile.as_deref());
         profile_with(named, &self.resources, stored)
     }
 }
 
-/// The profile of this name, or that of a store, or the default one; it has to be that of the store, if there is one.
+/// The profile of this name, else the profile of the store, else the default one. It must equal the profile of the store, if
+/// any.
 ///
 /// # Errors
-/// [`Error::BadArgument`] if there is no such profile, [`Error::Refused`] if the store has another one.
+/// [`Error::BadArgument`] for an unknown profile, [`Error::Refused`] if the store has another one.
 pub fn profile_with(name: Option<&str>, resources: &Resources, stored: Option<&str>) -> Result<Profile> {
     let stored = stored.filter(|stored| !stored.is_empty());
     let wanted = name.or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
     let profile = Profile::with_resources(&wanted, resources).map_err(|error| match error {
-        // What a store says is no bad argument.
+        // A profile named by the store, not by the caller, is no bad argument.
         Error::BadArgument(reason) if name.is_none() && stored.is_some() => {
             Error::Refused(format!("profile of the store: {reason}"))
         }

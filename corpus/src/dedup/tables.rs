@@ -297,7 +297,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// How near a member of a cluster is to its representative.
+    /// The nearness of a cluster's member and its representative.
     pub(super) fn how_near(&self, told: &Told<'_, F>, member: &Member) -> Result<How> {
         let document = member.document as usize;
         let centre = match (self.question, member.by.get()) {

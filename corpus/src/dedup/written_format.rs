@@ -8,8 +8,8 @@ use crate::DocumentFormat;
 use crate::output::folder::names_folder;
 use crate::output::name::{self, NamedFormat};
 
-/// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
-/// and `Some(None)` where there are no documents.
+/// Refuses an output name whose extension contradicts the format of the documents. `format` is `None` for fingerprints and
+/// `Some(None)` for inputs without documents.
 pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
     if names_folder(path) {
         let holds = match format {

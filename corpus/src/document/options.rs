@@ -104,9 +104,8 @@ pub struct DocumentOptions {
     pub encoding: Encoding,
     /// The longest document that is read, in bytes: a line, a row, a WARC record or a text file. Default: 1 GiB.
     pub max_bytes: usize,
-    /// The memory that the work may take, in bytes: documents that are longer than a sixteenth of it, and than 1 MiB, are refused
-    /// too, as are compressed files that take more than a quarter of it, and than 16 MiB, to unpack. Default: there is no such
-    /// bound.
+    /// The memory that the work may take, in bytes; `None`, the default, for no limit. A document longer than both a sixteenth
+    /// of it and 1 MiB is refused. So is a compressed file that takes more than both a quarter of it and 16 MiB to unpack.
     pub memory: Option<u64>,
 }
 

@@ -1,13 +1,13 @@
-//! Which distance finds the near-duplicates, and what else it finds: measured on pairs of texts of which that is known.
+//! Precision and recall of each distance, measured on labelled pairs of texts.
 //!
-//! Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are
-//! within k in a corpus of a given size, each document of it in one labelled pair: every labelled pair meets as many random
-//! ones as there are other documents. F1 is the harmonic mean of both.
+//! Recall is the share of the positive pairs that are within distance k. Precision is the share of positive pairs among all
+//! pairs within k, in a corpus of a given size. Each document of this corpus is in one labelled pair, so every labelled pair
+//! meets as many random pairs as the corpus has other documents. F1 is the harmonic mean of precision and recall.
 //!
 //! Random pairs are texts of different documents, of no common pair, path or text. Those within [`MAX_K`] have their texts
 //! compared: from a Jaccard similarity of their shingle sets on ([`EvaluateOptions::alike_from`]) they are *alike*, which is
-//! neither found nor false; the others are false. Of very many at one distance some 4,096 are compared, always the same, and
-//! their share stands for all.
+//! neither found nor false; the others are false. Where very many are at one distance, a fixed sample of about 4,096 is
+//! compared, and the count is scaled up.
 //!
 //! ```
 //! use simstore_corpus::evaluate::{EvaluateOptions, LabelledPair, evaluate};
@@ -56,7 +56,7 @@ pub struct EvaluateOptions {
     pub profiles: Vec<Profile>,
     /// The width of fingerprints, in bits: 64 or 128.
     pub bits: u32,
-    /// The size of the corpus for which a distance is wanted, and of which precision and F1 are told.
+    /// The size, in documents, of the corpus to recommend a distance for; precision and F1 are computed for this size.
     pub documents: u64,
     /// From this similarity on, 0 to 1, the texts of a random pair are alike.
     pub alike_from: f64,
@@ -84,9 +84,9 @@ impl Default for EvaluateOptions {
 /// as much as the texts take.
 ///
 /// # Errors
-/// Those of the pairs, malformed ones only if they are not skipped; [`Error::BadArgument`] for a width that there is not, or
-/// that is not a profile's, for similarities that make no sense, and where no pair is positive, or none by a profile;
-/// [`Error::Refused`] for a temporary file that cannot be kept; [`Error::Cancelled`].
+/// The errors of the pairs; malformed pairs are no error if they are skipped. [`Error::BadArgument`] for an unknown width, or
+/// one that a profile does not have, and for similarities out of range; also if no pair is positive, or if by a profile no
+/// positive pair has features in both texts. [`Error::Refused`] for a temporary file that cannot be kept; [`Error::Cancelled`].
 pub fn evaluate(
     pairs: impl IntoIterator<Item = Result<LabelledPair>>,
     options: &EvaluateOptions,
@@ -191,7 +191,7 @@ mod tests {
         EvaluateOptions { profiles: vec!["words-1".parse().unwrap()], ..EvaluateOptions::default() }
     }
 
-    /// Counts what it is told, and stops the step that it is to stop.
+    /// Counts notices, and stops the step named in `stops`.
     #[derive(Default)]
     struct Told {
         malformed: AtomicU64,
@@ -224,12 +224,12 @@ mod tests {
             let [words, chars] = &evaluation.profiles[..] else { panic!("{evaluation:?}") };
             assert_eq!((&*words.profile, &*chars.profile), ("words-1", "chars-4"));
             assert_eq!((words.positives, words.negatives, words.excluded, words.empty), (1, 1, 1, 1));
-            // Of one, two, three and four all pairs but that of two and three.
+            // All pairs of one, two, three and four except the labelled pair (two, three).
             assert_eq!((words.random, words.best, words.best().recall), (5, 0, 1.0));
         }
     }
 
-    /// Pages of one template, of which two are one page under two names.
+    /// Pages of one template; `moved` is page 1 with another last word.
     #[test]
     fn random_pairs_are_looked_at_by_their_texts() {
         let page = |number: u32| {

@@ -1,11 +1,11 @@
-//! What comparing the texts themselves finds, to stand beside distances.
+//! Precision and recall of comparing the texts themselves, for comparison with the distances.
 
 use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
 
-/// What a least similarity gives: pairs are found by the Jaccard similarity of their shingle sets.
+/// Precision and recall of a similarity threshold: pairs are found by the Jaccard similarity of their shingle sets.
 ///
-/// Of random pairs it finds none that are false: those that are so similar are alike.
+/// Random pairs above the threshold count as alike, so none of them is false.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarPoint {
     /// The least similarity.
@@ -20,12 +20,12 @@ pub struct SimilarPoint {
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Labelled pairs of which a text has no shingles: they are in none of the counts.
+    /// Labelled pairs where a text has no shingles; no other field counts them.
     pub excluded: u64,
 }
 
 impl SimilarPoint {
-    /// What `similar` gives for pairs of which the similarity is known, and whether they are positive.
+    /// Evaluates threshold `similar` on pairs of (similarity, whether positive).
     pub(crate) fn new(similar: f64, pairs: &[(f64, bool)], excluded: u64) -> Result<Self> {
         let count = |is_positive, least| {
             pairs.iter().filter(|pair| pair.0 >= least && pair.1 == is_positive).count() as u64

@@ -1,4 +1,4 @@
-//! What is no text: told by its first bytes, and refused with a word on what can be done.
+//! Recognizes files that are not text by their first bytes, and refuses them with advice.
 
 /// Kinds of files, by the bytes at a place in them.
 const KINDS: &[(usize, &[u8], &str, Advice)] = &[
@@ -43,7 +43,7 @@ const KINDS: &[(usize, &[u8], &str, Advice)] = &[
     (0, b"wOFF", "a font", Advice::None),
 ];
 
-/// What can be done with what is not read.
+/// Advice on a file that is not read.
 #[derive(Clone, Copy, Debug)]
 enum Advice {
     Text,
@@ -56,9 +56,9 @@ enum Advice {
 /// Bytes of a thousand that may be control characters in a text.
 const CONTROLS_OF_1000: usize = 20;
 
-/// Why the first bytes of a file, below its compression, are not those of a text; `None` if they may be. What begins as
-/// a kind of file that is not text is one if it has control characters too; where it is said to be text, control
-/// characters alone are no reason.
+/// The reason why the first bytes of a file, after decompression, cannot begin a text; `None` if they can. Magic bytes alone
+/// are no reason, except for PDF: they count together with control characters. Control characters alone are no reason if
+/// `is_said_to_be_text`.
 pub(crate) fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
     let controls = head.iter().filter(|byte| is_control(**byte)).count();
     let is_marked = |&&(at, magic, ..): &&(usize, &[u8], &str, Advice)| {

@@ -192,7 +192,7 @@ fn is_plain(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(is_control)
 }
 
-/// The first line, without its end, and what follows it.
+/// The first line, without its end, and the rest of the bytes.
 fn line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match bytes.iter().position(|&byte| byte == b'\n') {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
@@ -250,7 +250,7 @@ pub(crate) fn media_type(value: &str) -> (String, Option<String>) {
     (media_type, charset)
 }
 
-/// Whether a media type is that of a document.
+/// Whether a media type is a document type: text, HTML, XML or empty.
 pub(crate) fn is_text(media_type: &str) -> bool {
     media_type.is_empty()
         || media_type.starts_with("text/")

@@ -1,4 +1,4 @@
-//! Which files are source code, by their names, and by which profile the similarity of texts is defined then.
+//! Recognizes files of source code by their names, and chooses the profile to compare texts.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::bytes::compression::Compression;
 use crate::numbers::count_of;
 use crate::{Inputs, Notice, Watch};
 
-/// Extensions of files of source code. What lists data or settings, as JSON and YAML do, is none.
+/// Extensions of files of source code. Formats for data or settings, such as JSON and YAML, are not included.
 const EXTENSIONS: &[&str] = &[
     "adb", "ads", "asm", "bash", "bat", "c", "cc", "cjs", "cl", "clj", "cljs", "cmake", "coffee", "cpp",
     "cr", "cs", "css", "cu", "cuh", "cxx", "d", "dart", "el", "elm", "erl", "ex", "exs", "f", "f90", "f95",
@@ -29,15 +29,14 @@ fn is_code(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
 }
 
-/// The profile by which the similarity of texts is defined, where nothing says which: [`Profile::code`] if all inputs are files of
-/// source code by their names, else [`Profile::shingles`]. The watch is told where some are source code, and of the option that
-/// names another profile.
+/// The default profile to compare texts: [`Profile::code`] if all inputs are files of source code by their names, else
+/// [`Profile::shingles`]. If any file is source code, a notice reports the choice, and that `option` names another profile.
 pub fn profile_of_texts(inputs: &Inputs, option: &str, watch: &dyn Watch) -> Profile {
     let files = inputs.files().filter_map(Result::ok).map(|file| file.path);
     profile_of_files(files, option, watch)
 }
 
-/// The same of files.
+/// Like [`profile_of_texts`], for paths of files.
 pub(crate) fn profile_of_files(
     files: impl Iterator<Item = impl AsRef<Path>>,
     option: &str,

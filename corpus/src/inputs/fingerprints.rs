@@ -64,10 +64,10 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 /// a number too.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for a malformed line, after which the next one follows, for a raw file whose
-/// size is no multiple of the width, at its end, and for a file that cannot be opened or read on, after
-/// which the next file follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for a raw
-/// file of another width, or one that by its name holds documents, end the iteration.
+/// An item is [`Error::BadInput`] for a malformed line; the next line follows. It is [`Error::BadInput`] too at the end of a
+/// raw file whose size is no multiple of the width, and for a file that cannot be opened or read on; the next file follows. The
+/// iteration ends with [`Error::Io`] for a missing file. It ends with [`Error::BadArgument`] for a raw file of another width,
+/// or a file whose name says that it holds documents.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
     Fingerprints::new(paths, &Arc::default(), None)
 }

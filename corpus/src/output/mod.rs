@@ -99,8 +99,7 @@ impl Output {
         Output::of_file(path, Compression::None, TemporaryFile::replace(path, unfinished)?)
     }
 
-    /// What is written anywhere else, without compression: to standard output, a socket, into memory. Errors call it by this
-    /// path.
+    /// An uncompressed output to any writer, such as standard output, a socket or memory. Errors name it by this path.
     pub fn of_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
         let compressor = Compressor::plain(Target::Writer(writer));
         Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) }
@@ -241,7 +240,7 @@ mod tests {
         assert_eq!(names(folder.path()), [".b.tmp"]);
         their_file.finish().unwrap();
         assert_eq!(names(folder.path()), ["b"]);
-        // What would take the list waits for ever: it is left to the end of the process.
+        // Dropping `our_file` would lock the list, which stays locked: it would wait for ever.
         std::mem::forget(our_file);
     }
 }

@@ -1,4 +1,4 @@
-//! What the name of an output file says of what is to be in it.
+//! The format that the name of an output file asks for.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{Compression, DocumentFormat};
 /// The format that a name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedFormat {
-    /// Documents, or a table of results where there is one of this format.
+    /// Documents, or a table of results in this format.
     Documents(DocumentFormat),
     /// Lines of fingerprints.
     HexLines,
@@ -29,7 +29,7 @@ fn extension(path: &Path) -> Option<String> {
     path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
 }
 
-/// What a name asks for, below its compression; standard output asks for nothing.
+/// The format that a name asks for, without its extension of compression; `None` for standard output.
 pub(crate) fn format(path: &Path) -> NamedFormat {
     let inner = match Compression::of_name(path) {
         Compression::None => path,
@@ -50,10 +50,10 @@ pub(crate) fn format(path: &Path) -> NamedFormat {
     }
 }
 
-/// Refuses a name that asks for what no output can be.
+/// Refuses a name that asks for an unsupported format.
 ///
 /// # Errors
-/// [`Error::BadArgument`], which says what can be written.
+/// [`Error::BadArgument`], which names the supported outputs.
 pub(crate) fn check(path: &Path) -> Result<()> {
     let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
     let compression = Compression::of_name(path);

@@ -1,8 +1,8 @@
 //! How small a set of fingerprints becomes: by each codec of a store, and by other methods.
 //!
-//! The codecs' figures are those of whole table files: headers, checksums and the block index included. The others are
-//! computed for the bare sorted sequence, which gives no random access. The floor is that of any set of as many random
-//! fingerprints, log2 C(2^bits, n) / n; real fingerprints are clustered, and a codec that adapts can go below.
+//! The codecs' figures measure whole table files, with headers, checksums and the block index. The others are computed for the
+//! bare sorted sequence, which gives no random access. The floor is the minimum for a set of as many random fingerprints, log2
+//! C(2^bits, n) / n. Real fingerprints are clustered, so an adaptive codec can go below it.
 //!
 //! ```
 //! use simstore_corpus::ratio::{RatioOptions, compression_ratios};
@@ -117,11 +117,11 @@ pub struct CompressionRatios {
     pub distinct: u64,
     /// Bits for each distinct one in the smallest file that any set of as many random fingerprints can have.
     pub floor: f64,
-    /// What each method makes of them, in the order of [`Method::all`].
+    /// The size by each method, in the order of [`Method::all`].
     pub sizes: Vec<MethodSize>,
 }
 
-/// What a method makes of a set.
+/// The size of a set by one method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodSize {
     /// The method.
@@ -137,7 +137,7 @@ pub struct MethodSize {
 /// Measures how small fingerprints become by each method; they may come in any order, and several times.
 ///
 /// # Errors
-/// [`Error::BadArgument`] where there is no fingerprint, or an option is out of its range; [`Error::Cancelled`].
+/// [`Error::BadArgument`] without fingerprints, and for an option out of its range; [`Error::Cancelled`].
 pub fn compression_ratios<F: Fingerprint>(
     mut fingerprints: Vec<F>,
     options: &RatioOptions,

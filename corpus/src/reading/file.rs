@@ -19,7 +19,7 @@ use crate::reading::record::{Content, Record};
 use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::Result;
 
-/// An open file of documents. After an error it goes on with what can still be read.
+/// An open file of documents. After an error, reading continues with the next readable document.
 #[derive(Debug)]
 pub(crate) enum File {
     Jsonl(Box<Objects>),

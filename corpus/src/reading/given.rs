@@ -1,4 +1,4 @@
-//! Documents that are given one after the other, and put aside if they are to be read again.
+//! Documents from an iterator, kept in a temporary file if they must be read again.
 
 use std::fmt;
 use std::fs::File;
@@ -11,12 +11,13 @@ use crate::reading::record::{Content, GivenDocument, Record};
 use crate::{Document, DocumentId};
 use simstore::{Error, Result};
 
-/// Bytes that are written, or read, of what was put aside at a time.
+/// Bytes written to, or read from, the temporary file at a time.
 const BUFFER: usize = 1 << 18;
 /// Bytes of a length, or of a number, that is put aside.
 const NUMBER: usize = 8;
 
-/// What gives documents. Its readers share it: each gets all documents if they are put aside, else only the first one does.
+/// An iterator of documents, shared by its readers. Each reader gets all documents if they are put aside, else only the first
+/// reader does.
 #[derive(Clone)]
 pub(crate) struct GivenDocuments(Arc<Mutex<State>>);
 
@@ -40,7 +41,7 @@ enum End {
 struct Aside {
     folder: PathBuf,
     file: File,
-    /// What comes next in it.
+    /// Bytes that are not yet written to the file.
     buffer: Vec<u8>,
     /// Bytes of the file and of the buffer.
     end: u64,
@@ -160,7 +161,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Reads bytes behind others, from a place on, so that there are at least so many of them.
+    /// Appends bytes of the file from `place` on to `bytes`, which then holds at least `least` bytes.
     fn read(&mut self, place: u64, bytes: &mut Vec<u8>, least: usize) -> Result<()> {
         self.flush()?;
         let more = (least - bytes.len()).max(BUFFER) as u64;
@@ -177,9 +178,9 @@ pub(crate) struct GivenReader {
     path: Arc<Path>,
     /// Documents that were read.
     line: u64,
-    /// Where the next one stands in the file that they were put aside in.
+    /// Offset of the next document in the temporary file.
     place: u64,
-    /// What was read of that file ahead, of which so many bytes are used.
+    /// Bytes read ahead from that file; the first `used` of them are consumed.
     ahead: Vec<u8>,
     used: usize,
 }

@@ -179,7 +179,7 @@ mod tests {
         make_ready(&set, true).unwrap();
         fs::write(set.join("notes.txt"), "mine").unwrap();
         let refused = make_ready(&set, true).unwrap_err();
-        assert!(refused.to_string().contains("something else"), "{refused}");
+        assert!(refused.to_string().contains("other files than shards"), "{refused}");
         assert!(set.join("notes.txt").exists() && set.join(LIST).exists());
     }
 

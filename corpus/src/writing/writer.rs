@@ -100,7 +100,7 @@ impl<W: Write + Send> DocumentWriter<W> {
     ///
     /// # Errors
     /// [`Error::BadArgument`] for a document of another format or with other columns than the first, for one that was
-    /// [given](crate::Inputs::of_documents), and for an annotation where there is no place for it; [`Error::Io`] if it cannot be written.
+    /// [given](crate::Inputs::of_documents), and for an annotation of a web archive; [`Error::Io`] if it cannot be written.
     pub fn write(&mut self, record: &Record, annotation: Option<&Annotation<'_>>) -> Result<()> {
         let refused = |reason: String| {
             Error::BadArgument(format!("{}:{}: {reason}", record.path().display(), record.line()))

@@ -48,7 +48,7 @@ def members_by_stars(forests: DataFrame, bits: int) -> DataFrame:
     members = stars.select(F.col("node").alias("member"), root)
     alone = unpacked.where(F.col("node") == F.col("other")).select(F.col("node").alias("member"), root)
     roots = stars.select(F.col("other").alias("member"), root)
-    # Adds the roots, and nodes whose only edge is to themselves.
+    # Adds the roots, and nodes whose only edge is a self-loop.
     return members.union(roots.union(alone).distinct().join(members.select("member"), "member", "left_anti"))
 
 

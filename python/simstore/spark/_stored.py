@@ -25,7 +25,7 @@ STORED = schema_of(pa.schema([stored.SIMILAR.field("store"), stored.SIMILAR.fiel
 
 
 class Stores:
-    """The stores of the option `against`, if there are any.
+    """The stores of the option `against`, or none without the option.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Stores:
     def most_similar(
         self, rows: DataFrame, similar: float | None, profile: simstore.Profile | str | None, keep: str
     ) -> tuple[float, simstore.Profile | str | None, DataFrame]:
-        """Returns the threshold, the profile, and the rows, with a column stored if there are stores."""
+        """Returns the threshold, the profile, and the rows. If any store is given, the rows have a column `stored`."""
         if not self.paths:
             return 0.8 if similar is None else similar, profile, rows
         if keep == "none":

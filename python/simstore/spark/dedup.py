@@ -141,7 +141,7 @@ def _check(
 ) -> None:
     if similar is not None and distance is not None:
         raise ValueError(
-            "option `distance` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
+            "option `distance` compares fingerprints, option `similar` compares texts: leave out one of them"
         )
     of_text = _columns.type_of(df, text)
     if not isinstance(of_text, T.StringType):

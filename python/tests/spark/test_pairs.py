@@ -1,4 +1,4 @@
-"""Pairs on Spark are those of one machine."""
+"""Spark finds the same pairs as one machine."""
 
 import numpy as np
 import pytest

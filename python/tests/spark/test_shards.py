@@ -150,7 +150,7 @@ def test_a_run_that_fails_leaves_no_set_and_the_next_one_removes_the_rest(spark,
         build_store(other, tmp_path / "new", 2)
     with pytest.raises(FileNotFoundError):
         query(rows, tmp_path / "new")
-    # What one of its tasks could have left.
+    # A leftover that a task of the failed run could have written.
     (tmp_path / "new" / f"shard-00001-{'0' * 16}").mkdir()
     (tmp_path / "mended").touch()
     made = build_store(other, tmp_path / "new", 2)
@@ -217,7 +217,7 @@ def test_an_executor_killed_while_it_queries(spark, tmp_path, where):
 
 
 def copied(local, path):
-    """A hook as users write it: what is far away comes to a folder of this executor, and no second time."""
+    """A hook as users write it: copies a remote path to a local folder for this executor. Copying a shard twice fails."""
     copy = local / f"{os.getppid()}-{pathlib.Path(path).name}"
     if path.endswith(".json"):
         shutil.copy(path, copy)

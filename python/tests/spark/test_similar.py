@@ -1,4 +1,4 @@
-"""Similar pairs on Spark are those of one machine, bit for bit."""
+"""Spark finds the same similar pairs as one machine, bit for bit."""
 
 import random
 from functools import partial

@@ -1,4 +1,4 @@
-//! What can be told of a store whose files are missing.
+//! Findings on a store with missing files.
 
 use std::fs::{remove_file, write};
 
@@ -84,7 +84,7 @@ fn each_missing_file_is_told_with_what_it_means() {
         ("000006.notes", "the notes of its documents are lost", true),
         ("000006.tombstones", "pairs that it deleted from older segments are back", true),
         ("000006.marks", "marks are lost, such as how far inputs have been read", true),
-        // What is lost with these is counted by fingerprints.
+        // The losses with these are counted in fingerprints.
         ("000003-00.table", "cannot open", false),
         ("000003.ids", "cannot open", false),
         ("000005.log", "cannot open", true),

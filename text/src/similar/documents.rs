@@ -69,7 +69,7 @@ pub struct SimilarDocuments {
     since: AtomicUsize,
     /// Held while a document is written: the lock of its id modulo their number.
     writing: [Mutex<()>; LOCKS],
-    /// Held while something is written under a name: that of the rest of its hash. Taken after `writing`.
+    /// Held while a document with a name is written: the lock of the name's hash modulo their number. Taken after `writing`.
     naming: [Mutex<()>; LOCKS],
     /// The names of all documents, once one with a name is added.
     names: Mutex<Option<DocumentNames>>,
@@ -288,13 +288,13 @@ impl SimilarDocuments {
         }
     }
 
-    /// The right to write under a name.
+    /// Locks a name for a write.
     fn naming(&self, name: &str) -> MutexGuard<'_, ()> {
         let rest = xxh3_64(name.as_bytes()) % LOCKS as u64;
         self.naming[rest as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to write under an id.
+    /// Locks an id for a write.
     fn writing(&self, id: u64) -> MutexGuard<'_, ()> {
         self.writing[(id % LOCKS as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -380,7 +380,7 @@ const LARGE_DISTANCE: u32 = 4;
 /// Opens or makes a store of similar documents. A new store has the distance of the settings, and tables for it unless they are given.
 ///
 /// # Errors
-/// As [`Store::open`]; [`Error::Setting`] if there is a store with other settings, or one of fingerprints.
+/// As [`Store::open`]; [`Error::Setting`] if an existing store has other settings, or holds fingerprints alone.
 pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSettings) -> Result<Store<u64>> {
     // An existing store has its own distance, which may be greater than the one of the settings.
     let there = if is_store(path) { stored(&Snapshot::open(path)?, settings)? } else { None };

@@ -15,7 +15,8 @@ const BATCH: usize = 1000;
 
 /// Makes another store of the intact part of a damaged one, as [`salvage`] does. Of a store of similar documents it keeps the settings,
 /// the dictionary, and each document whose note is sound, with its text and all of its fingerprints; other documents are left out. If
-/// the dictionary is lost, the new store is one without texts. Lost settings are those of `given`, if there are any.
+/// the dictionary is lost, the new store has no texts. If the settings are lost, the new store has
+/// the settings `given`, or none.
 ///
 /// The new store is checked in the end: see [`check_similar`].
 ///

@@ -17,7 +17,7 @@ const MAX_FREQUENCY: usize = 1_000_000_000;
 static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 static TF_IDF: LazyLock<TfIdf> = LazyLock::new(TfIdf::default);
 
-/// What finds the keywords of a text.
+/// Extracts the keywords of a text.
 #[derive(Default)]
 pub(crate) struct Keywords {
     /// Another dictionary than the default.
@@ -114,7 +114,7 @@ fn with_table(table: &IdfTable) -> TfIdf {
     let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
     let lines: String =
         table.rows().filter(|(word, _)| is_word(word)).map(|(word, idf)| format!("{word} {idf}\n")).collect();
-    // The median is that of the last lines loaded: those of one row, which is no word.
+    // `TfIdf` takes its median from the last load. So the last load is one row: the table's median, for a row that is no word.
     for lines in [lines, format!("\0 {}\n", table.median())].iter().filter(|lines| !lines.is_empty()) {
         tf_idf.load_dict(&mut lines.as_bytes()).expect("bytes in memory can be read");
     }

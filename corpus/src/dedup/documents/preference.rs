@@ -27,8 +27,8 @@ pub enum Keep {
     Largest(String),
     /// The one with the smallest number in this field; a document without a number there comes last.
     Smallest(String),
-    /// None of them: what has a near duplicate goes with it, and only what is alone is left. The first in order of input stands for
-    /// the cluster all the same.
+    /// None of them: all members of a cluster are removed, and only documents without a near duplicate are kept. The
+    /// representative of the cluster is still the first in order of input.
     None,
 }
 
@@ -88,7 +88,7 @@ impl FromStr for Keep {
     }
 }
 
-/// What the rule looks at, of documents.
+/// The values of documents that the rule compares.
 #[derive(Debug)]
 pub(crate) enum Values {
     None,
@@ -144,7 +144,7 @@ impl Values {
         }
     }
 
-    /// Adds those of a document.
+    /// Adds the value of a document.
     pub(crate) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
         let field = field.filter(|_| !self.lacks(field)).unwrap_or_default();
         match self {
@@ -154,7 +154,7 @@ impl Values {
         }
     }
 
-    /// Adds that of one of other documents, which are of the same kind.
+    /// Adds the value at an index of other values, of the same kind.
     pub(crate) fn push_of(&mut self, other: &Values, at: usize) {
         match other {
             Values::None => {}
@@ -182,7 +182,7 @@ impl Values {
         }
     }
 
-    /// Reads those of so many documents.
+    /// Reads the values of `count` documents.
     pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
         match file.records::<u64>()?[..] {
             [NONE] => Ok(Values::None),
@@ -197,7 +197,7 @@ impl Values {
     }
 }
 
-/// The order in which documents are preferred.
+/// Compares documents by preference.
 #[derive(Debug)]
 pub(super) struct Preference<'a> {
     pub(super) keep: &'a Keep,

@@ -71,7 +71,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Completes the part; of a section, with what is known of it now.
+    /// Completes the part. For a section of a file, also writes its lines and `is_rest` at this time.
     pub(super) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_rest));
         let end = json(&End { end: self.count, lines, rest })?;

@@ -4,8 +4,8 @@
 //! join is still too large, it is divided into the parts of a table, files that are joined one at a time. All sketches of the pairs
 //! are compared when all joins are done.
 //!
-//! A *crowd* is a group in which each set is near many others. It gives no candidates. Its members are marked, and their similar pairs
-//! are found by their features.
+//! A *crowd* is a group where each set is near many others. It gives no candidates. Its members are marked, and their similar
+//! pairs are found by their features.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,14 +1,14 @@
-//! Which sketches are joined, within which distance: what finds enough for the least work.
+//! Chooses the number of sketches to join and the distance: the cheapest search with enough recall.
 
 use simstore::{Error, Fingerprint, Result, join};
 use simstore_text::{SKETCHES, SketchSearch};
 
-/// What it takes to bring one sketch of a document into order, in seconds on one core.
+/// Time to sort one sketch of a document, in seconds on one core.
 const ORDERED: f64 = 100e-9;
-/// What it takes to look at the sketches of a pair.
+/// Time to look at the sketches of a pair, in seconds on one core.
 const LOOKED_AT: f64 = 20e-9;
 
-/// How sketches are searched, and what is to be expected of it.
+/// A search of sketches, and its expected cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     pub(crate) search: SketchSearch,
@@ -23,8 +23,8 @@ pub(crate) struct Choice {
 const SPENT: f64 = 0.25;
 const SPENT_ON_ONE: f64 = 0.25e-6;
 
-/// The search that finds documents of this similarity with probability `recall` or more, among so many, for the least work; or one that
-/// misses a fifth, or two fifths, of what that may miss, for little more.
+/// The cheapest search that finds documents of this similarity with probability `recall` or more, among `documents` documents.
+/// A search with a fifth, or two fifths, of the allowed misses is taken instead if it costs little more.
 ///
 /// # Errors
 /// [`Error::BadArgument`] if no distance of sketches finds so many.
@@ -83,7 +83,8 @@ mod tests {
         }
     }
 
-    /// What costs next to nothing is found of few documents, and no more than is asked for of many.
+    /// For few documents, recall is higher than requested, since that costs little; for many, the extra time stays within its
+    /// limit.
     #[test]
     fn more_is_found_where_that_is_cheap() {
         let recall =

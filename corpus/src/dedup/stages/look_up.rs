@@ -69,7 +69,7 @@ impl<'a, F: Fingerprint> LookUp<'a, F> {
         }
     }
 
-    /// The candidates of some documents; `None` if there are too many.
+    /// The candidates of some documents; `None` for too many.
     fn candidates(&self, rows: &[SketchRow]) -> Result<Option<Vec<Likely>>> {
         let limit = if rows.len() == 1 { usize::MAX } else { self.limit };
         let likely = Mutex::new(Vec::new());

@@ -4,7 +4,7 @@ use serde::de::DeserializeSeed;
 
 use crate::formats::fields::with_short_quote;
 
-/// What a seed makes of a whole line; a reason if the line is malformed.
+/// Parses a whole line with a seed; returns a reason if the line is malformed.
 pub(super) fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));

@@ -1,4 +1,4 @@
-//! What is listed of a folder, and what it says if it cannot be.
+//! The entries of a folder to read, and errors for a folder that cannot be listed.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) fn leads_nowhere(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::PermissionDenied && !is_of_process(error)
 }
 
-/// Whether an entry of a folder is read; the folder itself is, whatever it is called.
+/// Whether an entry of a folder is read: a name that begins with a dot is not, except the folder's own.
 pub(super) fn is_shown(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
 }

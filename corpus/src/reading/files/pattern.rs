@@ -11,13 +11,13 @@ use super::listing::{cannot_list, is_shown, leads_nowhere, walk_error};
 use crate::{ReadNote, ReadProgress};
 use simstore::{Error, Result};
 
-/// What makes a path a pattern.
+/// The characters that make a path a pattern.
 const SIGNS: &[u8] = b"*?[";
-/// The part of a pattern that stands for a folder and all folders below it.
+/// The part of a pattern that matches a folder and all folders below it.
 const ALL_BELOW: &str = "**";
 
-/// The files and folders that a pattern matches, by name; `None` if the path is no pattern, or there is something
-/// of this very name. What is matched and is neither is counted.
+/// The files and folders that a pattern matches, by name; `None` if the path is no pattern, or exists under this very name.
+/// Matches that are neither are counted.
 ///
 /// # Errors
 /// [`Error::BadArgument`] for a pattern that is malformed or matches nothing, [`Error::BadInput`] if a folder on its
@@ -43,7 +43,7 @@ pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result
     let mut matches = Matches { parts: &parts, found: Vec::new() };
     matches.search(PathBuf::new(), 0)?;
     let mut found = matches.found;
-    // Parts that stand for several folders may lead to one thing twice.
+    // Several `**` in one pattern may find one path twice.
     found.sort();
     found.dedup();
     if found.is_empty() {
@@ -57,10 +57,10 @@ pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result
         match path.metadata() {
             Ok(metadata) if metadata.is_dir() || takes_files && metadata.is_file() => kept.push(path),
             Ok(metadata) if metadata.is_file() => {}
-            // A pipe is to be named, since it can be read only once.
+            // A pipe can be read only once, so it must be named without a pattern.
             Ok(_) => note(ReadNote::NoFile),
             Err(error) if leads_nowhere(&error) => note(ReadNote::DeadLink),
-            // Whoever opens it says why it cannot be opened.
+            // The error is reported when the path is opened.
             Err(_) => kept.push(path),
         }
     }
@@ -71,7 +71,7 @@ fn is_pattern(name: &OsStr) -> bool {
     name.as_encoded_bytes().iter().any(|byte| SIGNS.contains(byte))
 }
 
-/// The folder that all stands in that a pattern matches; `None` if the path is no pattern.
+/// The folder that holds all matches of a pattern; `None` if the path is no pattern.
 pub(crate) fn pattern_base(path: &Path) -> Option<PathBuf> {
     if !is_pattern(path.as_os_str()) || path.symlink_metadata().is_ok() {
         return None;
@@ -112,7 +112,7 @@ impl Matches<'_> {
                 names.retain(|name| is_match(pattern, name));
                 names.into_iter().try_for_each(|name| self.search(folder.join(name), at + 1))
             }
-            // In the end it stands for the folder, of which all is read.
+            // As the last part, `**` matches the folder, which is read as a whole.
             Part::AllBelow if at + 1 == self.parts.len() => self.search(folder, at + 1),
             Part::AllBelow => {
                 for below in folders_below(&folder)? {
@@ -124,7 +124,7 @@ impl Matches<'_> {
     }
 }
 
-/// Whether a name matches a part of a pattern. Of a name that is no Unicode, what is none stands for any one character.
+/// Whether a name matches a part of a pattern. A part of a name that is not Unicode becomes one replacement character.
 fn is_match(pattern: &Pattern, name: &OsStr) -> bool {
     // As shells do it.
     let options = MatchOptions {
@@ -152,7 +152,7 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// All names in a folder; none in what is no folder.
+/// All names in a folder; empty if the path is no folder.
 fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     if !is_folder(folder)? {
         return Ok(Vec::new());
@@ -173,7 +173,7 @@ fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
         let entry = entry.map_err(walk_error)?;
         if entry.file_type().is_dir() || entry.depth() == 0 {
             let below = entry.path().strip_prefix(here(folder)).unwrap_or(entry.path());
-            // An empty path stays one: `./` stands before nothing.
+            // An empty path stays empty, without `./` before the names.
             folders.push(if entry.depth() == 0 { folder.to_path_buf() } else { folder.join(below) });
         }
     }
