@@ -4,9 +4,7 @@
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use simstore::error::excerpt;
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::progress::Progress;
@@ -40,6 +38,7 @@ mod reading;
 mod reference;
 mod salvage;
 mod similar;
+mod usage;
 mod verify;
 mod width;
 mod writing;
@@ -62,7 +61,7 @@ Examples:
   simstore dedup samples/en.jsonl                         near-duplicate clusters of a corpus
   simstore dedup samples/en.jsonl --output unique.jsonl   the corpus without near-duplicates
   simstore add --similar 0.8 pages unique.jsonl           a store that finds similar documents
-  simstore query pages --file page.md                     stored documents that are similar to a page
+  simstore query pages --file page.md                     stored documents similar to a page
   simstore build pages.simstore samples/en.jsonl          a store of simhash fingerprints
   simstore inspect pages.simstore                         its tables, and bits per fingerprint
 
@@ -141,22 +140,10 @@ fn command() -> clap::Command {
     reference::grouped(Cli::command())
 }
 
-/// Parses the arguments. An error quotes the beginning of a long value.
+/// Parses the arguments; exits with a usage error.
 fn parse() -> Cli {
     let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|mut error| {
-        for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue] {
-            if let Some(ContextValue::String(value)) = error.get(kind) {
-                let short = excerpt(value).into_owned();
-                if short != *value {
-                    error.insert(kind, ContextValue::String(short));
-                    // A suggestion would quote all of the value.
-                    error.remove(ContextKind::Suggested);
-                }
-            }
-        }
-        error.exit()
-    })
+    parsed.unwrap_or_else(|error| usage::explain(error).exit())
 }
 
 fn main() -> ExitCode {

@@ -105,7 +105,7 @@ fn tables_clusters_and_the_summary_tell_the_similarity() {
     assert!(folder.read("p.jsonl").starts_with("{\"a\":0,\"b\":1,\"similarity\":1.0}\n"));
     let human = folder.run(&["dedup", "a.jsonl"]);
     assert!(
-        human.stderr.contains("cluster of 4: lowest similarity to the kept document 0.831"),
+        human.stderr.contains("cluster of 4: lowest similarity to the representative 0.831"),
         "{}",
         human.stderr
     );

@@ -108,7 +108,7 @@ fn only_text_files_are_copied() {
     if tar.is_ok_and(|status| status.success()) {
         folder
             .run(&["dedup", "a.tar", "-o", "left/"])
-            .fails(1, "not a text file; only text files can be copied");
+            .fails(1, "only text files outside archives can be copied");
         fs::remove_file(folder.path("a.tar")).unwrap();
     }
     folder.run(&["dedup", "texts", "-o", "none/left/"]).fails(1, "No such file");

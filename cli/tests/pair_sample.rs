@@ -75,6 +75,7 @@ fn options_that_do_not_fit_are_refused() {
         &["a.jsonl", "--sample-pairs", "--output", "b.jsonl"],
         &["a.jsonl", "--sample-pairs", "--against", "store"],
         &["a.jsonl", "--sample-pairs", "--profile", "words-2"],
+        &["a.jsonl", "--sample-pairs", "4"],
         &["a.jsonl", "--sample-pairs=10001"],
         &["a.jsonl", "--sample-pairs=many"],
         &["a.hex", "--sample-pairs"],
@@ -84,4 +85,5 @@ fn options_that_do_not_fit_are_refused() {
         assert!(run.stdout.is_empty(), "{args:?}");
     }
     assert_eq!(folder.names(), ["a.hex", "a.jsonl"]);
+    folder.run(&["dedup", "a.jsonl", "--sample-pairs", "4"]).fails(2, "write --sample-pairs=4");
 }

@@ -142,7 +142,7 @@ fn other_commands_tell_what_changes_theirs() {
         .fails(2, "--distance and --batch need a store of fingerprints");
     folder.run(&["query", "store", hex, "-d", "7"]).fails(1, "compact --distance 7");
     folder.run(&["add", "pages", "a.hex"]).fails(2, "needs texts");
-    folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "settings for fingerprints");
+    folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "has type `fingerprints`");
     // Another profile gives other fingerprints, so `add` and `delete` need a profile. `query` reports the assumed one.
     for command in ["add", "delete"] {
         folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "give --profile NAME");

@@ -22,6 +22,20 @@ fn the_help_lists_each_command_once_in_its_group() {
 }
 
 #[test]
+fn options_of_other_tools_lead_to_those_of_dedup() {
+    let folder = Folder::new();
+    for (option, advice) in
+        [("--threshold", "'--similar'"), ("--num-perm", "'--recall'"), ("--jobs", "'--threads'")]
+    {
+        let run = folder.run(&["dedup", "a.jsonl", option, "1"]);
+        assert!(run.stderr.contains(option), "{}", run.stderr);
+        run.fails(2, advice);
+    }
+    let run = folder.run(&["inspect", "store", "--threshold", "1"]);
+    assert!(!run.stderr.contains("'--similar'"), "{}", run.stderr);
+}
+
+#[test]
 fn completions_name_all_commands_and_options() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = Folder::new().run(&["completions", shell]).ok();

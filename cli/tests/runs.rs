@@ -385,7 +385,8 @@ fn a_dry_run_knows_the_memory() {
         let object = &folder.run(&["dedup", &input, "--dry-run", "--json"]).json()[0];
         let told = object["memory"].as_f64().unwrap();
         assert!(
-            taken > 1e6 && told < 1.5 * taken && taken < 1.5 * told,
+            // Readers that wait for a busy core hold less than they may.
+            taken > 1e6 && told < 2.0 * taken && taken < 1.5 * told,
             "{input}: {told} told, {taken} taken"
         );
     }

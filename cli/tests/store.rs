@@ -176,8 +176,15 @@ fn a_store_of_similar_documents_is_shown_as_one() {
         assert_eq!(object["similar"].is_null(), shown.is_empty(), "{store}");
         assert_eq!(object["recall"].is_null(), shown.is_empty(), "{store}");
         let said = folder.run(&["inspect", store]).ok();
-        assert_eq!(said.contains("similar documents: "), !shown.is_empty(), "{said}");
+        assert_eq!(said.contains(&format!("{store}: similar documents, ")), !shown.is_empty(), "{said}");
         assert!(said.contains(shown), "{said}");
+        let made = match shown.split(", ").next() {
+            Some(similarity) if !similarity.is_empty() => {
+                format!("new store of similar documents ({similarity})")
+            }
+            _ => "new store of fingerprints (within 3 bits)".to_owned(),
+        };
+        assert!(added.stderr.contains(&format!("{store}: {made}, 1 document added")), "{}", added.stderr);
         let deleted = folder.run(&["delete", store, "a.jsonl"]);
         for run in [added, deleted] {
             assert_eq!(

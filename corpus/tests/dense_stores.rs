@@ -197,7 +197,7 @@ fn estimates_are_named_as_such() {
         assert_eq!((totals.stored, totals.largest[0].estimated), (Some(1), !has_texts));
         let said = Summary::new(totals, dedup::Question::Similarity(LEAST), &options, 0.0).to_string();
         assert_eq!(
-            said.contains("lowest estimated similarity to a stored document 0.9"),
+            said.contains("lowest estimated similarity to the representative 0.9"),
             !has_texts,
             "{said}"
         );

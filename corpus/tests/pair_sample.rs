@@ -2,7 +2,7 @@
 
 use simstore::Error;
 use simstore_corpus::DocumentId;
-use simstore_corpus::dedup::{self, Answer, Compare, Files, Options, PairSample, Similar};
+use simstore_corpus::dedup::{self, Answer, Compare, Files, Keep, Options, PairSample, Similar};
 use simstore_text::{Profile, jaccard};
 
 use crate::Random;
@@ -87,6 +87,32 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(ids(&found), ids(&again));
 }
 
+/// The lowest bin holds pairs exactly at its start, whatever the threshold.
+#[test]
+fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
+    // Shingles in both texts of a pair, and in each text: similarity shared / (2 * shingles - shared).
+    for (threshold, shared, shingles, lowest) in [
+        (0.9, 60, 80, 0.6),
+        (1.0, 70, 85, 0.7),
+        (0.85, 66, 93, 0.55),
+        (0.75, 54, 87, 0.45),
+        (0.8, 50, 75, 0.5),
+    ] {
+        let mut texts = Vec::new();
+        for pair in 0..10 {
+            let word = |at: usize, text: usize| format!("w{pair}-{at}-{text} ");
+            texts.push((0..shingles + 2).map(|at| word(at, 0)).collect());
+            texts.push((0..shingles + 2).map(|at| word(at, usize::from(at >= shared + 2))).collect());
+        }
+        let options = Options { compare: Compare::similar(threshold), ..Options::default() };
+        let bins = sample(&texts, &options, 0).unwrap().bins;
+        assert_eq!(bins[0].from, lowest, "{threshold}");
+        // Each pair is found with a probability of 0.95.
+        assert!(bins[0].pairs >= 8, "{threshold}: {bins:?}");
+        assert!(bins[1..].iter().all(|bin| bin.pairs == 0), "{threshold}: {bins:?}");
+    }
+}
+
 #[test]
 fn a_run_removes_at_most_what_the_histogram_says() {
     for seed in 0..5 {
@@ -120,5 +146,6 @@ fn questions_that_are_not_about_texts_are_refused() {
     refused(with(Compare::similar(0.2)), 1);
     refused(with(Compare::Similar(Similar { recall: Some(1.5), ..Similar::default() })), 1);
     refused(Options { against: vec!["store".into()], ..Options::default() }, 1);
+    refused(Options { keep: Keep::None, ..Options::default() }, 1);
     refused(Options::default(), 10_001);
 }

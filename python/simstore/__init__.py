@@ -1,4 +1,4 @@
-"""Exact near-duplicate search and deduplication: simhash fingerprints on disk, whole corpora, live stores."""
+"""Near-duplicate detection for text corpora, and a compressed on-disk index for simhash fingerprints."""
 
 from simstore._simstore import (
     Array,

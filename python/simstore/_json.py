@@ -7,7 +7,7 @@ from typing import Any
 
 
 def dumps(value: Any) -> str:
-    """As JSON; bytes are hexadecimal digits."""
+    """Returns a value as JSON text. Bytes become hexadecimal digits."""
     return json.dumps(value, default=_of_other, ensure_ascii=False)
 
 

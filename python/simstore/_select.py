@@ -1,4 +1,4 @@
-"""Some rows of a frame, a table, a dataset or a list."""
+"""Selection of rows of a frame, a table, a dataset or a list."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _of_stream(rows: Any, wanted: NDArray[np.bool_]) -> Any:
 
 
 def _filtered(batches: Iterable[Any], schema: Any, wanted: NDArray[np.bool_]) -> Any:
-    """The rows of record batches, as a table."""
+    """Returns the wanted rows of record batches, as a table."""
     import pyarrow as pa
 
     start, kept = 0, []
@@ -79,7 +79,7 @@ def _filtered(batches: Iterable[Any], schema: Any, wanted: NDArray[np.bool_]) ->
 
 
 def _of_iterable_dataset(rows: Any, wanted: NDArray[np.bool_]) -> Any:
-    """The rows of an iterable dataset of Hugging Face, which are read when the result is."""
+    """Returns the wanted rows of an iterable dataset of Hugging Face. They are read when the result is read."""
 
     def is_wanted(_row: Any, at: int) -> bool:
         if at >= len(wanted):
@@ -100,7 +100,7 @@ def _of_polars(rows: Any, wanted: NDArray[np.bool_]) -> Any:
 
 
 def _of_mapping(rows: Mapping[str, Any], wanted: NDArray[np.bool_]) -> Any:
-    """Of a dict of columns the columns, of a dict of datasets the datasets, which follow one another."""
+    """Returns the wanted rows of a dict of columns, or of a dict of datasets, whose rows are numbered through."""
     if not all(map(_is_table, rows.values())):
         return {name: select(column, wanted) for name, column in rows.items()}
     parts = _parts(list(rows.values()), wanted)
@@ -113,14 +113,14 @@ def _is_table(rows: Any) -> bool:
 
 
 def _parts(tables: list[Any], wanted: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
-    """Which rows of each table are wanted."""
+    """Returns the mask of the wanted rows for each table."""
     ends = np.cumsum([_count(table) for table in tables])
     _check(int(ends[-1]) if tables else 0, wanted)
     return np.split(wanted, ends[:-1])
 
 
 def _count(table: Any) -> int:
-    """The number of rows of one table among others."""
+    """Returns the number of rows of a table."""
     if hasattr(table, "count_rows"):
         return int(table.count_rows())
     if hasattr(table, "collect"):

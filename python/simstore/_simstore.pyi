@@ -67,11 +67,11 @@ class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = ...) -> tuple[object, object]: ...
 
 class _ArrowStream(Protocol):
-    """A column in chunks, a table, or a stream of batches, of such a library."""
+    """A column in chunks, a table, or a stream of batches, of any library that supports Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = ...) -> object: ...
 
-# A pandas series is none of Arrow's in all versions, but iterates over its values.
+# Not every version of pandas gives a series the Arrow interface, but a series iterates over its values.
 _Texts: TypeAlias = Iterable[str | None] | NDArray[Any] | _ArrowArray | _ArrowStream
 
 _Path: TypeAlias = str | PathLike[str]

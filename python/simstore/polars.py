@@ -73,7 +73,7 @@ class TextSeries:
 
 
 class TextExpression:
-    """``pl.col("text").simstore``."""
+    """``pl.col("text").simstore``, for expressions of texts."""
 
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression

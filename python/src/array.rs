@@ -189,7 +189,7 @@ impl Array {
     }
 }
 
-/// Gives the values of an array one by one.
+/// Iterates over the values of an array.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Values {
     values: ArrayRef,

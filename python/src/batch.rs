@@ -60,7 +60,8 @@ impl Batch {
 
 #[pymethods]
 impl Batch {
-    /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. Names get their numbers at the end.
+    /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. Names get their numbers when the batch is
+    /// committed.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert<'py>(
         &self,
@@ -106,7 +107,7 @@ impl Batch {
     /// ----------
     /// key : str
     /// value : bytes
-    ///     Up to 4 KiB each.
+    ///     Key and value have up to 4 KiB each.
     fn mark(&self, key: String, value: Vec<u8>) -> PyResult<()> {
         if key == SIMILAR_MARK {
             return Err(PyValueError::new_err(format!(

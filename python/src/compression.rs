@@ -90,7 +90,7 @@ impl Compression {
         ])
     }
 
-    /// The numbers as JSON: a text of an object.
+    /// Returns the numbers as a JSON object in a str.
     fn to_json(&self) -> String {
         let size = |(method, bytes, bits, ratio): &Size| json!({"method": method, "bytes": bytes, "bits_per_fingerprint": bits, "ratio_to_floor": ratio});
         json!({

@@ -48,8 +48,9 @@ use crate::summary::Summary;
 /// recall : float, optional
 ///     The least probability to find a pair exactly at the threshold, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
-///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. For fingerprints 3 by default, or
-///     the store's distance. For documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning reports it.
+///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. If the source has fingerprints, the
+///     default is 3, or the store's distance. If it has documents, texts are compared by default. With ``profile``, ``bits`` or
+///     ``verify_text``, and without ``similar``, the default is 3, and a warning reports it.
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
@@ -64,11 +65,13 @@ use crate::summary::Summary;
 ///     connected. Stars by default for texts, components for fingerprints.
 /// keep : str
 ///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" (dates or numbers), "largest:FIELD" or
-///     "smallest:FIELD" (numbers alone), or "none". A document without a value comes last. Among equals, the first is kept.
+///     "smallest:FIELD" (numbers alone), or "none" (no document of a cluster is kept). A document without a value comes last. Among equals,
+///     the first is kept.
 /// against : stores, or anything that ``source`` may be, optional
-///     Also remove near-duplicates of these documents, such as a test set. They have True in the column ``stored`` of ``removed``. Paths
-///     name stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Without texts in the store, similarity
-///     to stored documents is an estimate: a document near the limit ``similar`` may be removed or kept wrongly.
+///     Also remove near-duplicates of these documents, such as a test set. In the table ``removed``, the column ``stored`` is True for the
+///     near-duplicates of these documents. Paths name stores, or files of documents. With a store of fingerprints, a source of documents
+///     needs ``distance``. If the store keeps no texts, the similarity to stored documents is an estimate: a document near the threshold
+///     may be removed or kept wrongly.
 /// add, again : bool
 ///     ``add``: whether to add the kept documents to the first store, which is created if it is missing. ``again``: add even if an
 ///     identical run has already added them. Store and files change together.
@@ -88,7 +91,7 @@ use crate::summary::Summary;
 /// id : str, optional
 ///     The field or column of the id. By default "id" if it exists, otherwise the row number, or FILE:LINE.
 /// format, delimiter, encoding, max_document : optional
-///     How files are read, as the command line does: "jsonl", ";", "gb18030", "1G".
+///     How files are read, like the options of the command line, such as "jsonl", ";", "gb18030" and "1G".
 /// skip_bad : bool
 ///     Whether invalid documents are skipped and counted, with a warning for each, instead of ending the call.
 /// output, annotated : path, optional

@@ -23,7 +23,7 @@ use crate::table::Table;
 /// clusters : Table
 ///     The documents in clusters of two or more: cluster (from 1), document, id, representative_document, representative (the id of the
 ///     kept document, or of the first document if none is kept), is_kept, and similarity (from 0 to 1) or distance (in bits) to the
-///     representative. With a store, also stored. If ids repeat, also place and representative_place (FILE:LINE).
+///     representative.
 /// kept : Table
 ///     The kept documents: document, id.
 /// removed : Table
@@ -31,6 +31,11 @@ use crate::table::Table;
 ///     distance to the nearest kept document.
 /// summary : Summary
 ///     The numbers of the run.
+///
+/// Some runs have more columns. With ``verify_text``, tables have both distance and similarity. With ``against``, ``clusters``, ``removed``
+/// and ``pairs`` have stored: whether the other document is in a store. A stored document has an id, but no number, so the number is null.
+/// With several stores, the column store has the store's path. If ids repeat, place has the FILE:LINE of the document, and
+/// representative_place or duplicate_of_place the FILE:LINE of the other document.
 ///
 /// Iteration yields the rows of ``clusters``. A result can be pickled.
 #[pyclass(frozen, module = "simstore")]
@@ -132,9 +137,9 @@ impl Deduplication {
     ///
     /// Returns
     /// -------
-    /// The same type, with fewer rows. A dataset of pyarrow is read, and its kept rows are in memory; an iterable dataset of Hugging
-    /// Face is read later, when the result is. Of a reader or a relation of DuckDB a pyarrow table; of a set, or another iterable that is
-    /// no table, a list.
+    /// The same type as ``frame``, with fewer rows. The kept rows of a pyarrow dataset are in memory. An iterable dataset of Hugging Face
+    /// is read when the result is read. For an Arrow reader or a relation of DuckDB, the result is a pyarrow table; for a set, or another
+    /// iterable that is no table, a list.
     ///
     /// Raises
     /// ------
@@ -151,7 +156,7 @@ impl Deduplication {
         self.select(frame, |is_kept| is_kept)
     }
 
-    /// Returns the removed rows of a frame or another source, like `unique`.
+    /// Returns the removed rows of a frame or another source. The parameter and the result are as for `unique`.
     fn duplicates<'py>(&self, frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.select(frame, |is_kept| !is_kept)
     }

@@ -29,10 +29,12 @@ use crate::table::Table;
 ///     (pairs within k), false_share, false_pairs (expected in the corpus; null if none was seen), false_pairs_at_most (with 95%
 ///     confidence), recommended.
 /// profiles : Table
-///     For each profile: profile, best (the k of the largest F1), f1, recommended (k, or null), positives, negatives, random,
-///     looked_at, excluded, empty, too_few_random.
+///     For each profile: profile, best (the k of the largest F1), f1, recommended (k, or null), positives, negatives, random (numbers of
+///     pairs), looked_at (random pairs whose texts were compared), excluded (labelled pairs with a text without features), empty (texts
+///     without features), too_few_random (whether there are too few random pairs for a recommendation).
 /// similar : Table
-///     For each requested value of ``similar``: similar, recall, precision, f1, positives, negatives, excluded.
+///     For each requested value of ``similar``: similar, recall, precision, f1, positives, negatives, excluded (labelled pairs with a text
+///     without shingles).
 /// pairs : int
 ///     Number of labelled pairs.
 /// positives : int
@@ -42,7 +44,7 @@ use crate::table::Table;
 /// bits : int
 ///     Width of the fingerprints.
 /// documents : int
-///     The size of the corpus.
+///     Number of documents in the corpus that a distance is recommended for.
 /// alike_from : float
 ///     Random pairs with at least this similarity are alike.
 #[pyclass(frozen, module = "simstore")]
@@ -286,7 +288,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<Evaluation> {
 /// bits : {64, 128}
 ///     Width of the fingerprints.
 /// documents : int
-///     The size of the corpus that needs a distance.
+///     Number of documents in the corpus that a distance is recommended for.
 /// alike_from : float
 ///     Random pairs of texts with at least this similarity, from 0 to 1, are alike and do not count as false.
 /// similar : float or list of float, optional

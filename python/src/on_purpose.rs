@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use crate::gate;
 use crate::panics::caught_here;
 
-/// Panics on purpose, for tests: in a quick call, a long one, on the threads of rayon, in what a long call asks of Python, or in none.
+/// Panics on purpose, for tests: in a quick call, in a long call, on a thread of rayon, in a Python call from a long call, or outside of a
+/// call.
 #[pyfunction]
 pub(crate) fn _panic(py: Python<'_>, inside: &str) -> PyResult<()> {
     match inside {

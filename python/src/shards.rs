@@ -20,7 +20,7 @@ fn list_of((run, bits, distance, profile, missing, shards): List) -> Shards {
     Shards { run, bits, distance, profile, missing, shards: shards.into_iter().map(shard_of).collect() }
 }
 
-/// Reads and checks a list.
+/// Reads and checks the list of a set.
 #[pyfunction]
 pub(crate) fn _read_shards(py: Python<'_>, path: PathBuf) -> PyResult<List> {
     let Shards { run, bits, distance, profile, missing, shards } =
@@ -29,7 +29,7 @@ pub(crate) fn _read_shards(py: Python<'_>, path: PathBuf) -> PyResult<List> {
     Ok((run, bits, distance, profile, missing, shards))
 }
 
-/// Writes a list to the directory of a set, and removes what it does not name.
+/// Writes a list to the directory of a set, and removes files that the list does not name.
 #[pyfunction]
 pub(crate) fn _write_shards(py: Python<'_>, folder: PathBuf, list: List) -> PyResult<()> {
     gate::quick(py, move || list_of(list).write(&folder))
@@ -41,13 +41,13 @@ pub(crate) fn _ready_for_shards(py: Python<'_>, folder: PathBuf, replace: bool) 
     gate::quick(py, move || make_ready(&folder, replace))
 }
 
-/// The name of a shard's directory.
+/// Returns the name of a shard's directory.
 #[pyfunction]
 pub(crate) fn _shard_folder(number: u64, run: &str) -> String {
     shard_folder(number, run)
 }
 
-/// The checksum of a shard that was written.
+/// Returns the checksum of a written shard.
 #[pyfunction]
 pub(crate) fn _shard_checksum(py: Python<'_>, store: PathBuf) -> PyResult<String> {
     gate::quick(py, move || manifest_checksum(&store))

@@ -337,7 +337,7 @@ impl SimilarStore {
         gate::quick(py, || live.documents.store().flush())
     }
 
-    /// Closes the store, as `Store.close`.
+    /// Closes the store, like `Store.close`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.opened.close(py, "SimilarStore.close")
     }

@@ -23,8 +23,8 @@ fn features_of(profile: Option<&Bound<'_, Profile>>) -> Features {
     profile.map_or_else(Features::shingles, |profile| profile.get().inner.clone())
 }
 
-/// Sketches texts by their features: `digest` identifies the set, `features` is its size, and `sketches` are its sketches. All are null for
-/// a text without features.
+/// Computes the bands of texts from their features: `digest` identifies the set, `features` is its size, and `sketches` are its bands. All
+/// are null for a text without features.
 #[pyfunction]
 #[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _sketched(
@@ -86,8 +86,8 @@ pub(crate) fn _feature_sets(
     Table::of_columns(columns)
 }
 
-/// Chooses how to join the sketches of a given number of different sets: the number of sketches, the distance for each, and the distance
-/// over all sketches together.
+/// Chooses how to join the bands of a given number of different sets: the number of bands, the distance for each band, and the distance
+/// over all bands together.
 #[pyfunction]
 pub(crate) fn _choose_sketches(
     py: Python<'_>,
@@ -137,8 +137,8 @@ impl Side {
 
 type Columns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Selects the pairs to compare among the pairs found by joining a sketch, with `digest_a` less than `digest_b`. A pair with equal sketches
-/// must be given in both orders.
+/// Selects the pairs to compare among the pairs found by joining a band, with `digest_a` less than `digest_b`. A pair with equal bands must
+/// be given in both orders.
 #[pyfunction]
 pub(crate) fn _candidates(
     py: Python<'_>,
@@ -167,7 +167,7 @@ pub(crate) fn _candidates(
     Table::of_columns(columns)
 }
 
-/// Returns the similarity of two sets in each row, or null if it is below the requested one.
+/// Returns the similarity of two sets in each row, or null if it is below the threshold.
 #[pyfunction]
 pub(crate) fn _compared(
     py: Python<'_>,

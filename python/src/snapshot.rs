@@ -65,8 +65,8 @@ const LOOKED_UP: usize = 256;
 /// Notes
 /// -----
 /// simstore never changes a file after writing it. If another program truncates a mapped file (by copying over it, or on a network disk),
-/// reading the missing part ends the process with the signal SIGBUS, as for any map. With ``mmap=False``, a truncated file raises an
-/// exception when the store is opened, and has no effect later.
+/// reading the missing part ends the process with the signal SIGBUS, as for any mapped file. With ``mmap=False``, a truncated file raises
+/// an exception when the store is opened, and has no effect later.
 ///
 /// Examples
 /// --------
@@ -205,7 +205,7 @@ impl Snapshot {
         Table::of_columns(columns)
     }
 
-    /// Whether a fingerprint is stored, or, with an id, whether the pair is stored.
+    /// Returns whether a fingerprint is stored; with an id, whether the pair is stored.
     #[pyo3(signature = (fingerprint, id=None))]
     fn contains(
         &self,

@@ -14,7 +14,7 @@ use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;
 use crate::table::Table;
 
-/// Takes components one after the other: of each its sets, the most preferred first, then its pairs.
+/// Computes the stars of components, given one after the other: first the sets of a component, the most preferred first, then its pairs.
 #[pyclass(module = "simstore._simstore", name = "_Stars")]
 pub(crate) struct Stars(ComponentStars);
 
@@ -25,8 +25,9 @@ impl Stars {
         Stars(ComponentStars::new(most))
     }
 
-    /// Takes rows: a component, a set, and the other of a pair with its similarity, which are null where a set is told. Gives the
-    /// sets of complete components that have a leader: `digest`, `leader`, `nearest` (the most similar leader) and `similarity` to that.
+    /// Adds rows of a component, a set, and the other set of a pair with its similarity. The last two are null in a row for a set. Returns
+    /// the sets with a leader, of complete components: `digest`, `leader`, `nearest` (the most similar leader) and `similarity` to the
+    /// nearest.
     fn push(
         &mut self,
         py: Python<'_>,
@@ -58,7 +59,7 @@ impl Stars {
         table(&led)
     }
 
-    /// Gives the last component.
+    /// Returns the sets with a leader of the last component, as `push`.
     fn finish(&mut self, py: Python<'_>) -> PyResult<Table> {
         table(&gate::quick(py, || Ok(self.0.finish()))?)
     }

@@ -418,7 +418,7 @@ impl Store {
         matches::query(py, &snapshot, fingerprint, distance)
     }
 
-    /// Returns the fingerprints now stored within a distance of each of many fingerprints or texts, as `Snapshot.query_many`.
+    /// Returns the fingerprints now stored within a distance of each of many fingerprints or texts, like `Snapshot.query_many`.
     #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
     fn query_many(
         &self,
@@ -436,7 +436,7 @@ impl Store {
         self.asked_snapshot(py)?.name(py, id)
     }
 
-    /// Returns the names of documents, as `Snapshot.names`.
+    /// Returns the names of documents, like `Snapshot.names`.
     fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
         self.asked_snapshot(py)?.names(py, ids)
     }
@@ -486,8 +486,9 @@ impl Store {
     ///
     /// Raises
     /// ------
-    /// If called during another call of the same thread on this store, such as from its progress callable or from a signal handler. Close
-    /// the store after that call has returned.
+    /// RuntimeError
+    ///     If called during another call of the same thread on this store, such as from its progress callable or from a signal handler.
+    ///     Close the store after that call has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.close(py)
     }

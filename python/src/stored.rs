@@ -30,19 +30,19 @@ impl StoresOfSimilar {
         gate::quick(py, move || SimilarStores::open(&paths, similar).map(StoresOfSimilar))
     }
 
-    /// The least similarity that is looked for.
+    /// The threshold of the search.
     #[getter]
     fn similar(&self) -> f64 {
         self.0.similar()
     }
 
-    /// How the texts of the stores become features.
+    /// The profile that turns the texts of the stores into features.
     #[getter]
     fn profile(&self) -> Profile {
         Profile { inner: self.0.profile().clone(), width: Width::Bits64(()), resources: Resources::default() }
     }
 
-    /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null for a text without one.
+    /// Returns the most similar stored document of each text: `store`, `id`, `name` and `similarity`; null for a text without one.
     fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
         let texts = Texts::read(texts, "text")?;
         let found = gate::long(py, |call| {

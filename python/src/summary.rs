@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::html;
 
-/// The summary of a `dedup` run: a mapping with the keys of the command line's JSON. It prints the same text as the command line.
+/// The summary of a `dedup` run: a mapping with the keys of the command line's JSON. ``print(summary)`` prints the summary of the command
+/// line.
 ///
 /// Keys are ``documents``, ``fingerprints`` (distinct fingerprints, or distinct texts), ``clusters``, ``clustered``, ``duplicates``,
 /// ``kept``, ``largest``, ``seconds``, ``similar`` or ``distance`` (the threshold), and others; ``dict(summary)`` has all of them.
@@ -61,18 +62,18 @@ impl Summary {
         self.keys(py)?.try_iter()
     }
 
-    /// The keys, as a list.
+    /// Returns the keys, as a list.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.values.keys())
     }
 
-    /// The values, as a list.
+    /// Returns the values, as a list.
     #[pyo3(name = "values")]
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.values.values().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Pairs of keys and values, as a list.
+    /// Returns the pairs of keys and values, as a list.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let items = self.values.iter().map(|(key, value)| Ok((key, value_of(py, value)?)));
         PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
@@ -92,7 +93,7 @@ impl Summary {
         }
     }
 
-    /// The values as JSON: a text of an object.
+    /// Returns the values as a JSON object in a str.
     fn to_json(&self) -> String {
         Value::Object(self.values.clone()).to_string()
     }

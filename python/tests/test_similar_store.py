@@ -269,7 +269,7 @@ def test_it_is_opened_again_with_its_settings(tmp_path):
             simstore.SimilarStore(tmp_path / "bad", **bad)
     with simstore.Store(tmp_path / "fingerprints") as store:
         store.insert(1, 1)
-    with pytest.raises(ValueError, match="for fingerprints alone"):
+    with pytest.raises(ValueError, match="has type `fingerprints`, not `similar documents`"):
         simstore.SimilarStore(tmp_path / "fingerprints")
 
 

@@ -233,17 +233,17 @@ fn a_store_is_opened_as_it_was_made() {
     let at_other = SimilarSettings::new(0.9, 0.95).unwrap();
     for other in [at_other, settings().with_texts()] {
         let other = SimilarDocuments::open(&path, StoreOptions::default(), profile.clone(), other);
-        assert!(other.unwrap_err().to_string().contains("has settings similar 0.8 recall 0.95"));
+        assert!(other.unwrap_err().to_string().contains("has settings similarity >= 0.8, recall 0.95"));
     }
     let other = SimilarDocuments::open(&path, StoreOptions::default(), profile.clone(), at_other);
     let other = other.unwrap_err().to_string();
-    assert!(other.contains("has settings similar 0.8 recall 0.95"), "{other}");
+    assert!(other.contains("has settings similarity >= 0.8, recall 0.95"), "{other}");
     let plain = folder.path().join("plain");
     let store = simstore::Store::<u64>::open(&plain, StoreOptions::default()).unwrap();
     store.insert(7, 7).unwrap();
     drop(store);
     let plain = SimilarDocuments::open(&plain, StoreOptions::default(), profile, settings());
-    assert!(plain.unwrap_err().to_string().contains("for fingerprints alone"));
+    assert!(plain.unwrap_err().to_string().contains("has type `fingerprints`, not `similar documents`"));
 }
 
 #[test]

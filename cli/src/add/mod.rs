@@ -154,7 +154,6 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
             args.store.display()
         )));
     }
-    let profile = profile_of::<F>(args, &inputs, exists, progress)?;
     let settings = match args.similar {
         Some(_) if kind == InputKind::Fingerprints => {
             return Err(Failure::Usage(
@@ -164,6 +163,10 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         Some(similar) => Some(settings_of(similar, args.recall, args.with_texts)?),
         None => None,
     };
+    if let (true, Some(settings)) = (exists, settings) {
+        settings.stored_in(&Snapshot::open(&args.store)?)?;
+    }
+    let profile = profile_of::<F>(args, &inputs, exists, progress)?;
     let options = options::<F>(args, profile.as_ref())?;
     if let Some(settings) = settings {
         crate::writing::tell_torn_end(&open_similar(&args.store, options.clone(), settings)?);
@@ -192,17 +195,18 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let mut report = Report::new(&args.store, args.json, args.if_new);
     let added =
         add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
-    let near = match SimilarSettings::of_store(&store.snapshot())? {
+    let (entries, near) = match SimilarSettings::of_store(&store.snapshot())? {
         Some(settings) => {
             warn_of_texts(&added.counts, kind, progress);
-            format!("similarity >= {}", settings.similar())
+            ("similar documents", format!("similarity >= {}", settings.similar()))
         }
         None => {
             warn(&added.counts, kind, progress);
-            format!("within {}", count_of(store.snapshot().distance().into(), "bit"))
+            ("fingerprints", format!("within {}", count_of(store.snapshot().distance().into(), "bit")))
         }
     };
-    report.finish(&added, &near, progress)
+    let new_store = (!exists).then(|| format!("new store of {entries} ({near})"));
+    report.finish(&added, &near, new_store, progress)
 }
 
 /// How similar documents are found in a new store.

@@ -146,11 +146,21 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// `near` is the definition of a duplicate.
-    pub(super) fn finish(mut self, added: &Added, near: &str, progress: &Progress) -> Outcome {
+    /// Prints the summary. `near` defines a duplicate; `new_store` describes a store that this run created.
+    pub(super) fn finish(
+        mut self,
+        added: &Added,
+        near: &str,
+        new_store: Option<String>,
+        progress: &Progress,
+    ) -> Outcome {
         let Added { counts, added, duplicates, replaced, known, carried_on, changed } = *added;
         if !self.json {
-            let mut line = format!("{}: {} added", self.store.display(), count_of(added, "document"));
+            let mut line = format!("{}: ", self.store.display());
+            if let Some(store) = new_store {
+                line += &format!("{store}, ");
+            }
+            line += &format!("{} added", count_of(added, "document"));
             if self.if_new {
                 line += &format!(", {} not added ({near})", count_of(duplicates, "duplicate"));
             }

@@ -14,7 +14,8 @@ use super::report::report;
 use crate::add::settings_of;
 use crate::counts::warn_of_texts;
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs;
+use crate::inputs::{self, count_of};
+use crate::numbers::bytes;
 use crate::output::UNFINISHED;
 use crate::progress::Progress;
 
@@ -55,5 +56,17 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     if added.added == 0 {
         complain("warning: the inputs have no text; the store is empty");
     }
-    report::<u64>(args, &simstore::Snapshot::open(path)?, added.counts, progress)
+    let store = simstore::Snapshot::<u64>::open(path)?;
+    if args.json {
+        return report(args, &store, added.counts, progress);
+    }
+    progress.say(&format!(
+        "{}: {}, {}, {}, {:.1} s",
+        path.display(),
+        count_of(added.added, "document"),
+        settings.describe(),
+        bytes(store.stats().bytes),
+        progress.seconds()
+    ));
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `simstore dedup`: near-duplicate clusters of a corpus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +8,8 @@ use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
 use simstore::any::Width;
 use simstore_corpus::dedup::{
-    self, Add, AddedBefore, Answer, ClusterBy, CompareOptions, Found, Keep, Options, Question, Resume, Shard,
-    Summary,
+    self, Add, AddedBefore, Answer, ClusterBy, Compare, CompareOptions, Found, Keep, Options, Question,
+    Resume, Shard, Summary,
 };
 use simstore_corpus::{InputKind, Inputs, Notice};
 
@@ -181,10 +181,18 @@ fn brief(arg: Arg) -> Arg {
 
 fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+    share.ok_or_else(|| "expected a number from 0 to 1, such as 0.8".to_owned())
 }
 
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
+    if let (Some(_), Some(count)) =
+        (args.sample_pairs, args.inputs.iter().find(|input| is_missing_count(input)))
+    {
+        let count = count.display();
+        return Err(Failure::Usage(format!(
+            "{count}: no such file; to show {count} pairs, write --sample-pairs={count}"
+        )));
+    }
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     // A pattern without matches is not a usage error: files come and go.
     inputs.files_of_fingerprints()?;
@@ -247,6 +255,11 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     Ok(())
 }
 
+/// Whether an input is a number and no file has that name.
+fn is_missing_count(input: &Path) -> bool {
+    input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
+}
+
 /// Prints the clusters and, as JSON, the summary.
 fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -> Outcome {
     for cluster in found.clusters() {
@@ -267,9 +280,13 @@ fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -
 fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progress) -> Outcome {
     let (counts, tally) =
         dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
-    // Files left to other shards were not read, so there is nothing to warn about.
-    if tally.left == 0 || counts.read + counts.bad > 0 {
-        warn(&counts, InputKind::Documents, progress);
+    // A shard without a part of its own reads nothing.
+    let has_parts = tally.made + tally.found + tally.left > 0;
+    if !has_parts || counts.read + counts.bad > 0 {
+        match options.compare {
+            Compare::Distance(_) => warn(&counts, InputKind::Documents, progress),
+            Compare::Default | Compare::Similar(_) => warn_of_texts(&counts, InputKind::Documents, progress),
+        }
     }
     let belong = if tally.left == 1 { "belongs" } else { "belong" };
     progress.say(&format!(

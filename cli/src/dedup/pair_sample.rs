@@ -67,7 +67,7 @@ fn print_json(output: &mut Output, sample: &PairSample) -> Outcome {
 fn print_histogram(output: &mut Output, sample: &PairSample) -> Outcome {
     let documents = count_of(sample.documents as u64, "document");
     output.line(format_args!(
-        "{documents}, grouped by similarity to their most similar document that --keep prefers"
+        "{documents}; duplicates by similarity to the most similar document that --keep prefers to them"
     ))?;
     output.line("")?;
     output.line("   similarity       pairs  duplicates  max. removed")?;

@@ -162,17 +162,28 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
     let described = describe_store(store);
     let (floor, in_segments) = (described.floor_bits_per_fingerprint, store.stats().fingerprints);
     let part = |name: &str, size: u64| {
-        format!("  {name:<8} {:>12}  {:>6.2} bits a fingerprint", bytes(size), bits_each(size, in_segments))
+        let each = match in_segments {
+            0 => String::new(),
+            count => format!("  {:>6.2} bits a fingerprint", bits_each(size, count)),
+        };
+        format!("  {name:<8} {:>12}{each}", bytes(size))
     };
     let profile = if described.profile.is_empty() { "unknown" } else { &described.profile };
-    output.line(format_args!(
-        "{}: {} of {} bits, {}, {}",
-        store.path().display(),
+    let contents = format!(
+        "{} of {} bits, {}, {}",
         count_of(described.fingerprints, "fingerprint"),
         F::BITS,
         count_of(described.ids, "id"),
         count_of(described.names, "name")
-    ))?;
+    );
+    let path = store.path().display();
+    match SimilarSettings::of_store(store)? {
+        Some(settings) => {
+            output.line(format_args!("{path}: similar documents, {}", settings.describe()))?;
+            output.line(format_args!("  bands of MinHash signatures: {contents}"))?;
+        }
+        None => output.line(format_args!("{path}: {contents}"))?,
+    }
     output.line(format_args!(
         "  distance {}, codec {}, plan {}, block size {}, span {}, {}, text profile {profile}",
         described.distance,
@@ -182,14 +193,6 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         described.span.map_or("default".into(), |span| span.to_string()),
         if described.keeps_ids { "ids" } else { "no ids" }
     ))?;
-    if let Some(settings) = SimilarSettings::of_store(store)? {
-        output.line(format_args!(
-            "  similar documents: similarity >= {}, recall {}, {}",
-            settings.similar(),
-            settings.recall(),
-            if settings.has_texts() { "with texts" } else { "without texts" }
-        ))?;
-    }
     output.line(part("tables", described.table_bytes))?;
     output.line(part("ids", described.id_bytes))?;
     output.line(part("names", described.name_bytes))?;
@@ -213,10 +216,11 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         ))?;
     }
     output.line(part("total", described.bytes))?;
-    output.line(format_args!(
-        "  memory   {:>12}  besides the files; lower bound for as many random fingerprints: {floor:.2} bits each",
-        bytes(described.memory)
-    ))?;
+    let bound = match in_segments {
+        0 => String::new(),
+        _ => format!("; lower bound for as many random fingerprints: {floor:.2} bits each"),
+    };
+    output.line(format_args!("  memory   {:>12}  besides the files{bound}", bytes(described.memory)))?;
     parts::print(output, store, &described)?;
     for (number, segment) in store.segments().iter().enumerate() {
         output.line(format_args!(
@@ -232,7 +236,8 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
             print_row(output, table, i)?;
         }
     }
-    match store.segments().first().and_then(|segment| segment.tables().first()) {
+    let first = store.segments().first().and_then(|segment| segment.tables().first());
+    match first.filter(|table| table.header().fingerprints > 0) {
         Some(table) => table::print_histogram(output, table, 0),
         None => Ok(()),
     }

@@ -127,7 +127,7 @@ impl Options {
                 warning: self.asks_for_fingerprints().map(|option| {
                     format!(
                         "option `{option}` compares fingerprints, within {DISTANCE} bits by default (option `distance` changes this); \
-                         leave out option `{option}` to compare texts by similarity"
+                         leave it out to compare texts by similarity"
                     )
                 }),
             }),

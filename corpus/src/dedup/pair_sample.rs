@@ -6,7 +6,7 @@ use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
 
 use super::asking::SIMILARITY;
-use super::documents::Reread;
+use super::documents::{Keep, Reread};
 use super::files::Files;
 use super::model::similarity;
 use super::options::Options;
@@ -17,8 +17,8 @@ use crate::random::random;
 use crate::watch::Step;
 use crate::{Document, InputKind, Inputs, Watch};
 
-/// Width of a bin of the histogram. Thresholds of bins are multiples of it.
-const BIN_WIDTH: f64 = 0.05;
+/// Number of bins of the histogram between the similarities 0 and 1. Bin `i` starts at `i / BINS`.
+const BINS: f64 = 20.0;
 /// Largest gap between the requested threshold and the lowest similarity that is looked for.
 const RANGE_BELOW: f64 = 0.3;
 /// Most pairs that a sample may have. Both texts of each stay in memory.
@@ -105,6 +105,9 @@ pub fn sample_pairs(
     if !options.against.is_empty() || options.resume.is_some() {
         return bad("option `sample_pairs` does not work with options `against` and `resume`");
     }
+    if options.keep == Keep::None {
+        return bad("option `sample_pairs` needs preferred documents: leave out `keep` none");
+    }
     options.check()?;
     let threshold = similar.least.unwrap_or(SIMILARITY);
     let lowest = lowest_similarity(threshold, options.recall())?;
@@ -123,8 +126,8 @@ pub fn sample_pairs(
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // An impossible threshold is refused.
     choice::choose(threshold, recall, 0)?;
-    let first = ((threshold - RANGE_BELOW).max(BIN_WIDTH) / BIN_WIDTH + ROUNDING).floor() as u32;
-    let bins = (first..).map(|bin| f64::from(bin) * BIN_WIDTH).take_while(|&from| from < threshold);
+    let first = ((threshold - RANGE_BELOW) * BINS + ROUNDING).floor().max(1.0) as u32;
+    let bins = (first..).map(|bin| f64::from(bin) / BINS).take_while(|&from| from < threshold);
     Ok(bins.into_iter().find(|&from| choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
 }
 
@@ -175,7 +178,7 @@ struct Histogram {
 
 impl Histogram {
     fn new(lowest: f64) -> Histogram {
-        let from = |bin: u32| lowest + f64::from(bin) * BIN_WIDTH;
+        let from = |bin: u32| lowest + f64::from(bin) / BINS;
         let mut bins: Vec<SimilarityBin> = (0..)
             .map(|bin| SimilarityBin {
                 from: rounded(from(bin)),
@@ -196,7 +199,7 @@ impl Histogram {
         if similarity >= 1.0 {
             return last;
         }
-        let bin = ((similarity - self.lowest) / BIN_WIDTH + ROUNDING).max(0.0) as usize;
+        let bin = ((similarity - self.lowest) * BINS + ROUNDING).max(0.0) as usize;
         bin.min(last.saturating_sub(1))
     }
 
@@ -323,6 +326,15 @@ mod tests {
 
     fn froms(lowest: f64) -> Vec<f64> {
         Histogram::new(lowest).bins.iter().map(|bin| bin.from).collect()
+    }
+
+    /// A search with the lowest similarity finds pairs of exactly that similarity.
+    #[test]
+    fn bins_start_at_the_nearest_number() {
+        for percent in 45..=100 {
+            let lowest = lowest_similarity(f64::from(percent) / 100.0, 0.95).unwrap();
+            assert_eq!(lowest, (lowest * BINS).round() / BINS, "{percent}");
+        }
     }
 
     #[test]

@@ -106,6 +106,12 @@ impl Compare {
         }
     }
 
+    /// Whether only equal texts are duplicates, as with [`CompareOptions::exact`].
+    pub(super) fn is_exact(&self) -> bool {
+        let exact = Profile::exact().to_string();
+        self.of_similar().is_some_and(|similar| similar.profile.as_ref() == Some(&exact))
+    }
+
     /// Settings for texts, if these are compared.
     pub(super) fn of_similar(&self) -> Option<&Similar> {
         if let Compare::Similar(similar) = self { Some(similar) } else { None }

@@ -28,6 +28,9 @@ pub struct Summary {
     first_of_stores: Option<String>,
     #[serde(skip)]
     keeps_some: bool,
+    /// Whether only equal texts are duplicates.
+    #[serde(skip)]
+    is_exact: bool,
 }
 
 impl Summary {
@@ -38,7 +41,14 @@ impl Summary {
             _ => None,
         };
         let seconds = (seconds * 1000.0).round() / 1000.0;
-        Summary { totals, seconds, question, first_of_stores, keeps_some: options.keep != Keep::None }
+        Summary {
+            totals,
+            seconds,
+            question,
+            first_of_stores,
+            keeps_some: options.keep != Keep::None,
+            is_exact: options.compare.is_exact(),
+        }
     }
 
     /// Whether documents of a large cluster are much farther apart than the threshold.
@@ -65,6 +75,7 @@ impl fmt::Display for Summary {
             Question::Distance(distance) => {
                 ("distinct fingerprint", format!("within {}", count_of(distance.into(), "bit")))
             }
+            Question::Similarity(_) if self.is_exact => ("distinct text", "equal texts only".to_owned()),
             Question::Similarity(least) => ("distinct text", format!("similarity >= {least}")),
         };
         write!(
@@ -88,12 +99,10 @@ impl fmt::Display for Summary {
             write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
             match (least_similar, farthest) {
                 (Some(similarity), _) if *estimated => {
-                    let similarity = share(*similarity);
-                    write!(f, "lowest estimated similarity to a stored document {similarity}")?;
+                    write!(f, "lowest estimated similarity to the representative {}", share(*similarity))?;
                 }
                 (Some(similarity), _) => {
-                    let one = if self.keeps_some { "the kept document" } else { "the first document" };
-                    write!(f, "lowest similarity to {one} {}", share(*similarity))?;
+                    write!(f, "lowest similarity to the representative {}", share(*similarity))?;
                 }
                 (None, Some(bits)) => {
                     write!(f, "largest distance {}", count_of((*bits).into(), "bit"))?;
@@ -103,7 +112,7 @@ impl fmt::Display for Summary {
         }
         if self.keeps_some && self.has_chains() {
             f.write_str(
-                "\nsome clusters are chains: they connect documents that are not near each other. Option `cluster_by` stars separates \
+                "\nsome clusters are chains: they connect documents that are not near each other; option `cluster_by` stars separates \
                  them",
             )?;
         }

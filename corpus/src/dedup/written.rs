@@ -134,7 +134,7 @@ impl Documents<'_> {
                 // The formats of members of archives are known only now.
                 if record.format() != DocumentFormat::Text || !path.is_file() {
                     return Err(Error::Refused(format!(
-                        "{}: not a text file; only text files can be copied to a directory: give a file as output",
+                        "{}: only text files outside archives can be copied to a directory: give a file as output",
                         path.display()
                     )));
                 }

@@ -1,4 +1,4 @@
-"""Near-duplicates on more than one machine: the same answers, for DataFrames of Spark."""
+"""Near-duplicate detection for Spark DataFrames, with the same results as on one machine."""
 
 try:
     import pyarrow as _pyarrow  # noqa: F401

@@ -1,7 +1,7 @@
-"""Places of a join as partitions of Spark: one each.
+"""Places of a join as partitions of Spark, one partition for each place.
 
-Spark sends a row to the partition that the hash of its key says. Numbers from 0 on would leave some partitions empty and give others
-two; so each place has a key whose hash is its own number.
+Spark chooses the partition of a row by the hash of its key. If the keys were the numbers from 0, some partitions would be empty and others
+would have two places. So each place has a key whose hash selects the partition with the number of the place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Components of more edges than one task holds.
+"""Connected components with more edges than one task holds.
 
-By alternating large-star and small-star (R. Kiveris, S. Lattanzi, V. Mirrokni, V. Rastogi, S. Vassilvitskii, "Connected components in
-MapReduce and beyond", SoCC 2014): large-star connects each node's larger neighbours to its smallest neighbour, small-star its smaller
-ones and itself; edges that nothing changes any more are stars.
+The rounds alternate large-star and small-star (R. Kiveris, S. Lattanzi, V. Mirrokni, V. Rastogi, S. Vassilvitskii, "Connected components in
+MapReduce and beyond", SoCC 2014): large-star connects each node's larger neighbours to its smallest neighbour, small-star connects its
+smaller neighbours and itself. When a round changes no edge, the edges are stars.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def dedup(
     df : DataFrame
         Read several times: to look for repeated ids, to find near rows, and for the result.
     text : str
-        The column of the texts, of type string. A row with a null or with white space is near nothing, and is kept. By distance, this
-        also applies to a text without letters and digits; by similarity, such a text is near the same text only.
+        The column of the texts, of type string. A text that is null or only white space is near no other, and its row is kept. By distance,
+        this also applies to a text without letters and digits; by similarity, such a text is near only the same text.
     id : str
         The column of the ids, of any type with an order. Null and repeated ids are errors.
     similar : float, optional
@@ -71,12 +71,13 @@ def dedup(
         As for `similar_pairs`.
     keep : str
         Which row of a cluster is kept: "smallest-id", "longest" (text in bytes), "newest:COLUMN" (numbers by value; dates and times as
-        ISO 8601 texts sort correctly), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; rows without a number come last), or "none".
-        Among equals, the row with the smallest id is kept. There is no "first": rows of a DataFrame have no order.
+        ISO 8601 texts sort correctly), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; rows without a number come last), or "none"
+        (no row of a cluster is kept). Among equals, the row with the smallest id is kept. There is no "first": rows of a DataFrame have no
+        order.
     against : path or list of paths, optional
-        Paths of stores that the driver and all executors can read. Rows near a stored document are not kept. By similarity, use stores
-        made by ``simstore add --similar``: similarities are exact if the store has texts, otherwise estimates. By distance, use stores of
-        fingerprints of the profile.
+        Paths of stores that the driver and all executors can read. Rows near a stored document are not kept. By similarity, use stores of
+        similar documents, as ``simstore add --similar`` and `simstore.SimilarStore` make them: similarities are exact if the store has
+        texts, otherwise estimates. By distance, use stores of fingerprints of the profile.
     profile : Profile or str, optional
         By similarity, the profile whose features are compared, instead of shingles. By distance, the profile for fingerprints.
     drop_duplicates : bool

@@ -58,7 +58,7 @@ def _by_size(session: SparkSession) -> Iterator[None]:
 
 
 def release() -> None:
-    """Unpersists the intermediate data of simstore: edges of clusters, and bands of texts.
+    """Unpersists the intermediate data of simstore, such as edges of clusters and bands of texts.
 
     Earlier results can still be used: Spark computes their data again.
     """

@@ -32,9 +32,9 @@ def similar_pairs(
 ) -> DataFrame:
     """Returns all pairs of rows with similar texts: the same pairs, bit for bit, as `simstore.dedup` on one machine.
 
-    Two texts are similar if the share of shingles in both, among all their shingles, is at least `similar`. A shingle is three successive
-    words; a Han character or kana is a word, and punctuation is ignored. Pairs of exactly this similarity are found with at least the
-    probability `recall`, and more similar pairs more often.
+    Two texts are similar if their Jaccard similarity is at least `similar`: the number of shingles in both texts, divided by the number of
+    shingles in at least one. A shingle is three successive words; a Han character or kana is a word, and punctuation is ignored. Pairs of
+    exactly this similarity are found with at least the probability `recall`, and more similar pairs more often.
 
     Texts with the same shingles form one set. A join of the MinHash bands, as in `near_pairs`, finds candidate pairs of sets, and tasks
     compare them. Each set is sent to tasks once for each of its candidate pairs, with 8 bytes a shingle. The driver collects only the
@@ -48,7 +48,7 @@ def similar_pairs(
     df : DataFrame
         Read twice, for bands and for shingles.
     text : str
-        The column of the texts, of type string. A row with a null or with white space is similar to nothing. A text without letters and
+        The column of the texts, of type string. A text that is null or only white space is similar to no other. A text without letters and
         digits is similar only to the same text.
     id : str
         The column of the ids, of any type with an order. Each row needs its own id; none may be null.

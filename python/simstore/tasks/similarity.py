@@ -47,8 +47,8 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
     Yields
     ------
     pyarrow.RecordBatch
-        All columns except the text, and ``digest``, which identifies the set of features; ``features``, their number; and
-        ``sketches``, a list of 8. They are null for a text without features, which is similar to no other text.
+        All columns except the text, and ``digest``, which identifies the set of features; ``features``, their number; and ``sketches``, a
+        list of 8 bands. They are null for a text without features, which is similar to no other text.
     """
     for batch in batches:
         made = _batch(_simstore._sketched(column_of(batch, text), profile), SKETCHED)
@@ -60,7 +60,7 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
 def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
     """Returns the sets of features of texts, for `compared`.
 
-    Parameters as for `sketched`.
+    The parameters are the same as for `sketched`.
 
     Yields
     ------
@@ -87,7 +87,7 @@ def candidates(
     similar : float
         The threshold.
     chosen : tuple of int
-        The choice of joined bands, as ``choose`` returns it.
+        The choice of joined bands: how many bands, the distance for each band, and the distance over all bands together.
     sketch : int
         The number of the band, from 0.
 

@@ -84,7 +84,7 @@ def most_similar(
     paths : sequence of str
         Stores of similar documents.
     similar : float
-        The threshold: the similarity of the stores, or a greater one.
+        The threshold: at least the threshold of the stores.
     text, into : str
         The column of the texts, and the new column.
 

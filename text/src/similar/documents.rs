@@ -383,7 +383,7 @@ const LARGE_DISTANCE: u32 = 4;
 /// As [`Store::open`]; [`Error::Setting`] if an existing store has other settings, or holds fingerprints alone.
 pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSettings) -> Result<Store<u64>> {
     // An existing store has its own distance, which may be greater than the one of the settings.
-    let there = if is_store(path) { stored(&Snapshot::open(path)?, settings)? } else { None };
+    let there = if is_store(path) { settings.stored_in(&Snapshot::open(path)?)? } else { None };
     let distance = if there.is_some() { None } else { Some(settings.distance()) };
     let mut options = StoreOptions { distance, ids: Some(true), ..options };
     if !is_store(path) && settings.distance() >= LARGE_DISTANCE {
@@ -393,24 +393,10 @@ pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSetting
         options.codec.get_or_insert(Codec::EliasFano);
     }
     let store = Store::open(path, options)?;
-    if stored(&store.snapshot(), settings)?.is_none() {
+    if settings.stored_in(&store.snapshot())?.is_none() {
         let mut transaction = store.transaction();
         transaction.mark(SIMILAR_MARK, settings.to_string().as_bytes())?;
         transaction.commit(Durability::Sync)?;
     }
     Ok(store)
-}
-
-/// The settings of a store, if they find the same documents; `None` for a store that was just made, or whose making was cut off.
-fn stored(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<Option<SimilarSettings>> {
-    match SimilarSettings::of_store(store)? {
-        Some(has) if has.finds_as(&settings) => Ok(Some(has)),
-        None if store.is_empty() && store.highest_id().is_none() => Ok(None),
-        has => Err(Error::Setting {
-            path: store.path().to_path_buf(),
-            setting: "settings",
-            has: has.map_or_else(|| "for fingerprints alone".to_owned(), |has| has.to_string()),
-            asked: settings.to_string(),
-        }),
-    }
 }

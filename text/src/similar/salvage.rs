@@ -37,8 +37,8 @@ pub fn salvage_similar(
             return Err(Error::Setting {
                 path: path.to_path_buf(),
                 setting: "settings",
-                has: stored.to_string(),
-                asked: given.to_string(),
+                has: stored.describe(),
+                asked: given.describe(),
             });
         }
         (stored, given) => stored.or(given),

@@ -106,6 +106,23 @@ impl SimilarSettings {
         })
     }
 
+    /// Settings of an existing store, if its searches find the same documents as these settings. `None` for an empty store without
+    /// settings: its creation was interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if the store has other settings, or holds fingerprints. As [`SimilarSettings::of_store`].
+    pub fn stored_in(self, store: &Snapshot<u64>) -> Result<Option<Self>> {
+        let other = |setting, has, asked| {
+            Err(Error::Setting { path: store.path().to_path_buf(), setting, has, asked })
+        };
+        match SimilarSettings::of_store(store)? {
+            Some(has) if has.finds_as(&self) => Ok(Some(has)),
+            Some(has) => other("settings", has.describe(), self.describe()),
+            None if store.is_empty() && store.highest_id().is_none() => Ok(None),
+            None => other("type", "`fingerprints`".to_owned(), "`similar documents`".to_owned()),
+        }
+    }
+
     /// The settings in a mark.
     pub(super) fn parse(mark: &str) -> Option<Self> {
         let (mark, has_texts) = match mark.strip_suffix(" texts") {
@@ -143,6 +160,20 @@ impl SimilarSettings {
     /// Whether what they find is the same, however many sketches are looked up for that.
     pub(super) fn finds_as(&self, other: &SimilarSettings) -> bool {
         (self.similar, self.recall, self.has_texts) == (other.similar, other.recall, other.has_texts)
+    }
+
+    /// The settings in words, such as `similarity >= 0.8, recall 0.95, without texts`.
+    ///
+    /// ```
+    /// # use simstore_text::SimilarSettings;
+    /// let settings = SimilarSettings::new(0.8, 0.95)?.with_texts();
+    /// assert_eq!(settings.describe(), "similarity >= 0.8, recall 0.95, with texts");
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let texts = if self.has_texts { "with texts" } else { "without texts" };
+        format!("similarity >= {}, recall {}, {texts}", self.similar, self.recall)
     }
 
     /// Number of sketches of a document that are looked up: its first ones.

@@ -11,7 +11,7 @@ pub(super) fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Resu
     value.map_err(|error| reason(line, &error))
 }
 
-/// The message of a JSON error, without the line number: the parser sees one line only.
+/// Message of a JSON error. It has no line number, because the parser sees one line only.
 fn reason(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
@@ -19,6 +19,7 @@ fn reason(line: &str, error: &serde_json::Error) -> String {
         Some(message) => format!("{} at column {}", with_short_quote(message), error.column()),
         None => with_short_quote(&message),
     };
+    let message = if error.is_syntax() { format!("invalid JSON: {message}") } else { message };
     if error.is_eof() {
         return format!("{message}; expected a whole JSON object on each line");
     }
