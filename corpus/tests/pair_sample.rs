@@ -87,7 +87,7 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(ids(&found), ids(&again));
 }
 
-/// The lowest bin holds pairs exactly at its start, whatever the threshold.
+/// The lowest bin of each threshold holds pairs exactly at its start.
 #[test]
 fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
     // Shingles in both texts of a pair, and in each text: similarity shared / (2 * shingles - shared).
