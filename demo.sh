@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 if [ -z "${SIMSTORE-}" ]; then
     source scripts/setup.sh
     if [ ! -e target/demo/simstore ]; then
-        echo "Compiling simstore and the libraries that it uses, 4 to 5 minutes on 2 cores. The next time it starts at once." >&2
+        echo "Compiling simstore and the libraries that it uses, about 4 minutes on 2 cores. The next time it starts at once." >&2
     fi
     # Profile demo compiles fast; without Parquet, which the samples do not need, it compiles less. Cargo shows a bar.
     cargo build --profile demo --no-default-features -p simstore-cli

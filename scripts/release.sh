@@ -15,7 +15,7 @@ crates=(simstore simstore-text simstore-corpus simstore-cli)
 glibc=2.17
 targets=(x86_64-unknown-linux-musl x86_64-unknown-linux-gnu)
 # Upper limits, in MB of 1,000,000 bytes: a larger file is a mistake.
-max_binary=32
+max_binary=31
 max_wheel=18
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
