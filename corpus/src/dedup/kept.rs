@@ -31,7 +31,7 @@ pub(crate) struct Keeping<'a> {
 pub(crate) struct Stage {
     /// Version of the format.
     stage: u32,
-    /// Name of the stage: `near`, `candidates` or `representatives`.
+    /// Name of the stage: `near`, `candidates` or `leaders`.
     name: String,
     /// The question and the options that affect the stage, as a text.
     question: String,

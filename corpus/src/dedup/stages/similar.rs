@@ -181,7 +181,7 @@ impl Search<'_> {
         let Wanted { cluster_by, pairs, is_dropped, .. } = self.wanted;
         let stars = format!("{joins} {cluster_by:?} dropped {is_dropped} pairs {pairs} ties kept");
         let check = hash.digest();
-        let stages = [Stage::new("candidates", joins, check), Stage::new("representatives", stars, check)];
+        let stages = [Stage::new("candidates", joins, check), Stage::new("leaders", stars, check)];
         Ok(Some((keeping, stages)))
     }
 
