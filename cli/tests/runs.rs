@@ -381,12 +381,12 @@ fn a_dry_run_knows_the_memory() {
     folder.write("many.jsonl", (0..300_000).map(line).collect::<String>());
     for input in [sample("en.jsonl"), sample("zh.jsonl"), "many.jsonl".to_owned()] {
         let args = ["dedup", &input, "-d", "0", "--keep-list", "kept"];
-        let taken = peak_memory(&folder, &args);
+        // Readers that wait for a busy core hold less than they may: the peak is that of several runs.
+        let taken = (0..3).map(|_| peak_memory(&folder, &args)).fold(0.0, f64::max);
         let object = &folder.run(&["dedup", &input, "--dry-run", "--json"]).json()[0];
         let told = object["memory"].as_f64().unwrap();
         assert!(
-            // Readers that wait for a busy core hold less than they may.
-            taken > 1e6 && told < 2.0 * taken && taken < 1.5 * told,
+            taken > 1e6 && told < 1.5 * taken && taken < 1.5 * told,
             "{input}: {told} told, {taken} taken"
         );
     }
