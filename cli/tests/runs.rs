@@ -281,6 +281,26 @@ fn shards_are_joined() {
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
+/// A shard that has nothing left to do is no empty input, and warns of no fingerprints if texts are compared.
+#[test]
+fn a_shard_without_a_part_warns_of_nothing() {
+    let folder = Folder::new();
+    let shard = |shard| {
+        let input = sample("en.jsonl");
+        folder.run(&["dedup", &input, "--resume", "work", "--shard", shard]).stderr
+    };
+    for said in [shard("1/2"), shard("2/2"), shard("2/2")] {
+        assert!(said.contains("to other shards") && !said.contains("warning"), "{said}");
+    }
+}
+
+#[test]
+fn invalid_json_is_called_so() {
+    let folder = Folder::new();
+    folder.write("bad.jsonl", "{\"id\": 1, \"text\": bad}\n");
+    folder.run(&["dedup", "bad.jsonl"]).fails(1, "bad.jsonl:1: invalid JSON: expected value at column 19");
+}
+
 #[test]
 fn malformed_documents_keep_their_places() {
     let folder = Folder::new();
