@@ -1,8 +1,10 @@
 //! The one error type of the crate.
 
 mod excerpt;
+mod spelling;
 
 pub use self::excerpt::excerpt;
+pub use self::spelling::did_you_mean;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

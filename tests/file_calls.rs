@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::layers::{root, sources};
-
-/// The sources of all packages.
-const PACKAGES: [&str; 5] = ["src", "text/src", "corpus/src", "cli/src", "python/src"];
+use crate::structure::{PACKAGES, root, sources};
 
 const OPENS: [&str; 7] = [
     "File::open(",
@@ -26,20 +23,20 @@ const PLACES: &[(&str, usize, usize, &str)] = &[
     ("src/options.rs", 1, 0, "/proc"),
     ("text/src/resources.rs", 1, 0, "an input, which may be a pipe"),
     ("cli/src/inputs.rs", 1, 0, "an input, which may be a pipe"),
-    ("corpus/src/bytes/input.rs", 1, 0, "an input, which may be a pipe"),
-    ("corpus/src/bytes/pipes.rs", 1, 0, "an input, which may be a pipe"),
-    ("corpus/src/bytes/section/borders.rs", 1, 0, "an input of a known size: no pipe"),
-    ("corpus/src/bytes/section/stream.rs", 1, 0, "an input of a known size: no pipe"),
-    ("corpus/src/dedup/estimate.rs", 1, 0, "/proc"),
-    ("corpus/src/dedup/parts/outdated.rs", 0, 1, "a part, which is read before"),
-    ("corpus/src/dedup/parts/units.rs", 1, 0, "an input, after pipes are refused"),
-    ("corpus/src/formats/archive.rs", 2, 0, "an input, after a zip file in a pipe is refused"),
-    ("corpus/src/formats/detect.rs", 2, 0, "an input, after its kind is known"),
-    ("corpus/src/formats/parquet.rs", 1, 0, "an input, after Parquet in a pipe is refused"),
-    ("corpus/src/output/folder.rs", 4, 2, "locked hidden files; its own new files; folders"),
-    ("corpus/src/output/temporary.rs", 4, 5, "locked hidden files; outputs, also pipes; folders"),
-    ("corpus/src/output/temporary_folder.rs", 0, 2, "hidden folders under a lock"),
-    ("corpus/src/reading/records.rs", 1, 0, "an input, by the reader of its format"),
+    ("io/src/bytes/input.rs", 1, 0, "an input, which may be a pipe"),
+    ("io/src/bytes/pipes.rs", 1, 0, "an input, which may be a pipe"),
+    ("io/src/bytes/section/borders.rs", 1, 0, "an input of a known size: no pipe"),
+    ("io/src/bytes/section/stream.rs", 1, 0, "an input of a known size: no pipe"),
+    ("dedup/src/estimate.rs", 1, 0, "/proc"),
+    ("dedup/src/parts/outdated.rs", 0, 1, "a part, which is read before"),
+    ("dedup/src/parts/units.rs", 1, 0, "an input, after pipes are refused"),
+    ("io/src/formats/archive.rs", 2, 0, "an input, after a zip file in a pipe is refused"),
+    ("io/src/formats/detect.rs", 2, 0, "an input, after its kind is known"),
+    ("io/src/formats/parquet.rs", 1, 0, "an input, after Parquet in a pipe is refused"),
+    ("io/src/output/folder.rs", 4, 2, "locked hidden files; its own new files; folders"),
+    ("io/src/output/temporary.rs", 4, 5, "locked hidden files; outputs, also pipes; folders"),
+    ("io/src/output/temporary_folder.rs", 0, 2, "hidden folders under a lock"),
+    ("io/src/reading/records.rs", 1, 0, "an input, by the reader of its format"),
     ("corpus/src/shards/folder.rs", 0, 2, "shards by their names, in a folder that holds nothing else"),
     ("corpus/src/spill/budget.rs", 1, 0, "/proc and /sys"),
     ("corpus/src/spill/folder.rs", 2, 3, "temporary folders by their names, whose lock is a regular file"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use simstore::Error;
-use simstore_corpus::rows::{self, Cell, Column, Kind, Rows};
+use simstore_io::rows::{self, Cell, Column, Kind, Rows};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;

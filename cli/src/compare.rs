@@ -10,8 +10,9 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, each_width};
-use simstore_corpus::numbers::share;
-use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch, profile_of_texts};
+use simstore_corpus::{Counts, InputKind, Inputs, Notice, Watch, profile_of_texts};
+use simstore_io::numbers::share;
+use simstore_io::{Document, IdRef};
 use simstore_text::{Profile, jaccard};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -115,7 +116,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
         None => profile_of_texts(&inputs, "verify_profile", progress),
     };
     let profile =
-        simstore_corpus::dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;
+        simstore_dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;
     let distance = each_width!(args.bits, type F => distance::<F>(&profile, &a.text, &b.text))?;
     let (of_a, of_b) = (shingles.feature_set(&a.text), shingles.feature_set(&b.text));
     let (words_a, words_b) = (words(&a.text), words(&b.text));

@@ -8,7 +8,7 @@ use simstore::any::Width;
 use simstore::{Error, Fingerprint, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
 use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
-use simstore_corpus::escape::listed_name;
+use simstore_io::escape::listed_name;
 use simstore_text::{Profile, SimilarSettings};
 
 use crate::counts::{warn, warn_of_texts};

@@ -14,7 +14,7 @@ use crate::inputs::{self, DocumentArgs, count_of};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::width;
-use simstore_corpus::IdRef as Id;
+use simstore_io::IdRef as Id;
 
 const EXAMPLES: &str = "\
 In ids, a backslash is escaped as \\\\, a tab as \\t, a line break as \\n or \\r, another control character as \\u{HEX}, the empty \

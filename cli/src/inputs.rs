@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use simstore::{Error, Fingerprint};
-use simstore_corpus::escape::listed_path;
-use simstore_corpus::{Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item};
+use simstore_corpus::{Counts, InputKind, Inputs, Item};
+use simstore_io::escape::listed_path;
+use simstore_io::{DocumentFormat, DocumentOptions, Encoding};
 use simstore_text::Profile;
 
 pub(crate) use crate::counts::count_of;

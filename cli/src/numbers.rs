@@ -1,8 +1,8 @@
 //! Numbers as people write and read them.
 
 use simstore::error::excerpt;
-use simstore_corpus::numbers::parse_scaled;
-pub(crate) use simstore_corpus::numbers::{bytes, bytes_apart, count_of, grouped};
+use simstore_io::numbers::parse_scaled;
+pub(crate) use simstore_io::numbers::{bytes, bytes_apart, count_of, grouped};
 
 /// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
@@ -16,7 +16,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    simstore_corpus::numbers::parse_bytes(text)
+    simstore_io::numbers::parse_bytes(text)
         .ok_or_else(|| format!("`{}` is not a size: expected a number such as 512M or 2G", excerpt(text)))
 }
 

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use serde::Serialize;
-use simstore_corpus::output::{self, Unfinished};
+use simstore_io::output::{self, Unfinished};
 
 use crate::failure::{Failure, Outcome};
 
-pub(crate) use simstore_corpus::escape::{escaped, escaped_name};
+pub(crate) use simstore_io::escape::{escaped, escaped_name};
 
 /// The output files of the one command of this process that are not finished.
 pub(crate) static UNFINISHED: LazyLock<Unfinished> = LazyLock::new(Unfinished::default);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use simstore::{Fingerprint, Snapshot};
-use simstore_corpus::dedup::profile_with;
+use simstore_dedup::profile_with;
 use simstore_text::{Preset, Profile, Resource, Resources};
 
 use crate::failure::{Failure, Outcome, with_flags};

@@ -9,7 +9,8 @@ use simstore::any::Width;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::error::excerpt;
 use simstore::{Fingerprint, Match, Snapshot, each_width};
-use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
+use simstore_corpus::{InputKind, Item};
+use simstore_io::{DocumentFormat, DocumentOptions, documents};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
 use crate::counts::warn;

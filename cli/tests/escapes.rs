@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use simstore_corpus::escape::listed_name;
+use simstore_io::escape::listed_name;
 
 use crate::{Folder, Random};
 

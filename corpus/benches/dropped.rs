@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use simstore_corpus::{DocumentOptions, documents};
+use simstore_io::{DocumentOptions, documents};
 use simstore_text::{Dropped, Profile};
 
 type Error = Box<dyn std::error::Error>;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use jieba_rs::{Jieba, KeywordExtract, TfIdf};
-use simstore_corpus::{DocumentOptions, documents};
+use simstore_io::{DocumentOptions, documents};
 use simstore_text::Profile;
 
 const PROFILES: &str = "auto words-1 words-2 words-3 chars-4 jieba-50 jieba-50,search phrases sentences-8 tokens \

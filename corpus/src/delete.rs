@@ -4,8 +4,8 @@
 //!
 //! ```
 //! use simstore::{Store, StoreOptions};
-//! use simstore_corpus::DocumentId;
-//! use simstore_corpus::delete::{Deletion, delete_ids};
+//! use simstore_io::DocumentId;
+//! use simstore_corpus::delete::{delete_ids, Deletion};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! let store = Store::<u64>::open(&folder.path().join("pages"), StoreOptions::default())?;
@@ -24,8 +24,9 @@ use std::collections::{HashMap, HashSet};
 use simstore::{Durability, Error, Fingerprint, Result, Snapshot, Store};
 use simstore_text::{Profile, SimilarSettings, Sketcher};
 
-use crate::document::escape::listed_names_of_bytes;
-use crate::{Counts, DocumentId, InputKind, Inputs, Watch};
+use crate::{Counts, InputKind, Inputs, Watch};
+use simstore_io::DocumentId;
+use simstore_io::document::listed_names_of_bytes;
 
 /// Documents that are looked up in the store together.
 const AT_ONCE: usize = 1 << 16;

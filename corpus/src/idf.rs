@@ -9,13 +9,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::inputs::item::Malformed;
-use crate::numbers::{bytes, count_of};
-use crate::output::Unfinished;
 use crate::spill::{Budget, SpillFile, SpillReader, SpillWriter, Temporary, check_memory};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 use simstore::threads::ensure_pool;
 use simstore::{Error, Result};
+use simstore_io::numbers::{bytes, count_of};
+use simstore_io::output::Unfinished;
 use simstore_text::{DocumentFrequencies, IdfRow, Profile};
 
 /// Bytes of text counted in one batch by all threads.
@@ -62,8 +62,9 @@ pub struct Visited {
 /// Of the returned [`Counts`], `read`, `bad` and `replaced` are set.
 ///
 /// ```
-/// use simstore_corpus::idf::{Options, document_frequencies};
-/// use simstore_corpus::{DocumentOptions, Inputs};
+/// use simstore_corpus::idf::{document_frequencies, Options};
+/// use simstore_corpus::Inputs;
+/// use simstore_io::DocumentOptions;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.jsonl");

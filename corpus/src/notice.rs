@@ -6,8 +6,8 @@ use std::path::Path;
 
 use simstore::Error;
 
-use crate::numbers::{count_of, grouped};
-use crate::progress::ReadNote;
+use simstore_io::ReadNote;
+use simstore_io::numbers::{count_of, grouped};
 
 /// A message for a person that is no failure of the work.
 #[derive(Debug)]

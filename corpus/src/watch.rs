@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use simstore::{Error, Result};
 
 use crate::notice::Notice;
-use crate::progress::ReadProgress;
+use simstore_io::ReadProgress;
 
 /// How often a watch is told how far a step has come: at least after so long, and after so many.
 const TOLD_EVERY: Duration = Duration::from_millis(50);
@@ -57,7 +57,7 @@ impl Watch for () {}
 
 /// A step of long work, counted by any number of threads: the watch is told of it often enough, and of its end when it is
 /// dropped.
-pub(crate) struct Step<'a> {
+pub struct Step<'a> {
     watch: &'a dyn Watch,
     what: &'static str,
     count: AtomicU64,
@@ -72,7 +72,7 @@ pub(crate) struct Step<'a> {
 
 impl<'a> Step<'a> {
     /// A step of which nothing is done yet; `what` is counted.
-    pub(crate) fn new(watch: &'a dyn Watch, what: &'static str) -> Self {
+    pub fn new(watch: &'a dyn Watch, what: &'static str) -> Self {
         Step {
             watch,
             what,
@@ -86,11 +86,7 @@ impl<'a> Step<'a> {
     }
 
     /// The same, of files that are read; the total of their bytes is found out only if it is wanted.
-    pub(crate) fn reading(
-        mut self,
-        read: Arc<ReadProgress>,
-        total_bytes: impl FnOnce() -> Option<u64>,
-    ) -> Self {
+    pub fn reading(mut self, read: Arc<ReadProgress>, total_bytes: impl FnOnce() -> Option<u64>) -> Self {
         self.total_bytes = if self.watch.wants_totals() { total_bytes() } else { None };
         self.read = Some(read);
         self
@@ -100,7 +96,7 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`Error::Cancelled`], to every thread, once the watch has said so.
-    pub(crate) fn add(&self, more: u64) -> Result<()> {
+    pub fn add(&self, more: u64) -> Result<()> {
         let before = self.count.fetch_add(more, Ordering::Relaxed);
         let count = before + more;
         let due = self.due.load(Ordering::Relaxed);
@@ -120,7 +116,7 @@ impl<'a> Step<'a> {
 }
 
 /// Visits items in a step of their own.
-pub(crate) fn each<T>(
+pub fn each<T>(
     watch: &dyn Watch,
     what: &'static str,
     items: impl Iterator<Item = T>,

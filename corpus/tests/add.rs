@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{Entry, Error, Match, Result, Snapshot, Store, StoreOptions};
 use simstore_corpus::add::{AddOptions, Added, Listener, SameId, add};
-use simstore_corpus::{DocumentOptions, Inputs, Item, Naming, Progress, Watch};
+use simstore_corpus::{Inputs, Item, Naming, Progress, Watch};
+use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
 use crate::Folder;

@@ -4,10 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use simstore::{Error, Result};
-use simstore_corpus::{
-    DocumentFormat, DocumentOptions, InputKind, ReadNote, documents, fingerprint_documents, input_files,
-    records,
-};
+use simstore_corpus::{InputKind, fingerprint_documents};
+use simstore_io::{DocumentFormat, DocumentOptions, ReadNote, documents, input_files, records};
 use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, kind_of, read};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
-use simstore_corpus::{DocumentOptions, InputKind, documents, fingerprint_documents, fingerprints};
+use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
+use simstore_io::{DocumentOptions, documents};
 use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, kind_of, read};

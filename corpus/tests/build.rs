@@ -1,8 +1,9 @@
 //! A store of all that inputs hold.
 
 use simstore::{BuildOptions, Error};
+use simstore_corpus::Inputs;
 use simstore_corpus::build::build;
-use simstore_corpus::{DocumentOptions, Inputs};
+use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
 use crate::Folder;

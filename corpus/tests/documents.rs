@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use simstore::Fingerprint;
-use simstore_corpus::{
-    Document, DocumentId, DocumentOptions, InputKind, MAX_NAME_BYTES, Record, documents,
-    fingerprint_documents, fingerprints, records,
-};
+use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
+use simstore_io::{Document, DocumentId, DocumentOptions, MAX_NAME_BYTES, Record, documents, records};
 use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, gzip, ids_and_texts, kind_of, read};

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use simstore_corpus::{DocumentOptions, Encoding, ReadNote, documents, fingerprint_documents, fingerprints};
+use simstore_corpus::{fingerprint_documents, fingerprints};
+use simstore_io::{DocumentOptions, Encoding, ReadNote, documents};
 use simstore_text::Profile;
 
 use crate::{Folder, gzip, kind_of};
@@ -155,7 +156,7 @@ fn what_is_no_text_is_refused() {
     }
     // A file that an option declares a text is accepted, unless its first bytes are of a known binary format.
     let options =
-        DocumentOptions { format: Some(simstore_corpus::DocumentFormat::Text), ..DocumentOptions::default() };
+        DocumentOptions { format: Some(simstore_io::DocumentFormat::Text), ..DocumentOptions::default() };
     let path = folder.file("a", b"\x01\x02\x03 data");
     assert!(documents(&[path], &options).next().unwrap().is_ok());
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
-use simstore_corpus::{
-    Compression, DocumentFormat, DocumentOptions, InputFile, InputKind, documents, fingerprint_documents,
-    fingerprints, input_files,
-};
+use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
+use simstore_io::{Compression, DocumentFormat, DocumentOptions, InputFile, documents, input_files};
 use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, ids_and_texts, kind_of};

@@ -1,7 +1,8 @@
 //! Reading fingerprints.
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_corpus::{Document, DocumentId, DocumentOptions, InputKind, documents, fingerprints};
+use simstore_corpus::{InputKind, fingerprints};
+use simstore_io::{Document, DocumentId, DocumentOptions, documents};
 
 use crate::{Folder, TWO_LINES, bad_line, gzip, kind_of};
 

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use simstore::Error;
 use simstore_corpus::idf::{Frequencies, Options, Visited, document_frequencies};
-use simstore_corpus::{Counts, DocumentOptions, Inputs, Progress, Watch};
+use simstore_corpus::{Counts, Inputs, Progress, Watch};
+use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
 use crate::{Folder, Random};

@@ -6,10 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::Error;
-use simstore_corpus::{
-    Block, Counts, Document, DocumentId, DocumentOptions, DocumentWriter, InputKind, Inputs, Item, Notice,
-    Piece, Progress, Watch, input_files,
-};
+use simstore_corpus::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Progress, Watch};
+use simstore_io::{Document, DocumentId, DocumentOptions, DocumentWriter, input_files};
 use simstore_text::Profile;
 
 use crate::Folder;

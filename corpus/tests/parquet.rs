@@ -15,9 +15,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
 use simstore::{Error, Result};
-use simstore_corpus::{
-    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, documents,
-    fingerprint_documents, records,
+use simstore_corpus::fingerprint_documents;
+use simstore_io::{
+    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, documents, records,
 };
 use simstore_text::Profile;
 

@@ -10,9 +10,8 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
-use simstore_corpus::{
-    Annotation, DocumentOptions, DocumentWriter, Inputs, documents, fingerprint_documents, records,
-};
+use simstore_corpus::{Inputs, fingerprint_documents};
+use simstore_io::{Annotation, DocumentOptions, DocumentWriter, documents, records};
 use simstore_text::Profile;
 
 use crate::{Folder, bad_line};

@@ -5,9 +5,8 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use simstore_corpus::{
-    Annotation, DocumentOptions, DocumentWriter, Inputs, documents, fingerprints, records,
-};
+use simstore_corpus::{Inputs, fingerprints};
+use simstore_io::{Annotation, DocumentOptions, DocumentWriter, documents, records};
 use simstore_text::Profile;
 use tempfile::TempDir;
 

@@ -9,9 +9,10 @@ use pyo3::types::PyString;
 use simstore::any::Width;
 use simstore::store::is_store;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
+use simstore_corpus::Inputs;
 use simstore_corpus::add::{AddOptions, add};
-use simstore_corpus::dedup::{Compare, Distance, Options, Similar};
-use simstore_corpus::{DocumentOptions, Inputs};
+use simstore_dedup::{Compare, Distance, Options, Similar};
+use simstore_io::DocumentOptions;
 use simstore_text::{Profile, SimilarSettings, open_similar};
 use tempfile::TempDir;
 

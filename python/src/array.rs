@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 
-use simstore_corpus::numbers::count_of;
+use simstore_io::numbers::count_of;
 
 use crate::html;
 use crate::pickled::pickle_array;

@@ -6,8 +6,8 @@ use arrow_array::{Float64Array, LargeStringArray, UInt64Array};
 use pyo3::prelude::*;
 use serde_json::json;
 use simstore::each_width;
-use simstore_corpus::numbers::{count_of, grouped};
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
+use simstore_io::numbers::{count_of, grouped};
 
 use crate::fingerprints::Fingerprints;
 use crate::gate;

@@ -10,12 +10,13 @@ use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
 use simstore::error::excerpt;
-use simstore_corpus::dedup::{
+use simstore_corpus::{Inputs, Notice};
+use simstore_dedup::{
     self as job, Add, Answer, ClusterBy, Compare, CompareOptions, Distance, Files, Options, Question, Resume,
     Shard,
 };
-use simstore_corpus::numbers::count_of;
-use simstore_corpus::{DocumentOptions, Inputs, Notice};
+use simstore_io::DocumentOptions;
+use simstore_io::numbers::count_of;
 use simstore_text::Resources;
 
 use crate::against::Against;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use serde_json::Value;
-use simstore_corpus::numbers::{count_of, grouped};
+use simstore_io::numbers::{count_of, grouped};
 
 use crate::html::escaped;
 use crate::results::{Large, LargeParts, Marks, Results};

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 use simstore::Error;
 use simstore::error::excerpt;
-use simstore_corpus::{Document, DocumentId, MAX_NAME_BYTES};
+use simstore_io::{Document, DocumentId, MAX_NAME_BYTES};
 
 use crate::border::is_of;
 use crate::gate::Call;

@@ -10,7 +10,7 @@ use simstore_corpus::evaluate::{
     EvaluateOptions, FalsePairs, PairOptions, Point, ProfileCurve, evaluate as evaluate_pairs,
     labelled_pairs, labelled_rows,
 };
-use simstore_corpus::numbers::{count_of, grouped};
+use simstore_io::numbers::{count_of, grouped};
 
 use crate::dedup::list;
 use crate::gate;

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use simstore::error::excerpt;
-use simstore_corpus::DocumentId;
+use simstore_io::DocumentId;
 
 use crate::border::{StringChunk, arrow_array, is_of};
 use crate::documents::{Documents, FieldNames, Row, Rows, extra_of, id_of, joined};

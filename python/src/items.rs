@@ -1,6 +1,6 @@
 //! Documents from a Python iterable: dicts, texts, and tables of any library.
 
-use simstore_text::did_you_mean;
+use simstore::error::did_you_mean;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use simstore_corpus::numbers::parse_bytes;
+use simstore_io::numbers::parse_bytes;
 
 /// Reads a number that fits into `T`, which has so many bits.
 fn number<T: TryFrom<u64>>(argument: &str, bits: u32, object: &Bound<'_, PyAny>) -> PyResult<T> {

@@ -7,8 +7,8 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
 use simstore::Result;
-use simstore_corpus::dedup::{Cluster, Found, NearPair, Question};
-use simstore_corpus::{DocumentId, IdRef};
+use simstore_dedup::{Cluster, Found, NearPair, Question};
+use simstore_io::{DocumentId, IdRef};
 
 use crate::gate::Call;
 use crate::table::Table;

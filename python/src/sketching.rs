@@ -9,7 +9,7 @@ use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simstore_corpus::dedup::{SimilarSearch, SketchedSet, moment_key, number_key};
+use simstore_dedup::{SimilarSearch, SketchedSet, moment_key, number_key};
 use simstore_text::{Profile as Features, SKETCHES, SketchSearch, Sketched, Sketcher};
 
 use crate::array::Array;

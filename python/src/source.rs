@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 use simstore::any::AnyFingerprints;
-use simstore_corpus::matching_paths;
+use simstore_io::matching_paths;
 
 use crate::border::is_of;
 use crate::border::{Numbers, StringChunk, arrow_array};

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use simstore_corpus::dedup::{ComponentStars, LedSet};
+use simstore_dedup::{ComponentStars, LedSet};
 
 use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;

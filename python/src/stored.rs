@@ -7,7 +7,7 @@ use arrow_array::builder::{Float64Builder, Int32Builder, StringBuilder, UInt64Bu
 use pyo3::prelude::*;
 use simstore::any::Width;
 use simstore::threads::ensure_pool;
-use simstore_corpus::dedup::SimilarStores;
+use simstore_dedup::SimilarStores;
 use simstore_text::Resources;
 
 use crate::gate;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
-use simstore_corpus::numbers::count_of;
+use simstore_io::numbers::count_of;
 
 use crate::array::Array;
 use crate::html;

@@ -1,7 +1,7 @@
 //! Arrow tables and streams of tables, as input for the library.
 
+use simstore::error::did_you_mean;
 use simstore::error::excerpt;
-use simstore_text::did_you_mean;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::error::PyArrowError;
 use pyo3_arrow::ffi::ArrayReader;
 use pyo3_arrow::input::AnyArray;
-use simstore_corpus::DocumentId;
+use simstore_io::DocumentId;
 
 use crate::border::StringChunk;
 use crate::documents::{Documents, FieldNames, NO_ID, Row, Rows, joined, malformed, name};

@@ -20,7 +20,7 @@ use simstore::batch::BatchMethod;
 use simstore::{Codec, Snapshot, Store, StoreOptions};
 
 use self::forging::{Case, disk_of, one_table, whole_store};
-use crate::layers::root;
+use crate::structure::root;
 use crate::support::seal::Files;
 
 /// Pages of files that the engine does not read: parts and stages are tested in the corpus package, shards in the wheel, similar

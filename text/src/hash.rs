@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher24;
 use siphasher::sip128::{Hasher128, SipHasher24 as SipHasher24x128};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::did_you_mean;
+use simstore::error::did_you_mean;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 

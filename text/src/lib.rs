@@ -56,7 +56,6 @@ mod simhash;
 mod similar;
 mod similarity;
 mod sketch;
-mod spelling;
 mod splitmix;
 mod steps;
 mod tokenize;
@@ -74,7 +73,6 @@ pub use crate::similar::{
 };
 pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
-pub use crate::spelling::did_you_mean;
 #[doc(hidden)]
 pub use crate::steps::Steps;
 

@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::clean::{Cleaning, Markup};
-use crate::did_you_mean;
 use crate::hash::FeatureHash;
 use crate::presets::Preset;
 use crate::resources::{Checksum, Resource, Resources};
 use crate::tokenize::{DEFAULT_CODE, DEFAULT_KEYWORDS, Tokenizer};
 use crate::weights::Weights;
+use simstore::error::did_you_mean;
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use rayon::prelude::*;
 use serde::Serialize;
-use simstore_corpus::{DocumentOptions, documents};
+use simstore_io::{DocumentOptions, documents};
 use simstore_text::Profile;
 
 mod counting;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use simstore::{BuildOptions, Builder, Codec, PlanChoice};
-use simstore_corpus::numbers::{grouped, parse_scaled};
+use simstore_io::numbers::{grouped, parse_scaled};
 
 use crate::documents::RandomDocuments;
 use crate::fingerprints::RandomFingerprints;

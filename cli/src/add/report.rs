@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
+use simstore_corpus::Item;
 use simstore_corpus::add::{Added, Listener};
-use simstore_corpus::output::Output;
-use simstore_corpus::{DocumentId, IdRef, Item};
+use simstore_io::output::Output;
+use simstore_io::{DocumentId, IdRef};
 use simstore_text::SimilarDocument;
 
 use crate::failure::Outcome;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use clap::Args;
 use simstore::any::Width;
+use simstore::error::did_you_mean;
 use simstore::{Codec, PlanChoice, Purpose};
-use simstore_text::did_you_mean;
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{DocumentArgs, INPUTS_HELP};

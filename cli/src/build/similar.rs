@@ -5,8 +5,8 @@ use std::fs;
 use simstore::store::is_store;
 use simstore::{Error, StoreOptions};
 use simstore_corpus::add::{AddOptions, add};
-use simstore_corpus::output::OutputFolder;
 use simstore_corpus::{InputKind, profile_of_texts};
+use simstore_io::output::OutputFolder;
 use simstore_text::open_similar;
 
 use super::args::BuildArgs;

@@ -1,6 +1,6 @@
 //! Dry run: the documents of a run, and the memory and disk that it would take.
 
-use simstore_corpus::dedup::{Estimate, Question, Search};
+use simstore_dedup::{Estimate, Question, Search};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use simstore_corpus::dedup::Files;
+use simstore_dedup::Files;
 
 use crate::output::{StdoutThatMayClose, UNFINISHED};
 

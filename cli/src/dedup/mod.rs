@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
 use simstore::any::Width;
-use simstore_corpus::dedup::{
-    self, Add, AddedBefore, Answer, ClusterBy, Compare, CompareOptions, Found, Keep, Options, Question,
-    Resume, Shard, Summary,
-};
 use simstore_corpus::{InputKind, Inputs, Notice};
+use simstore_dedup::{
+    Add, AddedBefore, Answer, ClusterBy, Compare, CompareOptions, Found, Keep, Options, Question, Resume,
+    Shard, Summary,
+};
 
 use crate::counts::{warn, warn_of_skipped, warn_of_texts};
 use crate::failure::{Failure, Outcome, complain, with_flags};
@@ -199,11 +199,12 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let kind = inputs::kind(&inputs)?;
     let options = args.options(progress)?;
     if args.dry_run {
-        let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
+        let estimate = simstore_dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
         return estimate::print(&estimate, args.memory.is_some(), args.json);
     }
     if let Some(count) = args.sample_pairs {
-        let sample = dedup::sample_pairs(&inputs, &options, count, progress).map_err(Failure::usage)?;
+        let sample =
+            simstore_dedup::sample_pairs(&inputs, &options, count, progress).map_err(Failure::usage)?;
         return pair_sample::print(&sample, args.json);
     }
     if let Some(shard) = args.shard {
@@ -212,7 +213,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let is_cut_off = Arc::new(AtomicBool::new(false));
     let files = args.files.files(args.json, args.documents.null, &is_cut_off, args.add);
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
-    let answer = dedup::find(&inputs, &options, files, progress).inspect_err(|error| {
+    let answer = simstore_dedup::find(&inputs, &options, files, progress).inspect_err(|error| {
         if matches!(error, simstore::Error::Refused(_)) {
             // Skipped files may be the cause.
             warn_of_skipped(progress);
@@ -279,7 +280,7 @@ fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -
 /// Makes the parts of a shard.
 fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progress) -> Outcome {
     let (counts, tally) =
-        dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
+        simstore_dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
     // A shard without a part of its own reads nothing.
     let has_parts = tally.made + tally.found + tally.left > 0;
     if !has_parts || counts.read + counts.bad > 0 {

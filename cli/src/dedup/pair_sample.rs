@@ -1,9 +1,9 @@
 //! `dedup --sample-pairs`: a histogram of similarities, and pairs above and below the threshold.
 
 use serde::Serialize;
-use simstore_corpus::IdRef;
-use simstore_corpus::dedup::{PairSample, SampledPair, SimilarityBin};
-use simstore_corpus::numbers::share;
+use simstore_dedup::{PairSample, SampledPair, SimilarityBin};
+use simstore_io::IdRef;
+use simstore_io::numbers::share;
 
 use crate::compare::{self, Difference};
 use crate::failure::Outcome;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
-use simstore_corpus::IdRef;
-use simstore_corpus::dedup::Cluster;
-use simstore_corpus::numbers::share;
+use simstore_dedup::Cluster;
+use simstore_io::IdRef;
+use simstore_io::numbers::share;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;

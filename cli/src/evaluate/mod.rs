@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use simstore::any::Width;
 use simstore::each_width;
+use simstore_corpus::Inputs;
 use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled_pairs};
-use simstore_corpus::{DocumentOptions, Inputs};
+use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
 use crate::evaluate::report::Format;

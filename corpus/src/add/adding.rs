@@ -9,12 +9,13 @@ use super::same_id::{SameId, Stored};
 use super::similar::Similar;
 use super::sources::Sources;
 use super::trail::Trail;
-use crate::document::escape::escaped;
-use crate::document::naming::{NO_ID_LEFT, Naming};
 use crate::inputs::item::Malformed;
-use crate::{Counts, DocumentId, Item};
+use crate::naming::{NO_ID_LEFT, Naming};
+use crate::{Counts, Item};
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
+use simstore_io::DocumentId;
+use simstore_io::document::escaped;
 use simstore_text::{Kept, SimilarDocument, StoredTexts};
 
 /// A batch is written after this many documents, or files. With `if_new`, each document is written at once.

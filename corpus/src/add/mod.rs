@@ -37,8 +37,9 @@ pub use self::same_id::SameId;
 ///
 /// ```
 /// use simstore::{Store, StoreOptions};
-/// use simstore_corpus::add::{AddOptions, add};
-/// use simstore_corpus::{DocumentOptions, Inputs};
+/// use simstore_corpus::add::{add, AddOptions};
+/// use simstore_corpus::Inputs;
+/// use simstore_io::DocumentOptions;
 /// use simstore_text::Profile;
 ///
 /// # let folder = tempfile::tempdir().unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::DocumentId;
 use simstore::{Fingerprint, Result, Snapshot};
+use simstore_io::DocumentId;
 
 /// What becomes of a document whose id is stored with another fingerprint. All but [`SameId::Both`] read the ids of the store
 /// once for every 131,072 documents.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use simstore::{Fingerprint, Match, Result, Snapshot, Store};
 use simstore_text::{DocumentNames, Kept, SimilarDocument, Sketched, StoredTexts};
 
-use crate::{DocumentId, Item};
+use crate::Item;
+use simstore_io::DocumentId;
 
 /// Documents after which it is looked whether the texts in the store are enough to make a dictionary of.
 const LEARN_AFTER: u64 = 1000;

@@ -12,8 +12,9 @@ use super::trail::{Point, Trail};
 use crate::inputs::item::Malformed;
 use crate::inputs::visit::tell_notes;
 use crate::watch::Step;
-use crate::{Counts, InputKind, Inputs, ReadProgress, Watch};
+use crate::{Counts, InputKind, Inputs, Watch};
 use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore_io::ReadProgress;
 
 /// The longest path that is kept as it is; of a longer one, and one that is no Unicode, a hash is.
 const LONGEST_PATH: usize = 4000;

@@ -10,7 +10,7 @@
 //! compared, and the count is scaled up.
 //!
 //! ```
-//! use simstore_corpus::evaluate::{EvaluateOptions, LabelledPair, evaluate};
+//! use simstore_corpus::evaluate::{evaluate, EvaluateOptions, LabelledPair};
 //!
 //! let pair = |a: &str, b: &str, is_positive| {
 //!     Ok(LabelledPair { texts: [a.to_owned(), b.to_owned()], is_positive, path: None })

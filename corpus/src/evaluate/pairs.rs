@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-use crate::formats::fields::with_short_quote;
-use crate::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records};
+use simstore_io::formats::with_short_quote;
+use simstore_io::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records};
 
 /// Two texts, and whether they are near-duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Default for PairOptions {
 /// # Errors
 /// An item is [`Error::BadInput`] for a malformed pair; the next pair follows. Either all pairs have labels or none
 /// has: a pair that differs from the first one in this is malformed. Other errors are as for
-/// [`documents`](crate::documents).
+/// [`documents`](simstore_io::documents).
 pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {
     let document_options = DocumentOptions {
         format: Some(DocumentFormat::Jsonl),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::formats::fields::Parsed;
-use crate::reading::record::Record;
-use crate::reading::records::{Records, records};
-use crate::{DocumentId, DocumentOptions, ReadNote, ReadProgress};
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
+use simstore_io::Record;
+use simstore_io::formats::Parsed;
+use simstore_io::{DocumentId, DocumentOptions, ReadNote, ReadProgress};
+use simstore_io::{Records, records};
 use simstore_text::{Profile, Simhash, Sketched, Sketcher};
 
 /// A batch is full with this many bytes of records, or this many records.
@@ -56,7 +56,7 @@ pub struct FingerprintedDocument<F> {
 /// at a time, while the next batch is read.
 ///
 /// # Errors
-/// As [`documents`](crate::documents).
+/// As [`documents`](simstore_io::documents).
 pub fn fingerprint_documents<F: Fingerprint>(
     paths: &[PathBuf],
     options: &DocumentOptions,

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use simstore_text::Profile;
 
-use crate::bytes::compression::Compression;
-use crate::numbers::count_of;
 use crate::{Inputs, Notice, Watch};
+use simstore_io::Compression;
+use simstore_io::numbers::count_of;
 
 /// Extensions of files of source code. Formats for data or settings, such as JSON and YAML, are not included.
 const EXTENSIONS: &[&str] = &[
@@ -37,7 +37,7 @@ pub fn profile_of_texts(inputs: &Inputs, option: &str, watch: &dyn Watch) -> Pro
 }
 
 /// Like [`profile_of_texts`], for paths of files.
-pub(crate) fn profile_of_files(
+pub fn profile_of_files(
     files: impl Iterator<Item = impl AsRef<Path>>,
     option: &str,
     watch: &dyn Watch,

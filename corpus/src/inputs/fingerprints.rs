@@ -6,18 +6,19 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::bytes::encoding::{self, Encoding};
-use crate::bytes::input::Input;
-use crate::bytes::limit::Longest;
-use crate::bytes::pipes::Pipes;
-use crate::document::escape::unescaped;
-use crate::document::id::MAX_NAME_BYTES;
-use crate::formats::binary;
-use crate::formats::detect::{self, Format};
 use crate::inputs::given::GivenFingerprints;
-use crate::reading::files::named::Named;
-use crate::{DocumentFormat, DocumentId, ReadProgress};
 use simstore::{Error, Fingerprint, Result};
+use simstore_io::Encoding;
+use simstore_io::MAX_NAME_BYTES;
+use simstore_io::bytes::Input;
+use simstore_io::bytes::Longest;
+use simstore_io::bytes::Pipes;
+use simstore_io::bytes::encoding;
+use simstore_io::document::unescaped;
+use simstore_io::formats::binary;
+use simstore_io::formats::{Format, detect};
+use simstore_io::reading::Named;
+use simstore_io::{DocumentFormat, DocumentId, ReadProgress};
 
 /// The longest line of fingerprints that is read: room for the longest name, and to tell how
 /// much too long a longer one is.
@@ -60,7 +61,7 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 ///
 /// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
 /// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
-/// name, [escaped](crate::escape). Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
+/// name, [escaped](simstore_io::escape). Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
 /// a number too.
 ///
 /// # Errors
@@ -210,7 +211,7 @@ impl<F: Fingerprint> Fingerprints<F> {
             if self.input.take().is_some() {
                 self.progress.add_file();
             }
-            let Some((path, _)) = self.named.next()? else { return Ok(None) };
+            let Some((path, _)) = self.named.next_file()? else { return Ok(None) };
             let is_raw = match detect::by_name(&path) {
                 Some(Format::Raw { bits }) if bits != F::BITS => {
                     return Err(Error::BadArgument(format!(

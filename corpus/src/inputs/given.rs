@@ -4,10 +4,10 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::DocumentId;
 use simstore::{Error, Fingerprint, Result};
+use simstore_io::DocumentId;
 
-/// What fingerprints are called that are given, as documents are [`crate::document::GIVEN`].
+/// What fingerprints are called that are given, as documents are [`simstore_io::document::GIVEN`].
 const FINGERPRINTS: &str = "fingerprints";
 
 /// Fingerprints in memory, of either width.
@@ -22,7 +22,7 @@ pub(crate) struct GivenFingerprints {
 pub(crate) struct Given<F> {
     pub(crate) fingerprints: Vec<F>,
     pub(crate) ids: Option<Vec<DocumentId>>,
-    pub(crate) path: Arc<Path>,
+    pub path: Arc<Path>,
 }
 
 impl GivenFingerprints {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::inputs::batch::FingerprintedDocument;
 use crate::inputs::fingerprints::FingerprintRecord;
 use crate::notice::{Notice, ReadNotes};
-use crate::progress::ReadProgress;
-use crate::{DocumentId, InputKind, Watch};
+use crate::{InputKind, Watch};
 use simstore::{Error, Fingerprint, Result};
+use simstore_io::DocumentId;
+use simstore_io::ReadProgress;
 use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
 
 /// A document or a fingerprint of an input.
@@ -28,20 +29,20 @@ pub struct Item<F> {
     pub text_bytes: u64,
     /// How many malformed sequences of bytes became U+FFFD.
     pub replaced: u64,
-    /// The value of the [extra field](crate::DocumentOptions::extra_field), if that is there.
+    /// The value of the [extra field](simstore_io::DocumentOptions::extra_field), if that is there.
     pub extra: Option<String>,
     /// Its position among all of all inputs, malformed ones included, from 0.
     pub position: u64,
     /// The file that it came from; `-` for standard input.
     pub path: Arc<Path>,
-    /// Where it starts there: see [`Record::line`](crate::Record::line).
+    /// Where it starts there: see [`Record::line`](simstore_io::Record::line).
     pub line: u64,
-    /// The checksum of its record: see [`Record::checksum`](crate::Record::checksum).
+    /// The checksum of its record: see [`Record::checksum`](simstore_io::Record::checksum).
     pub checksum: u64,
     /// Whether the id is in the file, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
     /// Whether the id is known to be made from file and line.
-    pub(crate) is_placed: bool,
+    pub is_placed: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
@@ -143,7 +144,7 @@ impl Counts {
     }
 
     /// Counts the files that a reading has passed over.
-    pub(crate) fn count_files(&mut self, read: &ReadProgress) {
+    pub fn count_files(&mut self, read: &ReadProgress) {
         self.other_names += read.other_names();
         self.passed_over += read.passed_over();
     }

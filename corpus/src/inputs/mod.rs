@@ -10,22 +10,23 @@ pub(crate) mod visit;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::bytes::opening::is_folder;
-use crate::bytes::pipes::{Pipes, is_read_once, is_stdin};
-use crate::bytes::section::Section;
-use crate::document::GIVEN;
-use crate::formats::detect::{self, Format};
 use crate::inputs::batch::FingerprintedDocuments;
 use crate::inputs::fingerprints::Fingerprints;
 use crate::inputs::given::GivenFingerprints;
-use crate::reading::files::named::{Named, has_file};
-use crate::reading::files::{InputFiles, matches_of};
-use crate::reading::given::GivenDocuments;
-use crate::reading::records::Records;
-use crate::reading::sections;
-use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
+use simstore_io::InputFiles;
+use simstore_io::Records;
+use simstore_io::bytes::Section;
+use simstore_io::bytes::is_folder;
+use simstore_io::bytes::{Pipes, is_read_once, is_stdin};
+use simstore_io::document::GIVEN;
+use simstore_io::formats::{Format, detect};
+use simstore_io::reading::GivenDocuments;
+use simstore_io::reading::matches_of;
+use simstore_io::reading::sections;
+use simstore_io::reading::{Named, has_file};
+use simstore_io::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
 use simstore_text::Profile;
 
 /// Longer than any path that a system can open.
@@ -47,7 +48,8 @@ pub enum InputKind {
 /// even if they name the same file.
 ///
 /// ```
-/// use simstore_corpus::{DocumentOptions, InputKind, Inputs};
+/// use simstore_corpus::{InputKind, Inputs};
+/// use simstore_io::DocumentOptions;
 /// use simstore_text::Profile;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
@@ -116,7 +118,8 @@ impl Inputs {
     /// An item that is [`Error::BadInput`] is a malformed document. Any other error ends the reading.
     ///
     /// ```
-    /// use simstore_corpus::{Document, DocumentId, Inputs};
+    /// use simstore_corpus::Inputs;
+    /// use simstore_io::{DocumentId, Document};
     ///
     /// let texts = ["To be", "or not to be"].map(str::to_owned);
     /// let documents = (0..).zip(texts).map(|(i, text)| Ok(Document::new(DocumentId::Number(i), text)));
@@ -184,31 +187,31 @@ impl Inputs {
     }
 
     /// Whether the documents or fingerprints are in memory.
-    pub(crate) fn are_given(&self) -> bool {
+    pub fn are_given(&self) -> bool {
         self.documents.is_some() || self.given.is_some()
     }
 
     /// Makes inputs of a section of one of the files. Lines are counted from the start of the section; `section` knows
     /// how far it has been read.
-    pub(crate) fn of_section(&self, section: &Section) -> Inputs {
+    pub fn of_section(&self, section: &Section) -> Inputs {
         let paths = vec![section.path.to_path_buf()];
         Inputs { section: Some(Box::new(section.clone())), ..self.of_files(paths) }
     }
 
     /// Splits a file of these inputs into sections. See [`sections`](sections::sections).
-    pub(crate) fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
+    pub fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
         sections::sections(file, &self.options, bytes, &self.pipes)
     }
 
     /// Returns the same inputs with an additional field to read, if any. See [`DocumentOptions::extra_field`].
-    pub(crate) fn with_extra_field(&self, field: Option<&str>) -> Inputs {
+    pub fn with_extra_field(&self, field: Option<&str>) -> Inputs {
         let mut inputs = self.of_files(self.paths.clone());
         inputs.options.extra_field = field.map(str::to_owned);
         inputs
     }
 
     /// Returns the same inputs with a memory limit. See [`DocumentOptions::memory`].
-    pub(crate) fn within(&self, memory: Option<u64>) -> Inputs {
+    pub fn within(&self, memory: Option<u64>) -> Inputs {
         let mut inputs = self.of_files(self.paths.clone());
         inputs.options.memory = memory.or(self.options.memory);
         inputs
@@ -321,7 +324,7 @@ impl Inputs {
         })
     }
 
-    /// Lists the files of documents. See [`input_files`](crate::input_files).
+    /// Lists the files of documents. See [`input_files`](simstore_io::input_files).
     pub fn files(&self) -> InputFiles {
         InputFiles::new(&self.paths, &self.options, &self.pipes)
     }
@@ -329,16 +332,16 @@ impl Inputs {
     /// Lists the files of fingerprints, each once: the paths and all matches of patterns.
     ///
     /// # Errors
-    /// As [`matching_paths`](crate::matching_paths).
+    /// As [`matching_paths`](simstore_io::matching_paths).
     pub fn files_of_fingerprints(&self) -> Result<Vec<PathBuf>> {
         self.named_files(&Arc::default())
     }
 
     /// Like [`files_of_fingerprints`](Self::files_of_fingerprints), and counts skipped files in `progress`.
-    pub(crate) fn named_files(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
+    pub fn named_files(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
         let mut named = Named::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
         let mut paths = Vec::new();
-        while let Some((path, _)) = named.next()? {
+        while let Some((path, _)) = named.next_file()? {
             paths.push(path);
         }
         Ok(paths)
@@ -371,14 +374,14 @@ impl Inputs {
     }
 
     /// Like [`put_aside`](Self::put_aside), with files in this folder.
-    pub(crate) fn put_aside_in(&self, folder: &Path) -> Result<()> {
+    pub fn put_aside_in(&self, folder: &Path) -> Result<()> {
         match &self.documents {
             Some(documents) => documents.put_aside(folder),
             None => self.pipes().try_for_each(|path| self.pipes.put_aside(path, folder)),
         }
     }
 
-    /// Reads the documents unparsed, as in their files. See [`records`](crate::records).
+    /// Reads the documents unparsed, as in their files. See [`records`](simstore_io::records).
     pub fn records(&self) -> Records {
         match (&self.section, &self.documents) {
             (Some(section), _) => Records::of_section(section, &self.options, &self.pipes),
@@ -387,7 +390,7 @@ impl Inputs {
         }
     }
 
-    /// Reads the documents. See [`documents`](crate::documents).
+    /// Reads the documents. See [`documents`](simstore_io::documents).
     pub fn documents(&self) -> impl Iterator<Item = Result<Document>> + use<> {
         let options = self.options.clone();
         self.records().projected(true).map(move |record| record?.document(&options))

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::inputs::batch::FingerprintedDocuments;
 use crate::inputs::item::Malformed;
 use crate::notice::Notice;
-use crate::progress::ReadProgress;
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Item, Watch};
 use simstore::{Fingerprint, Result};
+use simstore_io::ReadProgress;
 use simstore_text::{Profile, Sketcher};
 
 /// Items that are counted together: to count each takes time.
@@ -233,6 +233,6 @@ fn visit_each<F: Fingerprint>(
 }
 
 /// Tells what there is to say of a reading that has ended.
-pub(crate) fn tell_notes(read: &ReadProgress, watch: &dyn Watch) {
+pub fn tell_notes(read: &ReadProgress, watch: &dyn Watch) {
     read.notes().into_iter().for_each(|(note, count)| watch.notice(&Notice::Read(note, count)));
 }

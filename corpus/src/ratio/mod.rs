@@ -5,7 +5,7 @@
 //! C(2^bits, n) / n. Real fingerprints are clustered, so an adaptive codec can go below it.
 //!
 //! ```
-//! use simstore_corpus::ratio::{RatioOptions, compression_ratios};
+//! use simstore_corpus::ratio::{compression_ratios, RatioOptions};
 //!
 //! let fingerprints: Vec<u64> = (0..10_000).map(|i| i * 1_844_674_407_370_955).collect();
 //! let ratios = compression_ratios(fingerprints, &RatioOptions::default(), &())?;

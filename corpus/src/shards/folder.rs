@@ -9,7 +9,7 @@ use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
 use super::list::{LIST, Shard, Shards, is_hexadecimal, parts_of};
-use crate::output::{Output, Unfinished};
+use simstore_io::output::{Output, Unfinished};
 
 const MANIFEST: &str = "MANIFEST";
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use simstore::{Error, Result};
 
-use crate::numbers::{bytes, bytes_apart, enough_bytes};
+use simstore_io::numbers::{bytes, bytes_apart, enough_bytes};
 
 /// One of so many shares of the given limit, or of the machine's memory, is left to the program itself and for reading, up to a maximum.
 const LEFT_OF_GIVEN: u64 = 4;
@@ -17,7 +17,7 @@ const MOST_LEFT_OF_MACHINE: u64 = 1 << 30;
 const LEAST: u64 = 1 << 16;
 
 /// Refuses a budget below the least one.
-pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
+pub fn check_memory(memory: Option<u64>) -> Result<()> {
     let Some(given) = memory.filter(|&given| given < LEAST) else { return Ok(()) };
     Err(Error::BadArgument(format!(
         "option `memory` is {given} bytes: expected {LEAST} (64 KiB) or more. For {given} MiB give {given}M, or {}",
@@ -27,18 +27,18 @@ pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
 
 /// Memory limit for the documents and the work on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// In bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The given limit, or the memory of the machine.
-    pub(crate) of: u64,
+    pub of: u64,
     /// Whether it was asked for.
-    pub(crate) is_given: bool,
+    pub is_given: bool,
 }
 
 impl Budget {
     /// From the given limit, or else from the memory of the machine. If that is unknown, there is no limit.
-    pub(crate) fn new(memory: Option<u64>) -> Budget {
+    pub fn new(memory: Option<u64>) -> Budget {
         let read = |path: &str| fs::read_to_string(path).ok();
         match (memory, available(read)) {
             (Some(of), _) => {
@@ -53,13 +53,13 @@ impl Budget {
 }
 
 impl Budget {
-    /// Limit for reading: see [`DocumentOptions::memory`](crate::DocumentOptions::memory).
-    pub(crate) fn of_reading(self) -> Option<u64> {
+    /// Limit for reading: see [`DocumentOptions::memory`](simstore_io::DocumentOptions::memory).
+    pub fn of_reading(self) -> Option<u64> {
         (self.of < u64::MAX).then_some(self.of)
     }
 
     /// Message for documents that need too much, with the limit that would be enough.
-    pub(crate) fn too_little_for(&self, needed: u64) -> String {
+    pub fn too_little_for(&self, needed: u64) -> String {
         let [shown, left] = bytes_apart(needed, self.bytes);
         let enough = (needed + MOST_LEFT_OF_GIVEN)
             .min(needed.saturating_mul(LEFT_OF_GIVEN).div_ceil(LEFT_OF_GIVEN - 1));
@@ -156,7 +156,7 @@ mod tests {
             // "about N UNIT of memory, more than the N UNIT of N UNIT that documents may take: set option `memory` to N or more"
             assert!(number(1) > number(8) && words[2] == words[9], "{said}");
             let (_, enough) = said.rsplit_once(" to ").unwrap();
-            let enough = crate::numbers::parse_bytes(enough.strip_suffix(" or more").unwrap());
+            let enough = simstore_io::numbers::parse_bytes(enough.strip_suffix(" or more").unwrap());
             assert!(Budget::new(enough).bytes >= needed, "{said}");
         }
     }

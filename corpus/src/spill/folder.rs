@@ -10,9 +10,9 @@ use simstore::fs::{Disk, Fs};
 use simstore::spill::{Counts, Place};
 use simstore::{Error, Result};
 
-use crate::numbers::bytes;
-use crate::output::Unfinished;
 use crate::{Notice, Watch};
+use simstore_io::numbers::bytes;
+use simstore_io::output::Unfinished;
 
 /// Prefix and suffix of the folder's name, and the file in the folder that the process locks.
 const PREFIX: &str = "simstore-";
@@ -23,13 +23,13 @@ const LOCK: &str = "lock";
 /// It is created at first use. It is removed with its contents when this value is dropped, or the run is interrupted.
 /// If a process is killed, the next run with the same parent folder removes it.
 #[derive(Debug)]
-pub(crate) struct Temporary {
+pub struct Temporary {
     parent: PathBuf,
     unfinished: Unfinished,
     made: Mutex<Option<Made>>,
     disk: Disk,
     /// Bytes written, and bytes held on disk.
-    pub(crate) counts: Counts,
+    pub counts: Counts,
     /// Largest number of bytes expected on disk, as far as known.
     needed: AtomicU64,
 }
@@ -47,11 +47,7 @@ impl Temporary {
     ///
     /// # Errors
     /// [`Error::BadArgument`] if `parent` is not a folder.
-    pub(crate) fn new(
-        parent: Option<&Path>,
-        unfinished: &Unfinished,
-        watch: &dyn Watch,
-    ) -> Result<Arc<Temporary>> {
+    pub fn new(parent: Option<&Path>, unfinished: &Unfinished, watch: &dyn Watch) -> Result<Arc<Temporary>> {
         let is_folder = |parent: &Path| match parent.metadata() {
             Ok(metadata) => Ok(metadata.is_dir()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -78,7 +74,7 @@ impl Temporary {
     }
 
     /// The given folder, where unnamed files can be created.
-    pub(crate) fn parent(&self) -> &Path {
+    pub fn parent(&self) -> &Path {
         &self.parent
     }
 
@@ -86,7 +82,7 @@ impl Temporary {
     ///
     /// # Errors
     /// [`Error::Refused`] if it cannot be created.
-    pub(crate) fn folder(&self) -> Result<PathBuf> {
+    pub fn folder(&self) -> Result<PathBuf> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = &*made {
             return Ok(made.path.clone());
@@ -119,12 +115,12 @@ impl Temporary {
     }
 
     /// Announces that the folder will hold at most this many bytes.
-    pub(crate) fn expect(&self, bytes: u64) {
+    pub fn expect(&self, bytes: u64) {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Error for a failed write in the folder. It names the bytes held, the bytes needed, and a remedy.
-    pub(crate) fn failed(&self, error: &io::Error) -> Error {
+    pub fn failed(&self, error: &io::Error) -> Error {
         let is_full = matches!(
             error.kind(),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
@@ -144,7 +140,7 @@ impl Temporary {
     }
 
     /// Like [`failed`](Self::failed) for an error of a file in the folder. Returns other errors unchanged.
-    pub(crate) fn explain(&self, error: Error) -> Error {
+    pub fn explain(&self, error: Error) -> Error {
         match error {
             Error::Io { path, source, .. } if self.is_here(&path) => self.failed(&source),
             error => error,

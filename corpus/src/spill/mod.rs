@@ -5,7 +5,7 @@ mod budget;
 mod folder;
 mod rows;
 
-pub(crate) use self::budget::{Budget, check_memory};
-pub(crate) use self::folder::Temporary;
-pub(crate) use self::rows::{Cursor, Rows, RowsIter, RowsWriter, read_at};
-pub(crate) use simstore::spill::{Fixed, Sortable, Sorter, SpillFile, SpillReader, SpillWriter};
+pub use self::budget::{Budget, check_memory};
+pub use self::folder::Temporary;
+pub use self::rows::{Cursor, Rows, RowsIter, RowsWriter, read_at};
+pub use simstore::spill::{Fixed, Sortable, Sorter, SpillFile, SpillReader, SpillWriter};

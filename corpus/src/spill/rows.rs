@@ -17,14 +17,14 @@ const MAX_ROW: usize = 96;
 
 /// Rows, to be read in order any number of times, or here and there.
 #[derive(Debug)]
-pub(crate) enum Rows<R> {
+pub enum Rows<R> {
     Memory(Vec<R>),
     File(RowsFile<R>),
 }
 
 /// Rows on disk.
 #[derive(Debug)]
-pub(crate) struct RowsFile<R> {
+pub struct RowsFile<R> {
     file: SpillFile,
     /// Open for whoever reads here and there.
     opened: OnceLock<File>,
@@ -33,7 +33,7 @@ pub(crate) struct RowsFile<R> {
 
 /// Takes rows in their order.
 #[derive(Debug)]
-pub(crate) struct RowsWriter<R> {
+pub struct RowsWriter<R> {
     place: Arc<dyn Place>,
     /// The most rows in memory.
     limit: usize,
@@ -44,7 +44,7 @@ pub(crate) struct RowsWriter<R> {
 
 impl<R: Fixed> RowsWriter<R> {
     /// Takes so many bytes of memory, about; what is more goes to a file.
-    pub(crate) fn new(place: Arc<dyn Place>, memory: u64) -> Self {
+    pub fn new(place: Arc<dyn Place>, memory: u64) -> Self {
         let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
         RowsWriter { place, limit: limit.max(LEAST_ROWS), rows: Vec::new(), file: None }
     }
@@ -53,7 +53,7 @@ impl<R: Fixed> RowsWriter<R> {
     ///
     /// # Errors
     /// Those of writing, as [`Place::failed`] has them.
-    pub(crate) fn push(&mut self, row: R) -> Result<()> {
+    pub fn push(&mut self, row: R) -> Result<()> {
         if self.rows.len() >= self.limit {
             self.spill()?;
         }
@@ -65,7 +65,7 @@ impl<R: Fixed> RowsWriter<R> {
     ///
     /// # Errors
     /// As [`RowsWriter::push`].
-    pub(crate) fn spill(&mut self) -> Result<()> {
+    pub fn spill(&mut self) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => SpillWriter::create(self.place.clone())?,
@@ -78,13 +78,18 @@ impl<R: Fixed> RowsWriter<R> {
         Ok(())
     }
 
-    /// How many rows there are.
-    pub(crate) fn len(&self) -> usize {
+    /// Whether no row was pushed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
         self.rows.len() + self.file.as_ref().map_or(0, |file| file.bytes() as usize / R::BYTES)
     }
 
     /// How many rows are in memory.
-    pub(crate) fn in_memory(&self) -> usize {
+    pub fn in_memory(&self) -> usize {
         self.rows.len()
     }
 
@@ -92,7 +97,7 @@ impl<R: Fixed> RowsWriter<R> {
     ///
     /// # Errors
     /// As [`RowsWriter::push`].
-    pub(crate) fn finish(mut self) -> Result<Rows<R>> {
+    pub fn finish(mut self) -> Result<Rows<R>> {
         if self.file.is_some() {
             self.spill()?;
         }
@@ -105,7 +110,7 @@ impl<R: Fixed> RowsWriter<R> {
 
 impl<R: Fixed> Rows<R> {
     /// Those that were written to a file.
-    pub(crate) fn of_file(file: SpillFile) -> Self {
+    pub fn of_file(file: SpillFile) -> Self {
         Rows::File(RowsFile { file, opened: OnceLock::new(), rows: PhantomData })
     }
 
@@ -113,7 +118,7 @@ impl<R: Fixed> Rows<R> {
     ///
     /// # Errors
     /// Those of writing and reading.
-    pub(crate) fn sorted(sorter: Sorter<R>) -> Result<Self> {
+    pub fn sorted(sorter: Sorter<R>) -> Result<Self> {
         let place = sorter.place().clone();
         match sorter.finish()? {
             Sorted::Memory(rows) => Ok(Rows::Memory(rows.collect())),
@@ -125,8 +130,13 @@ impl<R: Fixed> Rows<R> {
         }
     }
 
-    /// How many.
-    pub(crate) fn len(&self) -> usize {
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
         match self {
             Rows::Memory(rows) => rows.len(),
             Rows::File(rows) => rows.file.bytes() as usize / R::BYTES,
@@ -137,7 +147,7 @@ impl<R: Fixed> Rows<R> {
     ///
     /// # Errors
     /// [`Error::Io`](simstore::Error::Io) if it cannot be read.
-    pub(crate) fn get(&self, at: usize) -> Result<R> {
+    pub fn get(&self, at: usize) -> Result<R> {
         match self {
             Rows::Memory(rows) => Ok(rows[at]),
             Rows::File(rows) => rows.get(at),
@@ -148,7 +158,7 @@ impl<R: Fixed> Rows<R> {
     ///
     /// # Errors
     /// [`Error::Io`](simstore::Error::Io) if the file cannot be opened; items are errors where it cannot be read.
-    pub(crate) fn iter(&self) -> Result<RowsIter<'_, R>> {
+    pub fn iter(&self) -> Result<RowsIter<'_, R>> {
         Ok(match self {
             Rows::Memory(rows) => RowsIter::Memory(rows.iter()),
             Rows::File(rows) => RowsIter::File(Box::new(rows.file.read_with(BUFFER)?)),
@@ -159,12 +169,12 @@ impl<R: Fixed> Rows<R> {
     ///
     /// # Errors
     /// As [`Rows::iter`].
-    pub(crate) fn cursor(&self) -> Result<Cursor<RowsIter<'_, R>, R>> {
+    pub fn cursor(&self) -> Result<Cursor<RowsIter<'_, R>, R>> {
         Ok(Cursor::new(self.iter()?))
     }
 
     /// The rows, if they are in memory.
-    pub(crate) fn in_memory(&self) -> Option<&[R]> {
+    pub fn in_memory(&self) -> Option<&[R]> {
         match self {
             Rows::Memory(rows) => Some(rows),
             Rows::File(..) => None,
@@ -190,13 +200,13 @@ impl<R: Fixed> RowsFile<R> {
 
 /// Reads what stands in a file there, from any thread.
 #[cfg(unix)]
-pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
+pub fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
 }
 
 /// Reads what stands in a file there, from any thread.
 #[cfg(windows)]
-pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
+pub fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, bytes, place)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -208,7 +218,7 @@ pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::
 
 /// Reads rows in order.
 #[derive(Debug)]
-pub(crate) enum RowsIter<'a, R> {
+pub enum RowsIter<'a, R> {
     Memory(std::slice::Iter<'a, R>),
     File(Box<SpillReader>),
 }
@@ -226,14 +236,14 @@ impl<R: Fixed> Iterator for RowsIter<'_, R> {
 
 /// Rows of which the next one can be looked at before it is taken.
 #[derive(Debug)]
-pub(crate) struct Cursor<I, R> {
+pub struct Cursor<I, R> {
     rows: I,
     next: Option<R>,
     is_read: bool,
 }
 
 impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
-    pub(crate) fn new(rows: I) -> Self {
+    pub fn new(rows: I) -> Self {
         Cursor { rows, next: None, is_read: false }
     }
 
@@ -241,7 +251,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
     ///
     /// # Errors
     /// Those of the rows.
-    pub(crate) fn peek(&mut self) -> Result<Option<R>> {
+    pub fn peek(&mut self) -> Result<Option<R>> {
         if !self.is_read {
             self.next = self.rows.next().transpose()?;
             self.is_read = true;
@@ -253,7 +263,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
     ///
     /// # Errors
     /// Those of the rows.
-    pub(crate) fn take(&mut self) -> Result<Option<R>> {
+    pub fn take(&mut self) -> Result<Option<R>> {
         let next = self.peek()?;
         self.is_read = next.is_none();
         Ok(next)
@@ -263,7 +273,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
     ///
     /// # Errors
     /// Those of the rows.
-    pub(crate) fn take_if(&mut self, is_such: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
+    pub fn take_if(&mut self, is_such: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
         match self.peek()? {
             Some(row) if is_such(&row) => self.take(),
             _ => Ok(None),
@@ -274,8 +284,8 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Unfinished;
     use crate::spill::Temporary;
+    use simstore_io::output::Unfinished;
 
     #[test]
     fn rows_are_the_same_wherever_they_are() {

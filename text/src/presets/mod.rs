@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use self::weighted::visit_keywords;
-use crate::did_you_mean;
 use crate::simhash::Simhash;
+use simstore::error::did_you_mean;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 

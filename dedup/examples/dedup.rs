@@ -1,0 +1,41 @@
+//! Deduplicates a file: `cargo run --release -p simstore-dedup --features parquet --example dedup -- pages.jsonl unique.jsonl
+//! duplicates.parquet` writes what is left, and a row for each document of a cluster.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use simstore_corpus::Inputs;
+use simstore_dedup::{Answer, Compare, Files, Options};
+use simstore_io::DocumentOptions;
+
+/// Deduplicates a file of documents; how many of how many are left.
+pub(crate) fn run(
+    input: PathBuf,
+    unique: PathBuf,
+    clusters: PathBuf,
+) -> Result<(usize, u64), simstore::Error> {
+    let inputs = Inputs::new(&[input], DocumentOptions::default())?;
+    let options = Options { compare: Compare::similar(0.8), ..Options::default() };
+    let files = Files { output: Some(unique), clusters: Some(clusters), ..Files::default() };
+    let Answer::Found(found) = simstore_dedup::find(&inputs, &options, files, &())? else {
+        unreachable!("only what is added to a store may have been added before");
+    };
+    for cluster in found.clusters() {
+        let cluster = cluster?;
+        for duplicate in cluster.members.iter().filter(|member| !member.is_kept) {
+            let (id, of) = (duplicate.id.text(), &cluster.representative);
+            println!("{id} is {} similar to {of}", duplicate.similarity.unwrap_or_default());
+        }
+    }
+    let totals = found.totals();
+    found.finish(&())?;
+    Ok((totals.kept, totals.documents))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [input, unique, clusters] = paths.try_into().map_err(|_| "usage: dedup INPUT UNIQUE CLUSTERS")?;
+    let (kept, documents) = run(input, unique, clusters)?;
+    println!("{kept} of {documents} documents are left");
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! Ids and places of the documents of a corpus.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bitvec::vec::BitVec;
+use simstore::Result;
+
+use simstore_corpus::spill::{SpillReader, SpillWriter};
+use simstore_io::document::place;
+use simstore_io::document::{path_of_text, path_text};
+use simstore_io::{DocumentId, IdRef};
+
+/// Ids, positions and places of documents, in order of input: of all, of some that follow one another, or of any.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    count: usize,
+    ids: Ids,
+    /// Where malformed records were skipped, positions do not follow one another.
+    positions: Runs,
+    lines: Runs,
+    /// The first document of each file.
+    files: Vec<(usize, Arc<Path>)>,
+}
+
+#[derive(Debug, Default)]
+enum Ids {
+    /// Each is the document's position.
+    #[default]
+    Positions,
+    Numbers(Vec<u64>),
+    /// Each with whether it is a number.
+    Texts(Strings, BitVec<u64>),
+}
+
+/// Numbers that mostly count up by one: only the others are held, each with its place.
+#[derive(Debug, Default)]
+struct Runs(Vec<(u64, u64)>);
+
+impl Runs {
+    /// The number at a place, which is not before the first.
+    fn get(&self, at: usize) -> u64 {
+        let (from, first) = self.0[self.0.partition_point(|&(from, _)| from <= at as u64) - 1];
+        first.wrapping_add(at as u64 - from)
+    }
+
+    /// Adds the number of the next place.
+    fn push(&mut self, at: usize, number: u64) {
+        let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));
+        if next != Some(number) {
+            self.0.push((at as u64, number));
+        }
+    }
+
+    fn memory(&self) -> u64 {
+        (self.0.len() * size_of::<(u64, u64)>()) as u64
+    }
+}
+
+/// Texts, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Strings {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    pub(crate) fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        (self.text.len() + self.ends.len() * size_of::<usize>()) as u64
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &str {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.text[start..self.ends[at]]
+    }
+
+    pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+        file.push_text(&self.text)?;
+        file.push_records(self.ends.iter().map(|&end| end as u64))
+    }
+
+    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Strings> {
+        let text = file.text()?;
+        let ends: Vec<usize> = file.records::<u64>()?.into_iter().map(|end| end as usize).collect();
+        let is_sound = ends.is_sorted() && ends.iter().all(|&end| text.is_char_boundary(end));
+        if ends.len() == count && is_sound { Ok(Strings { text, ends }) } else { Err(file.changed()) }
+    }
+}
+
+/// Kinds of ids on disk.
+const POSITIONS: u64 = 0;
+const NUMBERS: u64 = 1;
+const TEXTS: u64 = 2;
+
+impl Names {
+    /// Adds documents at these positions, with ids that count up from `first`, on the lines from `line` on of a file.
+    pub(crate) fn push(&mut self, positions: Range<u64>, first: &DocumentId, path: &Arc<Path>, line: u64) {
+        let more = positions.end - positions.start;
+        if matches!(self.ids, Ids::Positions) && *first != DocumentId::Number(positions.start) {
+            self.widen();
+        }
+        if matches!((&self.ids, first), (Ids::Numbers(_), DocumentId::Name(_))) {
+            self.widen();
+        }
+        // The last of 2^64 numbers has none after it.
+        let numbers = |first: u64| (0..more).map(move |i| first.wrapping_add(i));
+        match (&mut self.ids, first) {
+            (Ids::Positions, _) => {}
+            (Ids::Numbers(all), DocumentId::Number(first)) => all.extend(numbers(*first)),
+            (Ids::Texts(texts, is_number), DocumentId::Number(first)) => {
+                for number in numbers(*first) {
+                    texts.push(&number.to_string());
+                    is_number.push(true);
+                }
+            }
+            (Ids::Texts(texts, is_number), DocumentId::Name(name)) => {
+                texts.push(name);
+                is_number.push(false);
+            }
+            (Ids::Numbers(_), DocumentId::Name(_)) => unreachable!("widened above"),
+        }
+        let is_other = |last: &Arc<Path>| !Arc::ptr_eq(last, path) && last != path;
+        if self.files.last().is_none_or(|(_, last)| is_other(last)) {
+            self.files.push((self.count, Arc::clone(path)));
+        }
+        self.positions.push(self.count, positions.start);
+        self.lines.push(self.count, line);
+        self.count += more as usize;
+    }
+
+    /// Adds a document of others.
+    pub(crate) fn push_of(&mut self, other: &Names, at: usize) {
+        let position = other.position(at);
+        self.push(position..position + 1, &other.id(at).into(), other.file(at), other.lines.get(at));
+    }
+
+    /// Holds the same ids so that more are possible.
+    fn widen(&mut self) {
+        match &self.ids {
+            Ids::Positions => {
+                self.ids = Ids::Numbers((0..self.count).map(|document| self.position(document)).collect());
+            }
+            Ids::Numbers(numbers) => {
+                let mut texts = Strings::default();
+                numbers.iter().for_each(|number| texts.push(&number.to_string()));
+                self.ids = Ids::Texts(texts, BitVec::repeat(true, self.count));
+            }
+            Ids::Texts(..) => {}
+        }
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        let ids = match &self.ids {
+            Ids::Positions => 0,
+            Ids::Numbers(numbers) => (numbers.len() * size_of::<u64>()) as u64,
+            Ids::Texts(texts, is_number) => texts.memory() + is_number.len() as u64 / 8,
+        };
+        let files = (self.files.len() * size_of::<(usize, Arc<Path>)>()) as u64;
+        ids + self.positions.memory() + self.lines.memory() + files
+    }
+
+    /// A document's position in the input: malformed records have one too.
+    pub(crate) fn position(&self, document: usize) -> u64 {
+        self.positions.get(document)
+    }
+
+    /// The file of a document.
+    pub(crate) fn file(&self, document: usize) -> &Arc<Path> {
+        // The first document has a file.
+        &self.files[self.files.partition_point(|&(first, _)| first <= document) - 1].1
+    }
+
+    /// Where a document stands: `FILE:LINE`.
+    pub(crate) fn place(&self, document: usize) -> String {
+        place(self.file(document), self.lines.get(document))
+    }
+
+    /// The id of a document as bytes. If the id is the path of its file, these are the bytes of the path, also if they are not
+    /// UTF-8.
+    pub(crate) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
+        let path = self.file(document);
+        match self.id(document) {
+            IdRef::Name(name) if path_text(path) == name => path.as_os_str().as_encoded_bytes().into(),
+            IdRef::Name(name) => name.as_bytes().into(),
+            IdRef::Number(number) => number.to_string().into_bytes().into(),
+        }
+    }
+
+    pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
+        match &self.ids {
+            Ids::Positions => IdRef::Number(self.position(document)),
+            Ids::Numbers(numbers) => IdRef::Number(numbers[document]),
+            Ids::Texts(texts, is_number) => {
+                let name = texts.get(document);
+                match name.parse() {
+                    Ok(number) if is_number[document] => IdRef::Number(number),
+                    _ => IdRef::Name(name),
+                }
+            }
+        }
+    }
+
+    /// Whether each id is the document's position: so none repeats.
+    pub(crate) fn are_positions(&self) -> bool {
+        matches!(self.ids, Ids::Positions)
+    }
+
+    /// Whether all ids are numbers.
+    pub(crate) fn are_numbers(&self) -> bool {
+        match &self.ids {
+            Ids::Positions | Ids::Numbers(_) => true,
+            Ids::Texts(_, is_number) => is_number.all(),
+        }
+    }
+
+    /// Writes all, to be read by [`Names::read`].
+    pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+        let kind = match self.ids {
+            Ids::Positions => POSITIONS,
+            Ids::Numbers(_) => NUMBERS,
+            Ids::Texts(..) => TEXTS,
+        };
+        file.push_records([kind].into_iter())?;
+        match &self.ids {
+            Ids::Positions => {}
+            Ids::Numbers(numbers) => file.push_records(numbers.iter().copied())?,
+            Ids::Texts(texts, is_number) => {
+                texts.write(file)?;
+                file.push_records(is_number.as_raw_slice().iter().copied())?;
+            }
+        }
+        file.push_records(self.positions.0.iter().copied())?;
+        file.push_records(self.lines.0.iter().copied())?;
+        file.push_records(self.files.iter().map(|&(first, _)| first as u64))?;
+        self.files.iter().try_for_each(|(_, path)| file.push_text(&path_text(path)))
+    }
+
+    /// Reads the names of `count` documents.
+    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
+        let ids = match file.records::<u64>()?[..] {
+            [POSITIONS] => Ids::Positions,
+            [NUMBERS] => Ids::Numbers(file.records()?),
+            [TEXTS] => {
+                let texts = Strings::read(file, count)?;
+                let mut is_number = BitVec::from_vec(file.records()?);
+                is_number.resize(count, false);
+                Ids::Texts(texts, is_number)
+            }
+            _ => return Err(file.changed()),
+        };
+        let (positions, lines) = (Runs(file.records()?), Runs(file.records()?));
+        let firsts: Vec<u64> = file.records()?;
+        let path = |first: u64| Ok((first as usize, Arc::from(path_of_text(&file.text()?))));
+        let files: Vec<(usize, Arc<Path>)> = firsts.into_iter().map(path).collect::<Result<_>>()?;
+        let starts = |first: Option<u64>| count == 0 || first == Some(0);
+        let is_sound = starts(positions.0.first().map(|&(from, _)| from))
+            && starts(lines.0.first().map(|&(from, _)| from))
+            && starts(files.first().map(|&(from, _)| from as u64))
+            && !matches!(&ids, Ids::Numbers(numbers) if numbers.len() != count);
+        if !is_sound {
+            return Err(file.changed());
+        }
+        Ok(Names { count, ids, positions, lines, files })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simstore_corpus::spill::Temporary;
+    use simstore_io::output::Unfinished;
+
+    fn number(number: u64) -> DocumentId {
+        DocumentId::Number(number)
+    }
+
+    fn name(text: &str) -> DocumentId {
+        DocumentId::Name(text.to_owned())
+    }
+
+    fn file(name: &str) -> Arc<Path> {
+        Arc::from(Path::new(name))
+    }
+
+    #[test]
+    fn ids_come_back() {
+        let cases: [&[(Range<u64>, DocumentId)]; 6] = [
+            &[(0..3, number(0)), (5..6, number(5)), (7..9, number(7))],
+            &[(0..2, number(0)), (2..4, number(7)), (6..7, number(6))],
+            &[(1..2, name("007")), (2..3, number(7)), (3..6, number(8)), (6..7, name(""))],
+            &[(0..2, number(0)), (3..4, number(9)), (4..5, name("07")), (9..10, name("一"))],
+            &[(0..2, number(0)), (2..3, name("a"))],
+            &[(0..1, number(u64::MAX)), (1..2, name("a")), (2..3, number(u64::MAX))],
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
+        for case in cases {
+            let mut names = Names::default();
+            let mut expected = Vec::new();
+            for (positions, id) in case {
+                names.push(positions.clone(), id, &file("a"), positions.start + 1);
+                for (i, position) in positions.clone().enumerate() {
+                    let id = match id {
+                        DocumentId::Number(first) => DocumentId::Number(first + i as u64),
+                        DocumentId::Name(_) => id.clone(),
+                    };
+                    expected.push((position, id));
+                }
+            }
+            let check = |names: &Names, expected: &[(u64, DocumentId)]| {
+                for (document, (position, id)) in expected.iter().enumerate() {
+                    assert_eq!(names.position(document), *position, "{case:?}");
+                    assert_eq!(names.id(document).text(), id.to_string(), "{case:?}");
+                    assert_eq!(names.place(document), format!("a:{}", position + 1), "{case:?}");
+                    let is_number = matches!(names.id(document), IdRef::Number(_));
+                    assert_eq!(is_number, matches!(id, DocumentId::Number(_)), "{case:?}");
+                }
+            };
+            check(&names, &expected);
+            // Also when they come back from disk, and where only some are taken.
+            let mut file = SpillWriter::create(temporary.clone()).unwrap();
+            names.write(&mut file).unwrap();
+            let read = Names::read(&mut file.finish().unwrap().read().unwrap(), expected.len()).unwrap();
+            check(&read, &expected);
+            let mut some = Names::default();
+            (0..expected.len()).step_by(2).for_each(|document| some.push_of(&read, document));
+            check(&some, &expected.iter().step_by(2).cloned().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! A histogram of similarities and a sample of pairs, for choosing a threshold without labels.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use simstore::{Error, Fingerprint, Result};
+
+use super::asking::SIMILARITY;
+use super::documents::{Keep, Reread};
+use super::files::Files;
+use super::model::similarity;
+use super::options::Options;
+use super::question::{Compare, Similar};
+use super::run::{self, Job};
+use super::stages::choice;
+use simstore_corpus::Step;
+use simstore_corpus::random::random;
+use simstore_corpus::{InputKind, Inputs, Watch};
+use simstore_io::Document;
+
+/// Number of bins of the histogram between the similarities 0 and 1. Bin `i` starts at `i / BINS`.
+const BINS: f64 = 20.0;
+/// Largest gap between the requested threshold and the lowest similarity that is looked for.
+const RANGE_BELOW: f64 = 0.3;
+/// Most pairs that a sample may have. Both texts of each stay in memory.
+const MAX_PAIRS: usize = 10_000;
+/// Allowance for rounding when a similarity is assigned to a bin.
+const ROUNDING: f64 = 1e-9;
+
+/// Similar pairs of a corpus: their distribution, and some of them to look at.
+#[derive(Debug)]
+pub struct PairSample {
+    /// The requested threshold, a similarity from 0 to 1.
+    pub threshold: f64,
+    /// Number of documents read.
+    pub documents: usize,
+    /// The histogram, from the lowest bin to the bin of similarity 1.
+    pub bins: Vec<SimilarityBin>,
+    /// Sampled pairs, most similar first. Bins near the threshold come first when the sample is drawn, each with an equal share.
+    pub pairs: Vec<SampledPair>,
+}
+
+/// Pairs within a range of similarity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SimilarityBin {
+    /// Lowest similarity of the bin.
+    pub from: f64,
+    /// End of the bin, which is not part of it. The last bin holds similarity 1 only; its `to` is 1.
+    pub to: f64,
+    /// Pairs of different documents. Documents with equal shingles count as one here.
+    pub pairs: u64,
+    /// Documents whose most similar preferred document is in this bin. With the default [`keep`](Options::keep), earlier documents
+    /// are preferred.
+    pub duplicates: u64,
+    /// Sum of `duplicates` of this bin and of all higher bins: the most documents that a run with the threshold `from` can remove.
+    pub removed_at_most: u64,
+}
+
+/// Two similar documents.
+#[derive(Debug)]
+pub struct SampledPair {
+    /// The preferred document.
+    pub a: Document,
+    /// The other document.
+    pub b: Document,
+    /// Jaccard similarity of the two, from 0 to 1.
+    pub similarity: f64,
+}
+
+/// Two sets of equal documents: the worse one, the better one, and their similarity.
+#[derive(Clone, Copy, Debug)]
+struct SetPair {
+    worse: u32,
+    better: u32,
+    similarity: f64,
+}
+
+/// Reads all inputs, counts similar pairs above and below the threshold of the options, and samples `count` of them. The recall of the
+/// options holds at the lowest similarity of the histogram. Nothing is written.
+///
+/// # Errors
+/// - [`Error::BadArgument`] if the options compare fingerprints or stores, or keep none of the duplicates; if the inputs hold
+///   fingerprints; or if `count` is above 10,000.
+/// - The errors of [`find`](super::find).
+pub fn sample_pairs(
+    inputs: &Inputs,
+    options: &Options,
+    count: usize,
+    watch: &dyn Watch,
+) -> Result<PairSample> {
+    if count > MAX_PAIRS {
+        return bad(format!("a sample has at most {MAX_PAIRS} pairs"));
+    }
+    if inputs.kind()? == InputKind::Fingerprints {
+        return bad("option `sample_pairs` needs documents, but the inputs are fingerprints");
+    }
+    let similar = match &options.compare {
+        Compare::Default => Similar::default(),
+        Compare::Similar(similar) => similar.clone(),
+        Compare::Distance(_) => {
+            return bad(
+                "option `sample_pairs` compares texts: leave out option `distance` and other fingerprint options",
+            );
+        }
+    };
+    if !options.against.is_empty() || options.resume.is_some() {
+        return bad("option `sample_pairs` does not work with options `against` and `resume`");
+    }
+    if options.keep == Keep::None {
+        return bad("option `sample_pairs` needs preferred documents: leave out `keep` none");
+    }
+    options.check()?;
+    let threshold = similar.least.unwrap_or(SIMILARITY);
+    let lowest = lowest_similarity(threshold, options.recall())?;
+    let options = Options {
+        compare: Compare::Similar(Similar { least: Some(lowest), ..similar }),
+        pairs: true,
+        ..options.clone()
+    };
+    match run::find::<u64>(inputs, &options, Files::default(), watch)? {
+        Ok(job) => sample_of_job(&job, threshold, lowest, count, watch),
+        Err(_) => Err(Error::Bug("a run without a store was added before".to_owned())),
+    }
+}
+
+/// The lowest bin: as far below the threshold as the recall allows.
+fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
+    // An impossible threshold is refused.
+    choice::choose(threshold, recall, 0)?;
+    let first = ((threshold - RANGE_BELOW) * BINS + ROUNDING).floor().max(1.0) as u32;
+    let bins = (first..).map(|bin| f64::from(bin) / BINS).take_while(|&from| from < threshold);
+    Ok(bins.into_iter().find(|&from| choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
+}
+
+fn sample_of_job<F: Fingerprint>(
+    job: &Job<F>,
+    threshold: f64,
+    lowest: f64,
+    count: usize,
+    watch: &dyn Watch,
+) -> Result<PairSample> {
+    let near = &job.outcome.near;
+    let mut histogram = Histogram::new(lowest);
+    let mut reservoirs: Vec<Reservoir> = histogram.bins.iter().map(|_| Reservoir::new(count)).collect();
+    // For each set, 1 + the bin of its most similar better set; 0 without one.
+    let mut best = vec![0_u8; near.sets.len()];
+    let step = Step::new(watch, "pairs");
+    for pair in near.pairs.iter()? {
+        let (worse, better, nearness) = pair?;
+        let pair = SetPair { worse, better, similarity: similarity(nearness) };
+        let bin = histogram.bin_of(pair.similarity);
+        histogram.bins[bin].pairs += 1;
+        reservoirs[bin].add(pair);
+        let place = &mut best[worse as usize];
+        *place = (*place).max(bin as u8 + 1);
+        step.add(1)?;
+    }
+    let last = histogram.bins.len() - 1;
+    for (set, &best) in (0..).zip(&best) {
+        // All documents of a set but its first are equal to a better one.
+        histogram.bins[last].duplicates += near.sets.size(set)? - 1;
+        if let Some(bin) = best.checked_sub(1) {
+            histogram.bins[usize::from(bin)].duplicates += 1;
+        }
+    }
+    let chosen = choose(&histogram.bins, reservoirs, threshold, count);
+    Ok(PairSample {
+        threshold,
+        documents: job.corpus.len(),
+        bins: histogram.finish(),
+        pairs: read_pairs(job, &chosen, watch)?,
+    })
+}
+
+struct Histogram {
+    lowest: f64,
+    bins: Vec<SimilarityBin>,
+}
+
+impl Histogram {
+    fn new(lowest: f64) -> Histogram {
+        let from = |bin: u32| lowest + f64::from(bin) / BINS;
+        let mut bins: Vec<SimilarityBin> = (0..)
+            .map(|bin| SimilarityBin {
+                from: rounded(from(bin)),
+                to: rounded(from(bin + 1)),
+                ..SimilarityBin::default()
+            })
+            .take_while(|bin| bin.from < 1.0 - ROUNDING)
+            .collect();
+        if let Some(last) = bins.last_mut() {
+            last.to = 1.0;
+        }
+        bins.push(SimilarityBin { from: 1.0, to: 1.0, ..SimilarityBin::default() });
+        Histogram { lowest, bins }
+    }
+
+    fn bin_of(&self, similarity: f64) -> usize {
+        let last = self.bins.len() - 1;
+        if similarity >= 1.0 {
+            return last;
+        }
+        let bin = ((similarity - self.lowest) * BINS + ROUNDING).max(0.0) as usize;
+        bin.min(last.saturating_sub(1))
+    }
+
+    fn finish(mut self) -> Vec<SimilarityBin> {
+        let mut sum = 0;
+        for bin in self.bins.iter_mut().rev() {
+            sum += bin.duplicates;
+            bin.removed_at_most = sum;
+        }
+        self.bins
+    }
+}
+
+/// Rounds a similarity that is a multiple of the bin width, or a threshold, to six digits.
+fn rounded(similarity: f64) -> f64 {
+    (similarity * 1e6).round() / 1e6
+}
+
+/// A uniform sample of the pairs of a bin (J. S. Vitter's algorithm R, ACM TOMS 11, 1985). The same pairs give the same sample.
+struct Reservoir {
+    capacity: usize,
+    seen: u64,
+    state: u64,
+    pairs: Vec<SetPair>,
+}
+
+impl Reservoir {
+    fn new(capacity: usize) -> Reservoir {
+        Reservoir { capacity, seen: 0, state: 0, pairs: Vec::new() }
+    }
+
+    fn add(&mut self, pair: SetPair) {
+        self.seen += 1;
+        if self.pairs.len() < self.capacity {
+            self.pairs.push(pair);
+        } else {
+            let at = (random(&mut self.state) % self.seen) as usize;
+            if let Some(place) = self.pairs.get_mut(at) {
+                *place = pair;
+            }
+        }
+    }
+
+    /// Removes a pair at random.
+    fn take(&mut self) -> Option<SetPair> {
+        let count = self.pairs.len() as u64;
+        (count > 0).then(|| self.pairs.swap_remove((random(&mut self.state) % count) as usize))
+    }
+}
+
+/// Takes pairs from the bins in turn, first one above and one below the threshold, the nearest bins first; then sorts the pairs, most
+/// similar first.
+fn choose(
+    bins: &[SimilarityBin],
+    mut reservoirs: Vec<Reservoir>,
+    threshold: f64,
+    count: usize,
+) -> Vec<SetPair> {
+    let is_filled = |bin: &usize| !reservoirs[*bin].pairs.is_empty();
+    let first = bins.iter().position(|bin| bin.to > threshold).unwrap_or(bins.len());
+    let mut above = (first..bins.len()).filter(is_filled);
+    let mut below = (0..first).rev().filter(is_filled);
+    let mut order = Vec::new();
+    loop {
+        let before = order.len();
+        order.extend(above.next().into_iter().chain(below.next()));
+        if order.len() == before {
+            break;
+        }
+    }
+    let mut chosen = Vec::new();
+    while chosen.len() < count && reservoirs.iter().any(|reservoir| !reservoir.pairs.is_empty()) {
+        let left = count - chosen.len();
+        chosen.extend(order.iter().filter_map(|&bin| reservoirs[bin].take()).take(left));
+    }
+    chosen.sort_by(|a, b| {
+        b.similarity.total_cmp(&a.similarity).then((a.worse, a.better).cmp(&(b.worse, b.better)))
+    });
+    chosen
+}
+
+/// Reads the documents of pairs again.
+fn read_pairs<F: Fingerprint>(
+    job: &Job<F>,
+    pairs: &[SetPair],
+    watch: &dyn Watch,
+) -> Result<Vec<SampledPair>> {
+    let Some(inputs) = job.inputs.as_ref() else { return Ok(Vec::new()) };
+    let near = &job.outcome.near;
+    let document = |set| near.document(near.sets.best(set)?);
+    let mut numbers = Vec::new();
+    for pair in pairs {
+        numbers.extend([document(pair.better)?, document(pair.worse)?]);
+    }
+    let mut wanted = numbers.clone();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut reread = Reread::new(&job.corpus, inputs, &job.room);
+    let step = Step::new(watch, "documents").reading(reread.progress(), || None);
+    let mut documents = BTreeMap::new();
+    for number in wanted {
+        documents.insert(number, reread.record(number as usize)?.document(inputs.options())?);
+        step.add(1)?;
+    }
+    let copy = |number: u64| {
+        let document: Option<&Document> = documents.get(&number);
+        document.cloned().ok_or_else(|| Error::Bug("a document of a sampled pair was not read".to_owned()))
+    };
+    let numbers = numbers.as_chunks::<2>().0;
+    pairs
+        .iter()
+        .zip(numbers)
+        .map(|(pair, &[a, b])| Ok(SampledPair { a: copy(a)?, b: copy(b)?, similarity: pair.similarity }))
+        .collect()
+}
+
+fn bad<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::BadArgument(reason.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn froms(lowest: f64) -> Vec<f64> {
+        Histogram::new(lowest).bins.iter().map(|bin| bin.from).collect()
+    }
+
+    /// A search with the lowest similarity finds pairs of exactly that similarity.
+    #[test]
+    fn bins_start_at_the_nearest_number() {
+        for percent in 45..=100 {
+            let lowest = lowest_similarity(f64::from(percent) / 100.0, 0.95).unwrap();
+            assert_eq!(lowest, (lowest * BINS).round() / BINS, "{percent}");
+        }
+    }
+
+    #[test]
+    fn bins_reach_from_the_lowest_similarity_to_1() {
+        assert_eq!(froms(0.8), [0.8, 0.85, 0.9, 0.95, 1.0]);
+        assert_eq!(froms(0.93), [0.93, 0.98, 1.0]);
+        assert_eq!(froms(1.0), [1.0]);
+        let histogram = Histogram::new(0.5);
+        for (bin, &SimilarityBin { from, to, .. }) in histogram.bins.iter().enumerate() {
+            assert_eq!(histogram.bin_of(from), bin, "{from}");
+            if to > from {
+                assert_eq!(histogram.bin_of((from + to) / 2.0), bin, "{from}");
+            }
+        }
+        // Similarities are fractions, which doubles do not have to the last digit.
+        assert_eq!(histogram.bin_of(3.0 / 5.0), histogram.bin_of(0.6));
+        assert_eq!(histogram.bin_of(0.999_999), histogram.bins.len() - 2);
+    }
+
+    #[test]
+    fn the_lowest_similarity_is_one_that_the_recall_can_be_had_for() {
+        assert_eq!(rounded(lowest_similarity(0.8, 0.95).unwrap()), 0.5);
+        assert_eq!(rounded(lowest_similarity(0.7, 0.95).unwrap()), 0.45);
+        assert_eq!(rounded(lowest_similarity(0.43, 0.95).unwrap()), 0.43);
+        assert!(lowest_similarity(0.8, 0.9999).unwrap() >= 0.5);
+        assert!(lowest_similarity(0.3, 0.95).is_err());
+    }
+
+    #[test]
+    fn a_reservoir_takes_each_pair_as_often() {
+        let mut times = [0; 20];
+        for seed in 0..4000 {
+            let mut reservoir = Reservoir { state: seed, ..Reservoir::new(5) };
+            (0..20).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: 0.5 }));
+            assert_eq!(reservoir.pairs.len(), 5);
+            reservoir.pairs.iter().for_each(|pair| times[pair.worse as usize] += 1);
+        }
+        // 1,000 expected, with a standard deviation of 27.
+        assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
+        // One of few pairs is taken at random, too: 1,000 expected.
+        let mut times = [0; 4];
+        for seed in 0..4000 {
+            let mut reservoir = Reservoir { state: seed, ..Reservoir::new(5) };
+            (0..4).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: 0.5 }));
+            times[reservoir.take().unwrap().worse as usize] += 1;
+            assert_eq!(reservoir.pairs.len(), 3);
+        }
+        assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
+        assert!(Reservoir::new(5).take().is_none());
+    }
+
+    #[test]
+    fn bins_near_the_threshold_have_equal_shares() {
+        let bins = Histogram::new(0.5).bins;
+        let reservoirs = bins.iter().map(|bin| {
+            let mut reservoir = Reservoir::new(100);
+            (0..100).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: bin.from }));
+            reservoir
+        });
+        let chosen = choose(&bins, reservoirs.collect(), 0.8, 4);
+        let similarities: Vec<f64> = chosen.iter().map(|pair| pair.similarity).collect();
+        assert_eq!(similarities, [0.85, 0.8, 0.75, 0.7]);
+        // All pairs there are, if these are fewer.
+        assert_eq!(choose(&bins, bins.iter().map(|_| Reservoir::new(3)).collect(), 0.8, 4).len(), 0);
+    }
+}

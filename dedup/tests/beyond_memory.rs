@@ -1,0 +1,248 @@
+//! Deduplication of more documents than fit in the memory limit: the same result, from disk.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use simstore::Result;
+use simstore_corpus::{Inputs, Notice, Watch};
+use simstore_dedup::{
+    Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Removed, Totals,
+};
+use simstore_io::{DocumentId, DocumentOptions};
+
+use crate::support::given::{self, verified};
+use crate::{Folder, Random};
+
+/// Less than the documents of these tests take.
+pub(crate) const LITTLE: u64 = 400_000;
+
+/// Remembers what it is told.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<Vec<String>>);
+
+impl Watch for Told {
+    fn notice(&self, notice: &Notice<'_>) {
+        if let Notice::Remark(said) | Notice::Warning(said) = notice {
+            self.0.lock().unwrap().push((*said).to_owned());
+        }
+    }
+}
+
+impl Told {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn has_spilled(&self) -> bool {
+        self.0.lock().unwrap().iter().any(|remark| remark.contains("continuing on disk"))
+    }
+}
+
+pub(crate) fn found(answer: Answer) -> Found {
+    match answer {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// A text of random words, one that was there before, or none.
+fn text(random: &mut Random, before: &mut Vec<String>) -> String {
+    match random.below(100) {
+        0 | 1 => String::new(),
+        2..=4 if !before.is_empty() => before[random.below(before.len() as u64) as usize].clone(),
+        _ => {
+            let words: Vec<String> = (0..12).map(|_| format!("w{}", random.below(1000))).collect();
+            before.push(words.join(" "));
+            words.join(" ")
+        }
+    }
+}
+
+/// Lines of documents with ids, dates for `newest`, and some malformed lines.
+fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
+    let (mut random, mut before) = (Random(3), Vec::new());
+    let mut lines = String::new();
+    for i in 0..9000 {
+        if random.below(50) == 0 {
+            lines += "{\"text\": \n\n";
+        }
+        let id = id(&mut random, i).map_or(String::new(), |id| format!("\"id\": {id}, "));
+        let text = text(&mut random, &mut before);
+        let date = random.below(5);
+        writeln!(lines, "{{{id}\"text\": \"{text}\", \"date\": {date}}}").unwrap();
+    }
+    lines
+}
+
+pub(crate) fn all_files(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.is_file())
+        .map(|path| (path.file_name().unwrap().into(), fs::read(path).unwrap()))
+        .collect()
+}
+
+fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
+    let store = simstore::Snapshot::<u64>::open(store).unwrap();
+    let entries = store.iter().map(|entry| entry.unwrap());
+    let mut all: Vec<_> = entries
+        .map(|entry| {
+            let id = entry.id.unwrap();
+            (entry.fingerprint, id, store.name(id).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// The outcome of a run: its totals, kept documents, files, and the contents of its store.
+type Outcome = (Totals, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
+
+fn run(input: &Path, out: &Path, options: &Options, watch: &Told) -> Result<Outcome> {
+    fs::create_dir_all(out).unwrap();
+    let files = Files {
+        output: Some(out.join("kept")),
+        annotated: Some(out.join("annotated")),
+        clusters: Some(out.join("clusters.csv")),
+        pairs: Some(out.join("pairs.csv")),
+        keep_list: Some(out.join("keep")),
+        remove_list: Some(out.join("remove.jsonl")),
+        ..Files::default()
+    };
+    let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap().skip_bad(true);
+    let found = found(simstore_dedup::find(&inputs, options, files, watch)?);
+    let kept = found.kept().map(|kept| format!("{:?}", kept.unwrap())).collect();
+    let totals = Totals { spilled: None, ..found.totals() };
+    found.finish(watch)?;
+    let store = options.against.first().map(|store| stored(store));
+    Ok((totals, kept, all_files(out), store))
+}
+
+/// Runs with all the memory, and with little, and finds no difference.
+fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
+    let folder = Folder::new();
+    let input = folder.file(name, content);
+    let temporary = folder.0.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let outcome = |memory: Option<u64>, told: &Told| {
+        let out = folder.0.path().join(format!("out-{memory:?}"));
+        let against = if add { vec![out.join("store")] } else { Vec::new() };
+        let add = add.then(Add::default);
+        let options = Options { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
+        run(&input, &out, &options, told).unwrap()
+    };
+    let (with_all, with_little) = (Told::default(), Told::default());
+    let expected = outcome(None, &with_all);
+    let little = outcome(Some(LITTLE), &with_little);
+    assert!(!with_all.has_spilled() && with_little.has_spilled(), "{:?}", with_little.0);
+    assert!(expected.0.clusters > 10 && expected.2.len() == 6);
+    assert_eq!(little.0, expected.0, "{options:?}");
+    assert!(little == expected, "{options:?}");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn documents_are_found_and_written_the_same() {
+    let options = || Options { compare: Compare::distance(2), ..Options::default() };
+    let keep = |keep| Options { keep, ..options() };
+    let names = documents(|_, i| Some(format!("\"d{i}\"")));
+    check("a.jsonl", &names, &keep(Keep::Longest), false);
+    check("a.jsonl", &names, &options(), true);
+    let numbers = documents(|_, i| Some((i * 7).to_string()));
+    check("a.jsonl", &numbers, &keep(Keep::SmallestId), true);
+    check("a.jsonl", documents(|_, _| None), &keep(Keep::Newest("date".to_owned())), false);
+    // Ids that repeat, numbers and names among each other.
+    let mixed = |random: &mut Random, i: usize| match (random.below(3), i) {
+        (0, _) => Some(random.below(500).to_string()),
+        (1, 4000..) => Some(format!("\"{}\"", random.below(500))),
+        _ => None,
+    };
+    let wide = Compare::Distance(Distance { most: Some(2), bits: Some(128), ..Distance::default() });
+    check("a.jsonl", documents(mixed), &Options { compare: wide, ..options() }, false);
+}
+
+#[test]
+fn texts_are_compared_the_same() {
+    let names = documents(|_, i| Some(format!("\"d{i}\"")));
+    let options = Options { compare: verified(3, 0.5), ..Options::default() };
+    check("a.jsonl", &names, &options, false);
+    check(
+        "a.jsonl",
+        &names,
+        &Options { cluster_by: Some(simstore_dedup::ClusterBy::Stars), ..options },
+        false,
+    );
+}
+
+#[test]
+fn fingerprints_are_found_and_written_the_same() {
+    let mut random = Random(9);
+    let mut values: Vec<u64> = Vec::new();
+    for _ in 0..20_000 {
+        let value = match random.below(50) {
+            0 if !values.is_empty() => values[random.below(values.len() as u64) as usize] ^ random.below(3),
+            _ => random.next(),
+        };
+        values.push(value);
+    }
+    let options = Options { compare: Compare::distance(1), ..Options::default() };
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    check("a.u64", raw, &options, false);
+    let lines = |id: &dyn Fn(usize) -> String| -> String {
+        values.iter().enumerate().map(|(i, value)| format!("{value:016x}{}\n", id(i))).collect()
+    };
+    check("a.hex", lines(&|_| String::new()), &options, false);
+    check("a.tsv", lines(&|i| format!("\tx{}", i / 2)), &options, false);
+    check("a.tsv", lines(&|i| format!("\t{}", 100_000 - i)), &options, true);
+}
+
+#[test]
+fn what_is_handed_over_may_be_too_much_too() {
+    let folder = Folder::new();
+    let given = || {
+        let value = |i: u64| Random(i % 19_500).next();
+        (0..20_000).map(move |i| (DocumentId::Number(i % 15_000), value(i)))
+    };
+    let run = |memory| {
+        let told = Told::default();
+        let temporary = Some(folder.0.path().to_path_buf());
+        let options = Options { compare: Compare::distance(1), memory, temporary, ..Options::default() };
+        let answer = simstore_dedup::find(&given::values(given()), &options, Files::default(), &told);
+        let found = found(answer.unwrap());
+        assert_eq!(told.has_spilled(), memory.is_some());
+        let clusters: Vec<String> =
+            found.clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect();
+        (clusters, found.totals().same_id)
+    };
+    assert!(run(Some(LITTLE)) == run(None));
+}
+
+/// All of them are near one another, and told of.
+#[test]
+fn however_many_are_near_others_it_is_done() {
+    for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
+        let run = |memory| {
+            let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
+            let options = Options {
+                compare: Compare::distance(2),
+                memory,
+                cluster_by: Some(cluster_by),
+                ..Options::default()
+            };
+            let found =
+                found(simstore_dedup::find(&given::values(given), &options, Files::default(), &()).unwrap());
+            let mut removed = Vec::new();
+            let visit = &mut |one: &Removed<'_>| {
+                removed.push((one.document, one.duplicate_of, one.distance));
+                Ok(())
+            };
+            found.visit_removed(visit).unwrap();
+            assert_eq!(found.totals().duplicates, 19_999);
+            removed
+        };
+        assert!(run(Some(LITTLE)) == run(None));
+    }
+}

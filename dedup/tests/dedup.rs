@@ -1,0 +1,438 @@
+//! Tests deduplication as a library: its results, and the files left by an interrupted run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use simstore::{Error, Result, Snapshot};
+use simstore_corpus::{Inputs, Progress, Watch};
+use simstore_dedup::{Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Similar};
+use simstore_io::{Document, DocumentId, DocumentOptions};
+
+use crate::support::given::{self, verified};
+use crate::{Folder, Random};
+
+#[path = "../examples/dedup.rs"]
+#[allow(dead_code, reason = "its main function takes the arguments of the process")]
+mod example;
+
+const ROWS: &str = if cfg!(feature = "parquet") { "clusters.parquet" } else { "clusters.csv" };
+
+fn inputs(path: &Path) -> Inputs {
+    Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
+}
+
+fn found(answer: Result<Answer>) -> Found {
+    match answer.unwrap() {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// Returns the members of each cluster, the kept one first.
+fn clusters(found: &Found) -> Vec<Vec<String>> {
+    let ids = |cluster: Result<simstore_dedup::Cluster<'_>>| {
+        let mut members = cluster.unwrap().members;
+        members.sort_by_key(|member| !member.is_kept);
+        members.iter().map(|member| member.id.text().into_owned()).collect()
+    };
+    found.clusters().map(ids).collect()
+}
+
+/// Returns the files of a folder and its subfolders, including hidden ones.
+fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(all_files(&path));
+        } else {
+            all.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+fn stored(store: &Path) -> Vec<(u64, String)> {
+    let store = Snapshot::<u64>::open(store).unwrap();
+    let name = |id: Option<u64>| store.name(id.unwrap()).unwrap().unwrap();
+    let mut all: Vec<_> =
+        store.iter().map(|entry| entry.unwrap()).map(|entry| (entry.fingerprint, name(entry.id))).collect();
+    all.sort();
+    all
+}
+
+/// Lines of documents, some nearly the same.
+fn documents() -> String {
+    let text = |i: usize| {
+        let topic = ["rivers of the north", "ships and their sails", "bread and how it is made"][i % 3];
+        let end = if i < 15 { String::new() } else { format!(", and number {i} says something of its own") };
+        format!("{{\"id\": \"d{i}\", \"text\": \"About {topic} there is much to be told{end}\"}}\n")
+    };
+    (0..24).map(text).collect()
+}
+
+#[test]
+fn the_example_deduplicates_a_file() {
+    let folder = Folder::new();
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/en.jsonl");
+    let [unique, rows] = ["unique.jsonl", ROWS].map(|name| folder.0.path().join(name));
+    let (kept, documents) = example::run(input.clone(), unique.clone(), rows.clone()).unwrap();
+    assert_eq!(documents, 77);
+    assert!(kept < 77);
+    let lines = fs::read_to_string(&unique).unwrap();
+    assert_eq!(lines.lines().count(), kept);
+    let all = fs::read_to_string(input).unwrap();
+    assert!(lines.lines().all(|line| all.contains(line)));
+    // Rows can be read as documents again.
+    let read = Inputs::new(
+        &[rows],
+        DocumentOptions { text_fields: vec!["representative".to_owned()], ..DocumentOptions::default() },
+    );
+    let members: Vec<String> = read.unwrap().documents().map(|row| row.unwrap().id.to_string()).collect();
+    let expected: Vec<String> = clusters(&found(simstore_dedup::find(
+        &self::inputs(&unique),
+        &Options::default(),
+        Files::default(),
+        &(),
+    )))
+    .concat();
+    assert!(expected.is_empty(), "what is left has duplicates: {expected:?}");
+    assert!(members.len() > 77 - kept, "{members:?}");
+}
+
+/// A malformed document from an iterator ends the run, or is counted.
+#[test]
+fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
+    let given = || {
+        let document = |(id, text): (u64, &str)| {
+            let id = DocumentId::Number(id);
+            Ok(Document::new(id, text.to_owned()))
+        };
+        let bad = || Err(Error::BadInput { path: "-".into(), line: 2, reason: "no text".to_owned() });
+        let all = [document((0, "the same")), bad(), bad(), document((3, "the same"))];
+        Inputs::of_documents(all)
+    };
+    let options = Options::default();
+    let ended = simstore_dedup::find(&given(), &options, Files::default(), &());
+    assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
+    let found = found(simstore_dedup::find(&given().skip_bad(true), &options, Files::default(), &()));
+    let totals = found.totals();
+    assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
+    let said = simstore_dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
+    let first = "2 documents (16 bytes of text), 1 distinct text, similarity >= 0.8, 0.2 s\n";
+    assert!(said.starts_with(first), "{said}");
+    assert!(said.contains("2 documents in 1 cluster; 1 duplicate (50.0%), 1 kept"), "{said}");
+}
+
+#[test]
+fn files_documents_and_fingerprints_give_the_same() {
+    let folder = Folder::new();
+    let path = folder.file("a.jsonl", documents());
+    let texts: Vec<(DocumentId, String)> =
+        inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
+    for bits in [64, 128] {
+        let compare = Compare::Distance(Distance { bits: Some(bits), ..Distance::default() });
+        let options = Options { compare, pairs: true, ..Options::default() };
+        let of_files = found(simstore_dedup::find(&inputs(&path), &options, Files::default(), &()));
+        let fingerprints: Vec<(DocumentId, u128)> = of_files
+            .kept()
+            .map(Result::unwrap)
+            .map(|kept| (kept.id, u128::from_str_radix(&kept.fingerprint.unwrap(), 16).unwrap()))
+            .collect();
+        let expected = clusters(&of_files);
+        assert_eq!((of_files.bits(), expected.len()), (bits, 3));
+        let of_texts =
+            found(simstore_dedup::find(&given::texts(texts.clone()), &options, Files::default(), &()));
+        assert_eq!(clusters(&of_texts), expected);
+        let totals = |found: &Found| simstore_dedup::Totals { text_bytes: 0, ..found.totals() };
+        assert_eq!(totals(&of_texts), totals(&of_files));
+        let mut pairs = 0;
+        of_files
+            .visit_pairs(&(), &mut |pair| {
+                pairs += 1;
+                assert!(pair.document < pair.other.unwrap() && pair.distance.unwrap() <= 3);
+                Ok(())
+            })
+            .unwrap();
+        assert!(pairs >= of_files.totals().duplicates);
+        // The kept documents have no duplicates.
+        let left = match bits {
+            64 => given::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
+            _ => given::values(fingerprints),
+        };
+        let left = found(simstore_dedup::find(&left, &options, Files::default(), &()));
+        assert_eq!((left.totals().clusters, left.totals().kept), (0, of_files.totals().kept));
+    }
+}
+
+#[test]
+fn fingerprints_are_compared_as_by_the_plain_loop() {
+    let mut random = Random(7);
+    let values: Vec<u128> =
+        (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
+    let given = || (0..).map(DocumentId::Number).zip(values.clone());
+    let within = |most, bits| {
+        Compare::Distance(Distance { most: Some(most), bits: Some(bits), ..Distance::default() })
+    };
+    let options = Options { compare: within(2, 128), pairs: true, ..Options::default() };
+    let of_values = found(simstore_dedup::find(&given::values(given()), &options, Files::default(), &()));
+    let mut expected = Vec::new();
+    for (a, x) in values.iter().enumerate() {
+        for (b, y) in values.iter().enumerate().skip(a + 1) {
+            let distance = (x ^ y).count_ones();
+            if distance <= 2 {
+                expected.push((a, Some(b), Some(distance)));
+            }
+        }
+    }
+    let mut pairs = Vec::new();
+    let visited = of_values.visit_pairs(&(), &mut |pair| {
+        pairs.push((pair.document, pair.other, pair.distance));
+        Ok(())
+    });
+    visited.unwrap();
+    assert!(expected.len() > 300);
+    assert_eq!(pairs, expected);
+    // A visitor can end it.
+    let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    let narrow = Options { compare: within(2, 64), ..options };
+    let refused = simstore_dedup::find(&given::values(given()), &narrow, Files::default(), &()).unwrap_err();
+    assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
+}
+
+#[test]
+fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
+    let one = || given::numbered(&["one".to_owned()]);
+    let files = || Files { output: Some("never-written".into()), ..Files::default() };
+    let options = Options::default;
+    let by = |compare| Options { compare, ..options() };
+    let similar = |similar| by(Compare::similar(similar));
+    let cases: [(Options, Files, &str); 9] = [
+        (similar(0.0), Files::default(), "above 0, up to 1"),
+        (similar(f64::NAN), Files::default(), "above 0, up to 1"),
+        (similar(0.2), Files::default(), "option `similar` 0.43 or more"),
+        (
+            by(Compare::Similar(Similar { recall: Some(1.0), ..Similar::default() })),
+            Files::default(),
+            "between 0 and 1",
+        ),
+        (
+            Options { resume: Some(PathBuf::from("never-made").into()), ..options() },
+            Files::default(),
+            "`resume` needs",
+        ),
+        (options(), files(), "option `output` needs files"),
+        (
+            Options { add: Some(Add::default()), ..options() },
+            Files::default(),
+            "option `add` needs option `against`",
+        ),
+        (
+            by(Compare::Distance(Distance { bits: Some(65), ..Distance::default() })),
+            Files::default(),
+            "option `bits` is 65",
+        ),
+        (by(verified(3, 1.5)), Files::default(), "from 0 to 1"),
+    ];
+    for (options, files, message) in cases {
+        let error = simstore_dedup::find(&one(), &options, files, &()).unwrap_err();
+        assert!(matches!(error, Error::BadArgument(_)), "{error:?}");
+        assert!(error.to_string().contains(message) && !error.to_string().contains("--"), "{error}");
+    }
+    let missing = Options { keep: Keep::Newest("date".to_owned()), ..options() };
+    let error = simstore_dedup::find(&one(), &missing, Files::default(), &()).unwrap_err();
+    assert!(matches!(&error, Error::Refused(reason) if reason.starts_with("option `keep`")), "{error:?}");
+    assert!(!Path::new("never-written").exists() && !Path::new("never-made").exists());
+}
+
+#[test]
+fn nothing_is_left_of_what_is_dropped() {
+    let folder = Folder::new();
+    let path = folder.file("a.jsonl", documents());
+    let before = all_files(folder.0.path());
+    let files = || Files {
+        output: Some(folder.0.path().join("kept.jsonl")),
+        pairs: Some(folder.0.path().join("pairs.csv")),
+        ..Files::default()
+    };
+    let mut dropped = found(simstore_dedup::find(&inputs(&path), &Options::default(), files(), &()));
+    dropped.write(&()).unwrap();
+    assert!(all_files(folder.0.path()).len() > before.len());
+    drop(dropped);
+    assert_eq!(all_files(folder.0.path()), before);
+    found(simstore_dedup::find(&inputs(&path), &Options::default(), files(), &())).finish(&()).unwrap();
+    assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
+}
+
+/// Stops a run at its call number `at`.
+struct Stopping {
+    at: u64,
+    asked: AtomicU64,
+}
+
+impl Watch for Stopping {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        match self.asked.fetch_add(1, Ordering::Relaxed) + 1 {
+            asked if asked == self.at => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn run(input: &Path, folder: &Path, options: &Options, watch: &dyn Watch) -> Result<()> {
+    let files = Files {
+        output: Some(folder.join("kept.jsonl.gz")),
+        annotated: Some(folder.join("annotated.jsonl")),
+        clusters: Some(folder.join(ROWS)),
+        pairs: Some(folder.join("pairs.csv")),
+        keep_list: Some(folder.join("keep")),
+        remove_list: Some(folder.join("remove")),
+        ..Files::default()
+    };
+    match simstore_dedup::find(&inputs(input), options, files, watch)? {
+        Answer::Found(found) => found.finish(watch),
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// Stops a run at each place where it asks the watch, and then lets it finish.
+fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
+    let folder = Folder::new();
+    let input = folder.file("in/a.jsonl", documents());
+    let first = folder.file("in/first.jsonl", "{\"id\": \"s\", \"text\": \"About ships and their sails\"}\n");
+    let prepare = |at: &str| {
+        let out = folder.0.path().join(at);
+        fs::create_dir_all(&out).unwrap();
+        let options = options(&out);
+        if options.add.is_some() {
+            let compare = options.compare.clone();
+            let add = Options {
+                against: options.against,
+                add: Some(Add::default()),
+                compare,
+                ..Options::default()
+            };
+            found(simstore_dedup::find(&inputs(&first), &add, Files::default(), &())).finish(&()).unwrap();
+        }
+        out
+    };
+    let results = |out: &Path| {
+        let files = all_files(out).into_iter().filter(|(path, _)| path.parent() == Some(out));
+        let files: BTreeMap<_, _> =
+            files.map(|(path, bytes)| (path.file_name().unwrap().to_owned(), bytes)).collect();
+        let store = options(out).against.first().map(|store| stored(store));
+        (files, store)
+    };
+    let undisturbed = prepare("undisturbed");
+    let empty = results(&undisturbed);
+    run(&input, &undisturbed, &options(&undisturbed), &()).unwrap();
+    let expected = results(&undisturbed);
+    assert_eq!(expected.0.len(), 6);
+    for at in 1.. {
+        let out = prepare(&format!("stopped-{at}"));
+        let options = options(&out);
+        let stopped = run(&input, &out, &options, &Stopping { at, asked: AtomicU64::new(0) });
+        let Err(error) = stopped else {
+            assert!(at > least, "asked only {at} times");
+            assert_eq!(results(&out), expected);
+            return;
+        };
+        assert!(matches!(error, Error::Cancelled), "{at}: {error}");
+        assert_eq!(results(&out), empty, "stopped at {at}");
+        let hidden: Vec<_> = all_files(&out)
+            .into_keys()
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with('.'))
+            .collect();
+        assert!(hidden.is_empty(), "stopped at {at}: {hidden:?}");
+        run(&input, &out, &options, &()).unwrap();
+        assert_eq!(results(&out), expected, "after it was stopped at {at}");
+    }
+}
+
+#[test]
+fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options {
+        against: vec![out.join("store")],
+        add: Some(Add::default()),
+        compare: Compare::distance(3),
+        ..Options::default()
+    };
+    stop_everywhere(options, 8);
+}
+
+#[test]
+fn a_run_that_compares_texts_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options {
+        cluster_by: Some(ClusterBy::Stars),
+        resume: Some(out.join("parts").into()),
+        compare: verified(8, 0.5),
+        ..Options::default()
+    };
+    stop_everywhere(options, 10);
+}
+
+#[test]
+fn a_run_by_similarity_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options { resume: Some(out.join("parts").into()), ..Options::default() };
+    stop_everywhere(options, 10);
+}
+
+#[test]
+fn the_same_run_adds_once() {
+    let folder = Folder::new();
+    let input = folder.file("a.jsonl", documents());
+    let out = folder.0.path();
+    let options = Options {
+        against: vec![out.join("store")],
+        add: Some(Add::default()),
+        compare: Compare::distance(3),
+        ..Options::default()
+    };
+    run(&input, out, &options, &()).unwrap();
+    let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
+    let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };
+    match simstore_dedup::find(&inputs(&input), &options, files, &()).unwrap() {
+        Answer::AddedBefore(again) => {
+            assert_eq!((again.counts.read, again.added), (24, before.0.len() as u64));
+        }
+        Answer::Found(found) => panic!("{found:?}"),
+    }
+    assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
+}
+
+/// Two runs both find no store. The second to end has not compared its documents with the additions of the first, so it
+/// adds nothing.
+#[test]
+fn a_store_that_another_run_has_made_is_not_added_to() {
+    for compare in [Compare::distance(3), Options::default().compare] {
+        let folder = Folder::new();
+        let input = folder.file("a.jsonl", documents());
+        let store = folder.0.path().join("store");
+        let options = Options {
+            against: vec![store.clone()],
+            add: Some(Add::default()),
+            compare,
+            ..Options::default()
+        };
+        let list = |name: &str| folder.0.path().join(name);
+        let find = |name: &str| {
+            let files = Files { keep_list: Some(list(name)), ..Files::default() };
+            match simstore_dedup::find(&inputs(&input), &options, files, &()).unwrap() {
+                Answer::Found(found) => found,
+                Answer::AddedBefore(before) => panic!("{before:?}"),
+            }
+        };
+        let (first, second) = (find("first"), find("second"));
+        first.finish(&()).unwrap();
+        let before = stored(&store);
+        assert!(!before.is_empty());
+        let error = second.finish(&()).unwrap_err().to_string();
+        assert!(error.contains("another run created this store"), "{error}");
+        assert_eq!(stored(&store), before);
+        assert!(list("first").exists() && !list("second").exists());
+    }
+}

@@ -1,0 +1,207 @@
+//! Dense groups against stores of similar documents, beside the plain loop over all documents and stored ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use simstore::{Durability, StoreOptions};
+use simstore_corpus::Inputs;
+use simstore_dedup::{Files, Found, Options, Removed, SimilarStores, Summary};
+use simstore_io::{DocumentId, DocumentOptions};
+use simstore_text::{
+    EstimateLimit, Profile, SimilarDocument, SimilarDocuments, SimilarSettings, Sketched, jaccard,
+};
+
+use crate::beyond_memory::{LITTLE, found};
+use crate::{Folder, Random};
+
+const LEAST: f64 = 0.8;
+
+fn settings(has_texts: bool) -> SimilarSettings {
+    let settings = SimilarSettings::new(LEAST, 0.95).unwrap();
+    if has_texts { settings.with_texts() } else { settings }
+}
+
+/// A store of these texts, whose ids are their positions.
+fn store(path: &Path, texts: &[String], has_texts: bool) {
+    let options = StoreOptions { durability: Durability::Os, ..StoreOptions::default() };
+    let store = SimilarDocuments::open(path, options, Profile::shingles(), settings(has_texts)).unwrap();
+    for (id, text) in (0..).zip(texts) {
+        store.insert(&store.prepare(text).unwrap().unwrap(), id, None).unwrap();
+    }
+}
+
+fn run(texts: &[String], folder: &Folder, options: &Options) -> Found {
+    let lines: String = texts.iter().map(|text| format!("{}\n", json!({"text": text}))).collect();
+    let inputs = Inputs::new(&[folder.file("new.jsonl", lines)], DocumentOptions::default()).unwrap();
+    found(simstore_dedup::find(&inputs, options, Files::default(), &()).unwrap())
+}
+
+/// The store and the id of the most similar stored document of each document that has one, and the similarity.
+type Nearest = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
+
+fn nearest(found: &Found, only: &Path) -> Nearest {
+    let mut nearest = Nearest::new();
+    let visit = &mut |removed: &Removed<'_>| {
+        if removed.duplicate_of.is_none() {
+            let store = removed.store.unwrap_or(only).to_path_buf();
+            let found = (store, removed.duplicate_of_id.clone(), removed.similarity.unwrap());
+            nearest.insert(removed.document, found);
+        }
+        Ok(())
+    };
+    found.visit_removed(visit).unwrap();
+    nearest
+}
+
+/// A text with its features and sketches.
+type Made = (Vec<u64>, Sketched);
+
+fn made(text: &str) -> Made {
+    let features = Profile::shingles().feature_set(text);
+    let sketched = Sketched::new(&features).unwrap();
+    (features, sketched)
+}
+
+/// The plain loop over the stores, each with its path, its documents, and whether it keeps texts.
+fn expected(texts: &[Made], stores: &[(PathBuf, Vec<Made>, bool)]) -> Nearest {
+    let mut nearest = Nearest::new();
+    for (document, (features, sketched)) in texts.iter().enumerate() {
+        let (mut similar, mut near) = (Vec::new(), 0);
+        for (store, (_, stored, has_texts)) in stores.iter().enumerate() {
+            let settings = settings(*has_texts);
+            for (id, (of_stored, other)) in stored.iter().enumerate() {
+                let bits = |at: usize| (sketched.sketches[at] ^ other.sketches[at]).count_ones();
+                if (0..settings.sketches()).all(|at| bits(at) > settings.distance()) {
+                    continue;
+                }
+                if *has_texts {
+                    let similarity = jaccard(features, of_stored);
+                    if sketched.distance(other) <= settings.total() && similarity >= LEAST {
+                        similar.push((similarity, store, id, None));
+                    }
+                } else {
+                    near += u64::from(sketched.is_near(other, LEAST));
+                    similar.push((sketched.estimate(other).similarity, store, id, Some(other)));
+                }
+            }
+        }
+        let limit = EstimateLimit::new(LEAST, near);
+        similar.retain(|(.., other)| other.is_none_or(|other| limit.holds(sketched, other)));
+        similar.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        if let Some(&(similarity, store, id, _)) = similar.first() {
+            let id = DocumentId::Number(id as u64);
+            nearest.insert(document, (stores[store].0.clone(), id, similarity));
+        }
+    }
+    nearest
+}
+
+#[test]
+fn the_nearest_stored_document_is_that_of_the_plain_loop() {
+    let folder = Folder::new();
+    let mut random = Random(8);
+    let page = |random: &mut Random| {
+        let template = random.below(3);
+        let mut words: Vec<String> = (0..40 + 20 * template).map(|at| format!("t{template}w{at}")).collect();
+        for _ in 0..random.below(3 + template) {
+            let at = random.index(words.len());
+            words[at] = format!("other{}", random.below(40));
+        }
+        words.join(" ")
+    };
+    let mut some = |count: usize| (0..count).map(|_| page(&mut random)).collect::<Vec<_>>();
+    let (texts, of_texts, of_sketches) = (some(250), some(200), some(150));
+    let paths = ["texts", "sketches"].map(|name| folder.0.path().join(name));
+    store(&paths[0], &of_texts, true);
+    store(&paths[1], &of_sketches, false);
+    let made_of = |texts: &[String]| texts.iter().map(|text| made(text)).collect::<Vec<_>>();
+    let stores =
+        [(paths[0].clone(), made_of(&of_texts), true), (paths[1].clone(), made_of(&of_sketches), false)];
+    let made = made_of(&texts);
+    for some in [&stores[..1], &stores[1..], &stores[..]] {
+        let against: Vec<PathBuf> = some.iter().map(|(path, ..)| path.clone()).collect();
+        let expected = expected(&made, some);
+        assert!(expected.len() > 20, "{}", expected.len());
+        for memory in [None, Some(LITTLE)] {
+            for pairs in [false, true] {
+                let options = Options { against: against.clone(), memory, pairs, ..Options::default() };
+                let found = run(&texts, &folder, &options);
+                assert_eq!(nearest(&found, &against[0]), expected, "{against:?} {memory:?}");
+            }
+        }
+        let borrowed: Vec<Option<&str>> = texts.iter().map(|text| Some(&text[..])).collect();
+        let found = SimilarStores::open(&against, Some(LEAST)).unwrap().most_similar(&borrowed).unwrap();
+        let named = |(store, found): (usize, SimilarDocument)| {
+            (against[store].clone(), DocumentId::Number(found.id), found.estimate.similarity)
+        };
+        let found = found.into_iter().enumerate().filter_map(|(at, found)| Some((at, named(found?))));
+        assert_eq!(found.collect::<Nearest>(), expected, "{against:?}");
+    }
+}
+
+/// Pages of one template, 0.788 similar to one another.
+fn parked(numbers: std::ops::Range<usize>) -> Vec<String> {
+    let page = |number: usize| {
+        let word = |at| if at % 23 == 15 { format!("name{number}") } else { format!("word{at}") };
+        (0..78).map(word).collect::<Vec<_>>().join(" ")
+    };
+    numbers.map(page).collect()
+}
+
+#[test]
+fn pages_just_below_the_threshold_are_kept() {
+    const PAGES: usize = 3000;
+    const EQUAL: usize = 20;
+    let folder = Folder::new();
+    let stored = parked(0..PAGES);
+    let mut texts = parked(PAGES..2 * PAGES);
+    // By the greatest of all estimates, most would be similar.
+    let some: Vec<Made> = stored[..300].iter().map(|text| made(text)).collect();
+    let reaches = |text: &&String| {
+        let (_, sketched) = made(text);
+        some.iter().any(|(_, stored)| stored.estimate(&sketched).similarity >= LEAST)
+    };
+    assert!(texts.iter().take(20).filter(reaches).count() > 15);
+    texts.extend_from_slice(&stored[..EQUAL]);
+    for has_texts in [true, false] {
+        let path = folder.0.path().join(format!("stored-{has_texts}"));
+        store(&path, &stored, has_texts);
+        let options = Options { against: vec![path], memory: Some(64 << 20), ..Options::default() };
+        let found = run(&texts, &folder, &options);
+        let totals = found.totals();
+        let wrong = totals.duplicates - EQUAL;
+        assert!(wrong <= if has_texts { 0 } else { 3 }, "{has_texts}: {wrong} wrong");
+        assert_eq!((totals.spilled, totals.stored), (None, Some(totals.duplicates)));
+        // A dry run looks into the store.
+        let inputs = Inputs::new(&[folder.0.path().join("new.jsonl")], DocumentOptions::default()).unwrap();
+        let search = simstore_dedup::estimate(&inputs, &options, &()).unwrap().search.unwrap();
+        let pairs = search.stored_candidates.unwrap();
+        assert!(
+            (0.5..1.1).contains(&(pairs / (PAGES * PAGES) as f64)) && search.crowded > 2000,
+            "{search:?}"
+        );
+    }
+}
+
+/// Without texts, the summary says that similarities are estimates.
+#[test]
+fn estimates_are_named_as_such() {
+    let folder = Folder::new();
+    let stored = parked(0..1);
+    for has_texts in [true, false] {
+        let path = folder.0.path().join(format!("stored-{has_texts}"));
+        store(&path, &stored, has_texts);
+        let options = Options { against: vec![path], ..Options::default() };
+        let found = run(&[stored[0].clone() + " more"], &folder, &options);
+        let totals = found.totals();
+        assert_eq!((totals.stored, totals.largest[0].estimated), (Some(1), !has_texts));
+        let said =
+            Summary::new(totals, simstore_dedup::Question::Similarity(LEAST), &options, 0.0).to_string();
+        assert_eq!(
+            said.contains("lowest estimated similarity to the representative 0.9"),
+            !has_texts,
+            "{said}"
+        );
+    }
+}

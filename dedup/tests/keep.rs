@@ -1,0 +1,154 @@
+//! Which document of a cluster is kept by the value of a field, beside the plain loop.
+
+use serde_json::{Value, json};
+use simstore::Error;
+use simstore_corpus::Inputs;
+use simstore_dedup::{Compare, Files, Keep, Options};
+use simstore_io::{Document, DocumentId, DocumentOptions};
+
+use crate::beyond_memory::{LITTLE, Told, found};
+use crate::{Folder, Random};
+
+const DOCUMENTS: usize = 9000;
+/// Topics that several documents may have; each of the others is of one.
+const TOPICS: u64 = 200;
+
+/// A value of the field: a number, as such or as a text, a text, nothing.
+fn value(random: &mut Random) -> Option<Value> {
+    let number = random.below(7) as f64 - 3.0;
+    match random.below(12) {
+        0 => None,
+        1 => Some(Value::Null),
+        2 => Some(json!("")),
+        3 => Some(json!(["NaN", "nan", "-NaN"][random.index(3)])),
+        4 => Some(json!(["inf", "Infinity", "1e999"][random.index(3)])),
+        5 => Some(json!(["-inf", "-Infinity", "-1e999"][random.index(3)])),
+        6 => Some(json!(["-0.0", "0", "-0", "0.0"][random.index(4)])),
+        7 => Some(json!(["2024-05-01", "2026-01-01T00:00:00", "soon"][random.index(3)])),
+        8 => Some(json!(number)),
+        9 => Some(json!(number as i64)),
+        10 => Some(json!(format!("{}.5", number as i64))),
+        _ => Some(json!(random.below(2) == 0)),
+    }
+}
+
+/// What a value is as text, as documents that are handed over have it.
+fn as_text(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn number(value: Option<&str>) -> Option<f64> {
+    match value? {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        text => text.parse().ok().filter(|number: &f64| !number.is_nan()),
+    }
+}
+
+/// Whether a value is preferred to another by a rule; neither, if they are equal.
+fn is_preferred(keep: &Keep, a: Option<&str>, b: Option<&str>) -> bool {
+    let is_text =
+        |value: Option<&str>| value.is_some_and(|text| !text.is_empty() && text.parse::<f64>().is_err());
+    let (x, y) = (number(a), number(b));
+    match keep {
+        Keep::Largest(_) => x.is_some_and(|x| y.is_none_or(|y| x > y)),
+        Keep::Smallest(_) => x.is_some_and(|x| y.is_none_or(|y| x < y)),
+        _ if is_text(a) && is_text(b) && x.or(y).is_none() => a > b,
+        _ if x.is_some() || y.is_some() => match (x, y) {
+            (Some(x), Some(y)) => x > y,
+            (Some(_), None) => !is_text(b),
+            _ => is_text(a),
+        },
+        _ => is_text(a) && !is_text(b),
+    }
+}
+
+#[test]
+fn what_is_kept_is_what_the_plain_loop_keeps() {
+    let folder = Folder::new();
+    let mut random = Random(8);
+    let topics: Vec<u64> = (0..DOCUMENTS as u64)
+        .map(|at| if random.below(14) == 0 { random.below(TOPICS) } else { TOPICS + at })
+        .collect();
+    let values: Vec<Option<Value>> = (0..DOCUMENTS).map(|_| value(&mut random)).collect();
+    let text = |topic: u64| (0..12).map(|at| format!("w{}", topic * 100 + at)).collect::<Vec<_>>().join(" ");
+    let mut lines = String::new();
+    for (topic, value) in topics.iter().zip(&values) {
+        let mut line = json!({"text": text(*topic)});
+        if let Some(value) = value {
+            line["of"] = value.clone();
+        }
+        lines += &format!("{line}\n");
+    }
+    let path = folder.file("a.jsonl", lines);
+    let texts: Vec<Option<String>> = values.iter().map(|value| as_text(value.as_ref())).collect();
+    for keep in
+        [Keep::Newest("of".to_owned()), Keep::Largest("of".to_owned()), Keep::Smallest("of".to_owned())]
+    {
+        let mut best: Vec<Option<usize>> = vec![None; TOPICS as usize + DOCUMENTS];
+        for (at, &topic) in topics.iter().enumerate() {
+            let best = &mut best[topic as usize];
+            if best.is_none_or(|best| is_preferred(&keep, texts[at].as_deref(), texts[best].as_deref())) {
+                *best = Some(at);
+            }
+        }
+        let mut expected: Vec<usize> = best.into_iter().flatten().collect();
+        expected.sort_unstable();
+
+        let kept = |inputs: &Inputs, options: &Options, told: &Told| -> Vec<usize> {
+            let found = found(simstore_dedup::find(inputs, options, Files::default(), told).unwrap());
+            found.kept().map(|kept| kept.unwrap().document).collect()
+        };
+        let files = || Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
+        for distance in [None, Some(0)] {
+            let compare = distance.map_or(Compare::Default, Compare::distance);
+            let options = || Options { keep: keep.clone(), compare: compare.clone(), ..Options::default() };
+            let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
+                let document = Document::new(DocumentId::Number(at), text(topic));
+                Ok(Document { extra: extra.clone(), ..document })
+            });
+            let documents: Vec<_> = documents.collect();
+            let told = Told::default();
+            let handed = kept(&Inputs::of_documents(documents), &options(), &told);
+            assert_eq!(handed, expected, "{keep:?} {distance:?}");
+            assert!(!told.has_spilled());
+            // Once to make the parts, and once from them.
+            for _ in 0..2 {
+                let resume = Some(folder.0.path().join(format!("parts-{distance:?}")).into());
+                let parts = kept(&files(), &Options { resume, ..options() }, &Told::default());
+                assert_eq!(parts, expected, "{keep:?} {distance:?}");
+            }
+            let told = Told::default();
+            let on_disk = kept(&files(), &Options { memory: Some(LITTLE), ..options() }, &told);
+            assert_eq!(on_disk, expected, "{keep:?} {distance:?}");
+            assert!(told.has_spilled());
+        }
+    }
+}
+
+#[test]
+fn a_rule_of_numbers_tells_of_documents_without_one() {
+    let run = |values: [&str; 2], keep: Keep| {
+        let documents = values.map(|value| {
+            let document = Document::new(DocumentId::Number(0), "one two".to_owned());
+            Ok(Document { extra: Some(value.to_owned()), ..document })
+        });
+        let told = Told::default();
+        let options = Options { keep, ..Options::default() };
+        simstore_dedup::find(&Inputs::of_documents(documents), &options, Files::default(), &told)
+            .map(|_| told.all())
+    };
+    let largest = || Keep::Largest("size".to_owned());
+    let said = run(["soon", "9"], largest()).unwrap();
+    assert!(said.iter().any(|said| said.starts_with("1 document without a number in `size`")), "{said:?}");
+    let error = run(["soon", "NaN"], largest()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Refused(reason) if reason.contains("no document has a number in a field `size`"))
+    );
+    let error = run(["nan", ""], Keep::Newest("size".to_owned())).unwrap_err();
+    assert!(error.to_string().contains("no document has a field `size`"), "{error}");
+}

@@ -1,0 +1,290 @@
+//! Reasons of removed documents, and clusters without a kept document, beside the plain loop.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+use simstore_corpus::Inputs;
+use simstore_dedup::{Answer, ClusterBy, Compare, Files, Found, Keep, Options, Removed};
+use simstore_io::{Document, DocumentId};
+use simstore_text::{Profile, jaccard};
+
+use crate::support::given::{self, verified};
+use crate::{Folder, Random};
+
+const DISTANCE: u32 = 3;
+
+/// The rows of `--remove-list --reasons` by removed document: its reason, and how near that is.
+type Reasons = BTreeMap<usize, (usize, f64)>;
+
+/// Runs to the end, and reads the list.
+fn reasons(inputs: &Inputs, options: &Options, how: &str) -> (Vec<usize>, Reasons) {
+    let folder = Folder::new();
+    let list = folder.0.path().join("removed.jsonl");
+    let files = Files { remove_list: Some(list.clone()), reasons: true, ..Files::default() };
+    let found: Found = match simstore_dedup::find(inputs, options, files, &()).unwrap() {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    };
+    let kept = found.kept().map(|kept| kept.unwrap().document).collect();
+    for cluster in found.clusters() {
+        let cluster = cluster.unwrap();
+        let stands = cluster.document.unwrap();
+        let is_kept = options.keep != Keep::None;
+        assert!(
+            cluster.members.iter().all(|member| member.is_kept == (is_kept && member.document == stands))
+        );
+    }
+    let mut visited = Reasons::new();
+    let visit = &mut |removed: &Removed<'_>| {
+        // As it is written.
+        let near = match how {
+            "distance" => removed.distance.unwrap().into(),
+            _ => removed.similarity.unwrap().to_string().parse().unwrap(),
+        };
+        visited.insert(removed.document, (removed.duplicate_of.unwrap(), near));
+        Ok(())
+    };
+    found.visit_removed(visit).unwrap();
+    found.finish(&()).unwrap();
+    let rows = fs::read_to_string(list).unwrap();
+    let mut last = None;
+    let row = |row: &str| {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let id = |name: &str| row[name].as_u64().unwrap() as usize;
+        // In order of input.
+        assert!(last.replace(id("id")) < Some(id("id")));
+        (id("id"), (id("duplicate_of"), row[how].as_f64().unwrap()))
+    };
+    let listed: Reasons = rows.lines().map(row).collect();
+    assert_eq!(visited, listed);
+    (kept, listed)
+}
+
+/// The first document of each document's component.
+fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
+    let mut first: Vec<usize> = (0..count).collect();
+    for &(a, b, _) in pairs {
+        let (x, y) = (first[a].min(first[b]), first[a].max(first[b]));
+        first.iter_mut().filter(|first| **first == y).for_each(|first| *first = x);
+    }
+    first
+}
+
+/// Expected reasons: for each removed document the nearest kept one; or the nearest other one, if none is kept. Of several, the first.
+/// `pairs` are near documents, with a number that is smaller for nearer ones.
+fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
+    let reason = |document: usize| {
+        let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
+            (true, _) => Some((b, how)),
+            (_, true) => Some((a, how)),
+            _ => None,
+        });
+        let mut others: Vec<(usize, f64)> = others.collect();
+        let is_removed = !kept.is_empty() && !kept.contains(&document);
+        others.retain(|(other, _)| kept.is_empty() || is_removed && kept.contains(other));
+        let nearest = others.into_iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        Some((document, nearest?))
+    };
+    (0..count).filter_map(reason).collect()
+}
+
+fn pairs_of(count: usize, near: impl Fn(usize, usize) -> Option<f64>) -> Vec<(usize, usize, f64)> {
+    let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+    pairs.filter_map(|(a, b)| Some((a, b, near(a, b)?))).collect()
+}
+
+#[test]
+fn by_distance_what_is_told_is_the_nearest() {
+    let mut random = Random(3);
+    let mut others = 0;
+    for _ in 0..5 {
+        let values: Vec<u64> = (0..200)
+            .map(|_| {
+                let mut value = Random::of(random.below(100));
+                (0..random.below(5)).for_each(|_| value ^= 1 << random.below(64));
+                value
+            })
+            .collect();
+        let distance = |a: usize, b: usize| f64::from((values[a] ^ values[b]).count_ones());
+        let near = |a, b| Some(distance(a, b)).filter(|&bits| bits <= f64::from(DISTANCE));
+        let pairs = pairs_of(values.len(), near);
+        let given = || given::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
+        let options = Options { keep: Keep::None, ..Options::default() };
+        let (kept, told) = reasons(&given(), &options, "distance");
+        let expected = nearest(values.len(), &pairs, &[]);
+        assert_eq!(told, expected);
+        assert!(told.len() > 50 && kept.len() > 20);
+        assert!(kept.iter().all(|document| !told.contains_key(document)));
+        assert_eq!(kept.len() + told.len(), values.len());
+        // With the list of all pairs the result is the same.
+        let with_pairs = Options { pairs: true, ..options };
+        assert_eq!(reasons(&given(), &with_pairs, "distance"), (kept, expected));
+        // If one is kept, the others are told with it.
+        let (kept, told) = reasons(&given(), &Options::default(), "distance");
+        let first = firsts(values.len(), &pairs);
+        let removed = (0..values.len()).filter(|&document| first[document] != document);
+        let expected: Reasons = removed
+            .map(|document| (document, (first[document], distance(document, first[document]))))
+            .collect();
+        assert_eq!(told, expected);
+        assert!(kept.into_iter().all(|document| first[document] == document));
+        // In stars what is told is near.
+        let stars = Options { cluster_by: Some(ClusterBy::Stars), ..Options::default() };
+        let (kept, told) = reasons(&given(), &stars, "distance");
+        assert_eq!(told, nearest(values.len(), &pairs, &kept));
+        assert!(told.len() > 30, "{}", told.len());
+        // The reason is not always the representative.
+        let clusters = cluster_of(simstore_dedup::find(&given(), &stars, Files::default(), &()).unwrap());
+        others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
+    }
+    assert!(others > 5, "{others}");
+}
+
+#[test]
+fn by_similarity_all_that_has_a_similar_one_goes() {
+    let mut random = Random(5);
+    // Small texts: no pair of them is missed.
+    let mut texts: Vec<String> = (0..120)
+        .map(|_| {
+            let topic = random.below(40);
+            let word = |i: u64| match random.below(40) {
+                0 => format!("other{}", random.below(1000)),
+                _ => format!("word{topic}x{i}"),
+            };
+            (0..24).map(word).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    // Of three, the second one goes for the first, and is more similar to the third, which is not similar to the first.
+    for topic in 0..4 {
+        let ends = [("a", "a"), ("a", "b"), ("b", "b")];
+        texts.extend(ends.map(|(start, end)| {
+            let word = |i: usize| match i {
+                0 | 1 => format!("{start}{topic}x{i}"),
+                21.. => format!("{end}{topic}x{i}"),
+                _ => format!("same{topic}x{i}"),
+            };
+            (0..24).map(word).collect::<Vec<_>>().join(" ")
+        }));
+    }
+    let shingles = Profile::shingles();
+    let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
+    let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]);
+    let near = |a, b| Some(similarity(a, b)).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
+    let pairs = pairs_of(texts.len(), near);
+    let given = || given::numbered(&texts);
+    let similar = Options { compare: Compare::similar(0.7), ..Options::default() };
+    let options = Options { keep: Keep::None, ..similar.clone() };
+    let (kept, told) = reasons(&given(), &options, "similarity");
+    let minus = |told: Reasons| -> Reasons {
+        told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
+    };
+    let pairs: Vec<(usize, usize, f64)> =
+        pairs.iter().map(|&(a, b, similarity)| (a, b, -similarity)).collect();
+    let expected = nearest(texts.len(), &pairs, &[]);
+    assert_eq!(minus(told), expected);
+    assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());
+    // If one is kept, the reason is the most similar kept document; also with the list of all pairs.
+    let (kept, told) = reasons(&given(), &similar, "similarity");
+    assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
+    assert_eq!(kept.len() + told.len(), texts.len());
+    let with_pairs = Options { pairs: true, ..similar.clone() };
+    assert_eq!(reasons(&given(), &with_pairs, "similarity"), (kept, told.clone()));
+    // Where fingerprints are near, and texts decide, it is the most similar text.
+    let profile = Profile::default();
+    let fingerprints: Vec<u64> =
+        texts.iter().map(|text| profile.fingerprint::<u64>(text).unwrap().fingerprint).collect();
+    let are_near = |a: usize, b: usize| (fingerprints[a] ^ fingerprints[b]).count_ones() <= 16;
+    let both: Vec<(usize, usize, f64)> = pairs.iter().copied().filter(|&(a, b, _)| are_near(a, b)).collect();
+    for (keep, cluster_by) in [(Keep::First, ClusterBy::Stars), (Keep::None, ClusterBy::Components)] {
+        let is_none = keep == Keep::None;
+        let by_both =
+            Options { compare: verified(16, 0.7), keep, cluster_by: Some(cluster_by), ..Options::default() };
+        let (kept, told) = reasons(&given(), &by_both, "similarity");
+        let kept = if is_none { &[] } else { &kept[..] };
+        assert_eq!(minus(told), nearest(texts.len(), &both, kept));
+        assert!(both.len() > 30);
+    }
+    // The reason is not always the representative.
+    let clusters = cluster_of(simstore_dedup::find(&given(), &similar, Files::default(), &()).unwrap());
+    let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
+    assert!(others > 2, "{others}");
+}
+
+/// Each topic has three texts: the second one is as similar to the first as to the third. There are several documents of each, and
+/// the newest of equal ones is kept, which may be any of them.
+#[test]
+fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
+    const TOPICS: u64 = 40;
+    let mut random = Random(16);
+    let mut documents = Vec::new();
+    for topic in 0..TOPICS {
+        for (number, ends) in [("a", "a"), ("a", "b"), ("b", "b")].into_iter().enumerate() {
+            let word = |at: usize| match at {
+                0..3 => format!("{}{topic}x{at}", ends.0),
+                21.. => format!("{}{topic}x{at}", ends.1),
+                _ => format!("same{topic}x{at}"),
+            };
+            let text = (0..24).map(word).collect::<Vec<_>>().join(" ");
+            for _ in 0..1 + random.below(3) {
+                // Those of the second text are older than all others.
+                let date = if number == 1 { 0 } else { 1 + random.below(1000) };
+                documents.push((random.next(), text.clone(), date));
+            }
+        }
+    }
+    documents.sort_unstable();
+    let profile = Profile::shingles();
+    let sets: Vec<Vec<u64>> = documents.iter().map(|(_, text, _)| profile.feature_set(text)).collect();
+    let near = |a: usize, b: usize| Some(jaccard(&sets[a], &sets[b])).filter(|&similarity| similarity >= 0.7);
+    let pairs = pairs_of(documents.len(), |a, b| Some(-near(a, b)?));
+    let given = || {
+        let document = |(at, (_, text, date)): (u64, &(u64, String, u64))| {
+            let document = Document::new(DocumentId::Number(at), text.clone());
+            Ok(Document { extra: Some(date.to_string()), ..document })
+        };
+        Inputs::of_documents((0..).zip(&documents).map(document).collect::<Vec<_>>())
+    };
+    for pairs_too in [false, true] {
+        let options = Options {
+            compare: Compare::similar(0.7),
+            keep: Keep::Newest("date".to_owned()),
+            pairs: pairs_too,
+            ..Options::default()
+        };
+        let (kept, told) = reasons(&given(), &options, "similarity");
+        assert_eq!(kept.len(), 2 * TOPICS as usize);
+        let expected = nearest(documents.len(), &pairs, &kept);
+        let of_expected = |told: &Reasons| told.iter().map(|(&at, &(of, _))| (at, of)).collect::<Vec<_>>();
+        assert_eq!(of_expected(&told), of_expected(&expected));
+        // Where the other kept document has an equal one before, that does not count.
+        let first = |document: usize| sets.iter().position(|set| *set == sets[document]);
+        let others = told.iter().filter(|&(&document, &(of, near))| {
+            let as_near = |&other: &usize| jaccard(&sets[document], &sets[other]) == near;
+            kept.iter().filter(|other| as_near(other)).any(|&other| first(other) < first(of))
+        });
+        assert!(others.count() > 10);
+    }
+}
+
+/// The representative of each document that is in a cluster.
+fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
+    let Answer::Found(found) = answer else { panic!("nothing is added") };
+    let clusters: Vec<_> = found.clusters().map(Result::unwrap).collect();
+    let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {
+        let stands = cluster.document.unwrap();
+        cluster.members.iter().map(move |member| (member.document, stands)).collect::<Vec<_>>()
+    };
+    clusters.iter().flat_map(of_cluster).collect()
+}
+
+#[test]
+fn what_does_not_go_with_keeping_none_is_refused() {
+    let one = || given::numbered(&["one".to_owned()]);
+    let stars = Options { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..Options::default() };
+    let said = simstore_dedup::find(&one(), &stars, Files::default(), &()).unwrap_err().to_string();
+    assert!(said.contains("leave out option `cluster_by`"), "{said}");
+    let files = Files { reasons: true, ..Files::default() };
+    let said = simstore_dedup::find(&one(), &Options::default(), files, &()).unwrap_err().to_string();
+    assert!(said.contains("option `reasons` needs option `remove_list`"), "{said}");
+}

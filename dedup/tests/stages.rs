@@ -1,0 +1,214 @@
+//! A run stopped after any stage resumes from the results of the completed stages.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use simstore::{Error, Result};
+use simstore_corpus::{Inputs, Notice, Progress, Watch};
+use simstore_dedup::{Answer, ClusterBy, Compare, Distance, Files, Keep, Options, Totals};
+use simstore_io::DocumentOptions;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::beyond_memory::{LITTLE, Told, all_files, found};
+use crate::support::given::verified;
+use crate::{Folder, Random};
+
+/// Stops a run when so many stages have been kept.
+struct StopsAfter<'a> {
+    folder: &'a Path,
+    stages: usize,
+    told: Told,
+}
+
+impl Watch for StopsAfter<'_> {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        match stages(self.folder).len() < self.stages {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+    fn notice(&self, notice: &Notice<'_>) {
+        self.told.notice(notice);
+    }
+}
+
+fn stages(folder: &Path) -> Vec<PathBuf> {
+    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let files = files.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.to_string_lossy().ends_with(".stage.zst")).collect();
+    files.sort();
+    files
+}
+
+/// Texts: unrelated ones, groups of similar ones, and a crowd.
+fn documents() -> String {
+    let mut random = Random(7);
+    let mut lines = String::new();
+    for at in 0..3000 {
+        let words: Vec<String> = match at % 10 {
+            0..2 => (0..40).map(|word| format!("t{}w{word}", random.below(150))).collect(),
+            2..5 => {
+                let topic = random.below(400);
+                let word = |word| match random.below(60) {
+                    0 => format!("x{at}"),
+                    _ => format!("t{topic}w{word}"),
+                };
+                (0..40).map(word).collect()
+            }
+            5 => (0..50)
+                .map(|word| if word % 20 == 0 { format!("name{at}") } else { format!("w{word}") })
+                .collect(),
+            _ => (0..40).map(|_| format!("r{}", random.below(100_000))).collect(),
+        };
+        lines += &format!(
+            "{}\n",
+            json!({"id": format!("d{at}"), "text": words.join(" "), "date": random.below(9)})
+        );
+    }
+    lines
+}
+
+type Outcome = (Totals, std::collections::BTreeMap<PathBuf, Vec<u8>>);
+
+fn run(input: &Path, out: &Path, options: &Options, watch: &dyn Watch) -> Result<Outcome> {
+    fs::create_dir_all(out).unwrap();
+    let files = Files {
+        output: Some(out.join("kept")),
+        annotated: Some(out.join("annotated")),
+        clusters: Some(out.join("clusters.csv")),
+        pairs: options.pairs.then(|| out.join("pairs.csv")),
+        remove_list: Some(out.join("remove.jsonl")),
+        reasons: true,
+        ..Files::default()
+    };
+    let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
+    let Answer::Found(found) = simstore_dedup::find(&inputs, options, files, watch)? else {
+        panic!("nothing is added")
+    };
+    let totals = Totals { spilled: None, compared: None, unlike: None, ..found.totals() };
+    found.finish(watch)?;
+    Ok((totals, all_files(out)))
+}
+
+fn questions() -> Vec<(usize, Options)> {
+    let components = Some(ClusterBy::Components);
+    let longest = Options { keep: Keep::Longest, ..Options::default() };
+    vec![
+        (2, Options::default()),
+        (2, Options { compare: Compare::similar(0.6), ..longest.clone() }),
+        (2, Options { pairs: true, cluster_by: components, ..Options::default() }),
+        (2, Options { keep: Keep::None, compare: Compare::similar(0.7), ..Options::default() }),
+        (1, Options { compare: Compare::distance(3), ..Options::default() }),
+        (1, Options { compare: Compare::distance(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
+        (1, Options { compare: verified(6, 0.4), pairs: true, ..Options::default() }),
+        (
+            1,
+            Options {
+                compare: Compare::Distance(Distance {
+                    most: Some(2),
+                    bits: Some(128),
+                    ..Distance::default()
+                }),
+                pairs: true,
+                ..Options::default()
+            },
+        ),
+    ]
+}
+
+#[test]
+fn a_run_that_is_stopped_after_a_stage_carries_on() {
+    let folder = Folder::new();
+    let input = folder.file("a.jsonl", documents());
+    for (number, (count, options)) in questions().into_iter().enumerate() {
+        let path = |name: String| folder.0.path().join(format!("{number}-{name}"));
+        let expected = run(&input, &path("plain".to_owned()), &options, &()).unwrap();
+        assert!(expected.0.clusters > 20, "{options:?}: {:?}", expected.0);
+        for memory in [None, Some(LITTLE)] {
+            for after in 1..=count {
+                let kept = path(format!("kept-{memory:?}-{after}"));
+                let temporary = Some(folder.0.path().to_path_buf());
+                let options =
+                    Options { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
+                let out = path(format!("out-{memory:?}-{after}"));
+                let stops = StopsAfter { folder: &kept, stages: after, told: Told::default() };
+                let stopped = run(&input, &out, &options, &stops);
+                assert!(matches!(stopped, Err(Error::Cancelled)), "{after}: {options:?}");
+                assert_eq!(stages(&kept).len(), after, "{options:?}");
+                let told = Told::default();
+                let carried_on = run(&input, &out, &options, &told).unwrap();
+                assert!(carried_on == expected, "{after}: {options:?}");
+                assert_eq!(stages(&kept).len(), count, "{options:?}");
+                let taken = told.all().iter().filter(|said| said.contains(": reusing ")).count();
+                assert_eq!(taken, 1, "{:?}", told.all());
+            }
+        }
+    }
+}
+
+/// Writes a stage anew with other bytes in its frame, and seals it.
+fn forge(stage: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = zstd::decode_all(&fs::read(stage).unwrap()[..]).unwrap();
+    change(&mut bytes);
+    let frame = zstd::encode_all(&bytes[..], 1).unwrap();
+    let seal = [&[0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0], &xxh3_64(&frame).to_le_bytes()[..]].concat();
+    fs::write(stage, [frame, seal].concat()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_told_and_made_again() {
+    let folder = Folder::new();
+    let input = folder.file("a.jsonl", documents());
+    for (number, (_, options)) in questions().into_iter().enumerate() {
+        let kept = folder.0.path().join(format!("kept-{number}"));
+        let options = Options { resume: Some(kept.clone().into()), ..options };
+        let out = folder.0.path().join(format!("out-{number}"));
+        let expected = run(&input, &out, &options, &()).unwrap();
+        let mut random = Random(number as u64);
+        let damages: [fn(&mut Vec<u8>, u64); 5] = [
+            |bytes, _| bytes.truncate(bytes.len() - 3),
+            |bytes, _| bytes.push(7),
+            |bytes, at| bytes.truncate(at as usize % bytes.len()),
+            |bytes, _| {
+                let rows = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 9;
+                bytes[rows..rows + 8].fill(0xff);
+            },
+            |bytes, _| {
+                let count = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+                bytes[count..count + 8].fill(0xff);
+            },
+        ];
+        for damage in damages {
+            for stage in stages(&kept) {
+                let at = random.next();
+                forge(&stage, |bytes| damage(bytes, at));
+            }
+            let told = Told::default();
+            assert!(run(&input, &out, &options, &told).unwrap() == expected, "{options:?}");
+            assert!(told.all().iter().any(|said| said.contains("computing it again")), "{:?}", told.all());
+        }
+        // Not sealed.
+        for stage in stages(&kept) {
+            let mut bytes = fs::read(&stage).unwrap();
+            let at = random.index(bytes.len());
+            bytes[at] ^= 1;
+            fs::write(&stage, bytes).unwrap();
+        }
+        assert!(run(&input, &out, &options, &()).unwrap() == expected, "{options:?}");
+        // Of other documents, there are other stages.
+        let other = folder.file("a.jsonl", documents().replace("d2999", "d2998"));
+        found(
+            simstore_dedup::find(
+                &Inputs::new(&[other], DocumentOptions::default()).unwrap(),
+                &options,
+                Files::default(),
+                &(),
+            )
+            .unwrap(),
+        );
+        folder.file("a.jsonl", documents());
+    }
+}

@@ -1,0 +1,210 @@
+//! Deduplication against several stores, beside the plain loop.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use simstore::{Fingerprint, Result, Store, StoreOptions};
+use simstore_dedup::{Add, Answer, ClusterBy, Files, Found, Options};
+use simstore_io::{DocumentId, IdRef};
+
+use crate::support::given;
+use crate::{Folder, Random};
+
+const DISTANCE: u32 = 3;
+const STORES: [&str; 3] = ["a", "b", "c"];
+
+/// Something stored: its distance, the store, its id.
+type Stored = (u32, usize, u64);
+
+fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let profile = Some(profile.to_owned());
+    let options = StoreOptions { distance: Some(DISTANCE), profile, ..StoreOptions::default() };
+    let store = Store::<F>::open(path, options).unwrap();
+    let mut load = store.load().unwrap();
+    (0..).zip(fingerprints).for_each(|(id, &fingerprint)| load.insert(fingerprint, id).unwrap());
+    load.finish().unwrap();
+    path.to_path_buf()
+}
+
+fn find(fingerprints: &[u64], options: &Options) -> Result<Found> {
+    let given = (0..).map(DocumentId::Number).zip(fingerprints.iter().copied());
+    match simstore_dedup::find(&given::values(given), options, Files::default(), &())? {
+        Answer::Found(found) => Ok(found),
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// Fingerprints that are often near one another, within a call and across calls.
+fn some(random: &mut Random, count: usize) -> Vec<u64> {
+    let mut some = || {
+        let mut value = Random::of(random.below(20));
+        (0..random.below(3)).for_each(|_| value ^= 1 << random.below(64));
+        value
+    };
+    (0..count).map(|_| some()).collect()
+}
+
+/// The stored fingerprints near each document, the nearest first.
+fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
+    let of_document = |document: &u64| {
+        let mut near: Vec<Stored> = Vec::new();
+        for (at, store) in stores.iter().enumerate() {
+            let found = (0..).zip(store).map(|(id, value)| ((value ^ document).count_ones(), at, id));
+            near.extend(found.filter(|&(distance, ..)| distance <= DISTANCE));
+        }
+        near.sort_unstable();
+        near
+    };
+    documents.iter().map(of_document).collect()
+}
+
+/// The representative of each document in a cluster: a document, or a stored fingerprint by store and id.
+type Standing = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
+
+fn standing(found: &Found, documents: usize, paths: &[PathBuf]) -> Standing {
+    let mut standing = vec![None; documents];
+    for cluster in found.clusters() {
+        let cluster = cluster.unwrap();
+        let DocumentId::Number(id) = cluster.representative else { panic!("{cluster:?}") };
+        let store = cluster.store.map(|store| paths.iter().position(|path| path == store).unwrap());
+        assert_eq!(cluster.is_stored, store.is_some());
+        for member in &cluster.members {
+            standing[member.document] = Some(store.map_or(Ok(id as usize), |store| Err((store, id))));
+            assert_eq!(member.is_kept, store.is_none() && id as usize == member.document);
+        }
+    }
+    standing
+}
+
+/// Stars by their definition: a document near a stored fingerprint joins the nearest one; the others form stars of documents.
+fn plain_stars(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
+    let of_stored = |near: &Vec<Stored>| near.first().map(|&(_, store, id)| Err((store, id)));
+    let mut standing: Standing = near.iter().map(of_stored).collect();
+    for (a, x) in documents.iter().enumerate() {
+        let taken: Vec<usize> = (a..documents.len())
+            .filter(|&b| standing[b].is_none() && (x ^ documents[b]).count_ones() <= DISTANCE)
+            .collect();
+        if standing[a].is_none() && taken.len() > 1 {
+            taken.into_iter().for_each(|b| standing[b] = Some(Ok(a)));
+        }
+    }
+    standing
+}
+
+/// Components by their definition: documents near one another, or near the same stored fingerprint, are connected. Their
+/// representative is the nearest stored fingerprint, else the first document.
+fn plain_components(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
+    let mut first: Vec<usize> = (0..documents.len()).collect();
+    for a in 0..documents.len() {
+        for b in 0..documents.len() {
+            let shares = near[a]
+                .iter()
+                .any(|&(_, store, id)| near[b].iter().any(|&(_, other, at)| (other, at) == (store, id)));
+            let (x, y) = (first[a], first[b]);
+            if x != y && (shares || (documents[a] ^ documents[b]).count_ones() <= DISTANCE) {
+                first.iter_mut().filter(|first| **first == x.max(y)).for_each(|first| *first = x.min(y));
+            }
+        }
+    }
+    let first = &first;
+    let of_document = |document: usize| {
+        let members = || (0..documents.len()).filter(move |&other| first[other] == first[document]);
+        let stored = members().flat_map(|member| near[member].first()).min();
+        match stored {
+            Some(&(_, store, id)) => Some(Err((store, id))),
+            None => (members().count() > 1).then_some(Ok(first[document])),
+        }
+    };
+    (0..documents.len()).map(of_document).collect()
+}
+
+#[test]
+fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
+    let folder = Folder::new();
+    for seed in 0..4 {
+        let mut random = Random(seed);
+        let documents = some(&mut random, 150);
+        // In each some ten things that documents may be near, often the same ones.
+        let stores: Vec<Vec<u64>> = STORES.map(|_| some(&mut random, 12)).to_vec();
+        let out = folder.0.path().join(seed.to_string());
+        let paths: Vec<PathBuf> =
+            stores.iter().zip(STORES).map(|(store, name)| make(&out.join(name), "", store)).collect();
+        let near = near_stored(&documents, &stores);
+        assert!(near.iter().filter(|near| near.iter().any(|&(_, store, _)| store != near[0].1)).count() > 5);
+        let options = |cluster_by| Options {
+            against: paths.clone(),
+            cluster_by: Some(cluster_by),
+            pairs: true,
+            ..Options::default()
+        };
+        let stars = find(&documents, &options(ClusterBy::Stars)).unwrap();
+        assert_eq!(standing(&stars, documents.len(), &paths), plain_stars(&documents, &near));
+        let components = find(&documents, &options(ClusterBy::Components)).unwrap();
+        assert_eq!(standing(&components, documents.len(), &paths), plain_components(&documents, &near));
+        let mut pairs = vec![Vec::new(); documents.len()];
+        let visited = stars.visit_pairs(&(), &mut |pair| {
+            if let (None, IdRef::Number(id)) = (pair.other, pair.other_id) {
+                let store = paths.iter().position(|path| Some(&**path) == pair.store).unwrap();
+                pairs[pair.document].push((pair.distance.unwrap(), store, id));
+            }
+            Ok(())
+        });
+        visited.unwrap();
+        assert_eq!(pairs, near);
+    }
+}
+
+#[test]
+fn what_is_kept_is_added_to_the_first_store() {
+    let folder = Folder::new();
+    let [new, old] = ["new", "old"].map(|name| folder.0.path().join(name));
+    make::<u64>(&old, "", &[0, u64::MAX]);
+    let options =
+        Options { against: vec![new.clone(), old.clone()], add: Some(Add::default()), ..Options::default() };
+    let documents = [1, 0xff00, 0xff01, 0xff_0000];
+    find(&documents, &options).unwrap().finish(&()).unwrap();
+    let held = |path: &Path| {
+        let store = Store::<u64>::open(path, StoreOptions::default()).unwrap();
+        let snapshot = store.snapshot();
+        snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<u64>>()
+    };
+    assert_eq!((held(&new), held(&old)), (vec![0xff00, 0xff_0000], vec![0, u64::MAX]));
+    // With the stores swapped, new documents are added to the other store.
+    let options = Options { against: vec![old.clone(), new.clone()], ..options };
+    find(&[0xff00, 7 << 40 | 7], &options).unwrap().finish(&()).unwrap();
+    assert_eq!((held(&new).len(), held(&old).len()), (2, 3));
+}
+
+#[test]
+fn stores_that_do_not_go_together_are_refused() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.0.path().join(name);
+    make::<u64>(&path("plain"), "", &[1]);
+    make::<u64>(&path("words"), "words-3", &[1]);
+    make::<u64>(&path("chars"), "chars-4", &[1]);
+    make::<u128>(&path("wide"), "", &[1]);
+    fs::create_dir(path("folder")).unwrap();
+    let refused = |names: &[&str], add: bool| {
+        let against = names.iter().map(|name| path(name)).collect();
+        find(&[1], &Options { against, add: add.then(Add::default), ..Options::default() })
+            .unwrap_err()
+            .to_string()
+    };
+    for (names, add, message) in [
+        (&["plain", "wide"][..], false, "wide: has 128-bit fingerprints, "),
+        (&["plain", "words", "chars"], false, "chars: has profile chars-4, "),
+        (&["plain", "none"], true, "none: no such store"),
+        (&["none", "plain"], false, "none: no such store"),
+        (&["plain", "words", "folder/../plain"], false, "folder/../plain: given as two stores"),
+        (&["none", "plain", "folder/../none"], true, "no such store"),
+    ] {
+        let said = refused(names, add);
+        assert!(said.contains(message), "{said}");
+    }
+    // A store without a profile goes with any other, and the default distance is the smallest of the stores' distances.
+    let against = ["plain", "words"].map(path).to_vec();
+    let found = find(&[1], &Options { against, ..Options::default() }).unwrap();
+    assert_eq!(found.question(), simstore_dedup::Question::Distance(DISTANCE));
+    assert_eq!(found.totals().stored, Some(1));
+}

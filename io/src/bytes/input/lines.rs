@@ -1,0 +1,179 @@
+//! The lines of an input, read in blocks.
+
+use std::io::{self, Read};
+
+use bytes::{BufMut, Bytes};
+use memchr::memchr;
+
+use super::Input;
+use crate::bytes::limit::Longest;
+use crate::bytes::section::SectionRead;
+use simstore::Result;
+
+/// Size of a block in bytes, unless a line is longer. The lines of a block share its memory.
+const BLOCK_BYTES: usize = 1 << 16;
+/// A block with less space than this is not read into: the next block is made.
+const LEAST_SPACE_BYTES: usize = 1 << 12;
+
+impl Input {
+    /// Reads the next line that is not blank, without its newline; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is too long, which is skipped, and for an unreadable input.
+    pub fn read_line(&mut self, longest: Longest) -> Result<Option<Bytes>> {
+        loop {
+            if let Some(part) = self.part.as_ref() {
+                part.reached.set_lines(self.line);
+                if part.is_over() {
+                    return Ok(None);
+                }
+            }
+            let Some(NextLine { length, ends }) = self.find_line(longest)? else {
+                self.part.iter().for_each(SectionRead::end);
+                return Ok(None);
+            };
+            self.line += 1;
+            let mut line = self.block.split_to(length).freeze();
+            self.advance(length);
+            if ends {
+                line.truncate(length - 1);
+            }
+            if line.len() > longest.bytes {
+                if !ends {
+                    self.skip_line()?;
+                }
+                return Err(self.too_long(longest));
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Finds the next line in the block; without a newline, the line ends with the input, or is longer than allowed.
+    fn find_line(&mut self, longest: Longest) -> Result<Option<NextLine>> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = memchr(b'\n', &self.block[searched..]) {
+                return Ok(Some(NextLine { length: searched + at + 1, ends: true }));
+            }
+            searched = self.block.len();
+            if searched > longest.bytes || !self.read_on()? {
+                return Ok(Some(NextLine { length: searched, ends: false }).filter(|_| searched > 0));
+            }
+        }
+    }
+
+    /// Skips the rest of a line.
+    fn skip_line(&mut self) -> Result<()> {
+        loop {
+            let (length, ends) = match memchr(b'\n', &self.block) {
+                Some(at) => (at + 1, true),
+                None => (self.block.len(), false),
+            };
+            drop(self.block.split_to(length));
+            self.advance(length);
+            if ends || !self.read_on()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads more bytes into the block, as many as the input has at the moment; false at its end.
+    fn read_on(&mut self) -> Result<bool> {
+        let space = self.block.capacity() - self.block.len();
+        if space < LEAST_SPACE_BYTES {
+            self.block.reserve(BLOCK_BYTES.max(self.block.len()));
+        }
+        let start = self.block.len();
+        let space = self.block.capacity() - start;
+        self.block.put_bytes(0, space);
+        let read = loop {
+            match self.reader.read(&mut self.block[start..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        self.block.truncate(start + read.as_ref().map_or(0, |&read| read));
+        match read {
+            Ok(read) => Ok(read > 0),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    /// Counts bytes that were read of a section.
+    fn advance(&mut self, bytes: usize) {
+        self.part.iter_mut().for_each(|part| part.advance(bytes));
+    }
+}
+
+/// A line in the block.
+struct NextLine {
+    /// Bytes, with the newline.
+    length: usize,
+    /// Whether it ends with a newline.
+    ends: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bytes::encoding::Encoding;
+
+    /// Gives a few bytes at a time.
+    struct Trickle(io::Cursor<Vec<u8>>, usize);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..count])
+        }
+    }
+
+    /// The lines that are read, and the numbers of those that are too long.
+    fn read(bytes: Vec<u8>, step: usize, longest: Longest) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
+        let reader = Box::new(Trickle(io::Cursor::new(bytes), step));
+        let input = Input::of_member(Path::new("lines"), reader, None, &Arc::default()).unwrap();
+        let mut input = input.into_lines(Encoding::UTF_8).unwrap();
+        let (mut lines, mut too_long) = (Vec::new(), Vec::new());
+        loop {
+            match input.read_line(longest) {
+                Ok(Some(line)) => lines.push((input.line(), line.to_vec())),
+                Ok(None) => return (lines, too_long),
+                Err(_) => too_long.push(input.line()),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_what_newlines_separate(
+            lines in prop::collection::vec(prop_oneof![0_usize..9, 90_usize..110, 60_000_usize..140_000], 0..9),
+            blank in any::<u8>(),
+            step in prop_oneof![1_usize..40, 1_usize..1 << 18],
+            longest in prop_oneof![95_usize..105, Just(1 << 20)],
+            ends in any::<bool>(),
+        ) {
+            // Small steps through long lines take long.
+            let step = if lines.iter().any(|&length| length > 1000) { step.max(50) } else { step };
+            let sign = |number: usize| if number.is_multiple_of(3) && blank < 100 { b' ' } else { b'a' };
+            let lines: Vec<Vec<u8>> =
+                lines.iter().enumerate().map(|(number, &length)| vec![sign(number); length]).collect();
+            let mut bytes = lines.join(&b'\n');
+            if ends {
+                bytes.push(b'\n');
+            }
+            let numbered = (1..).zip(lines);
+            let (expected, too_long): (Vec<_>, Vec<_>) = numbered.partition(|(_, line)| line.len() <= longest);
+            let expected: Vec<_> =
+                expected.into_iter().filter(|(_, line)| !line.trim_ascii().is_empty()).collect();
+            let too_long: Vec<u64> = too_long.into_iter().map(|(number, _)| number).collect();
+            prop_assert!(read(bytes, step, Longest::of_format(longest)) == (expected, too_long));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Sections: ranges of a large file that are read each by itself, by one machine or another.
+//!
+//! A section of lines has the lines that begin behind its start, up to its end: the line that begins where a section
+//! starts is the last of the section before, and the first section has the very first line. So nobody has to know what
+//! is before a section to read it, and each line is in just one. What follows of the whole file, as the numbers of lines, is
+//! known when all sections are put together.
+
+mod beginning;
+mod borders;
+mod read;
+mod stream;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub(crate) use self::beginning::Beginning;
+pub use self::borders::borders;
+pub(crate) use self::read::SectionRead;
+pub(crate) use self::stream::Stream;
+use crate::bytes::compression::Compression;
+use crate::bytes::encoding::Encoding;
+
+/// A range of a file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Path of the file.
+    pub path: Arc<Path>,
+    pub(crate) compression: Compression,
+    /// The most that unpacking it may take.
+    pub(crate) memory: Option<u64>,
+    /// Start of the section, in bytes of the file on disk; in row groups for Parquet.
+    pub from: u64,
+    /// End of the section, in the same unit.
+    pub to: u64,
+    /// Bytes of it on disk.
+    pub bytes: u64,
+    /// Whether the file ends with it.
+    pub(crate) is_last: bool,
+    /// `None` for Parquet.
+    pub(crate) lines: Option<Lines>,
+    /// How far it has been read.
+    pub reached: Arc<Reached>,
+}
+
+/// How the lines of a file are read, which its start tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// An encoding of lines.
+    pub(crate) encoding: Encoding,
+    /// Bytes of a byte order mark before the first line.
+    pub(crate) mark: u64,
+    /// Whether the encoding was not told, and is to be judged by the first characters that are not ASCII.
+    pub(crate) is_judged: bool,
+}
+
+/// What is known of a section when it has been read to its end.
+#[derive(Debug, Default)]
+pub struct Reached {
+    lines: AtomicU64,
+    skipped: AtomicU64,
+    rows_before: AtomicU64,
+    is_rest: AtomicBool,
+}
+
+impl Reached {
+    /// Its lines, or rows.
+    pub fn lines(&self) -> u64 {
+        self.lines.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_lines(&self, lines: u64) {
+        self.lines.store(lines, Ordering::Relaxed);
+    }
+
+    /// Bytes at its start that belong to a line of the section before.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_skipped(&self, bytes: u64) {
+        self.skipped.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Rows of the row groups before it.
+    pub(crate) fn rows_before(&self) -> u64 {
+        self.rows_before.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn set_rows_before(&self, rows: u64) {
+        self.rows_before.store(rows, Ordering::Relaxed);
+    }
+
+    /// Whether nothing comes after it: the file could not be read on, or is one where this section should have ended.
+    pub fn is_rest(&self) -> bool {
+        self.is_rest.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_rest(&self) {
+        self.is_rest.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Section {
+    /// The same section, of which nothing has been read.
+    pub fn unread(&self) -> Section {
+        Section { reached: Arc::default(), ..self.clone() }
+    }
+
+    /// What stands in the file before the lines of the section, once its first line has been found.
+    pub(crate) fn beginning(&self) -> Beginning {
+        Beginning::new(&self.path, self.compression, self.memory, self.from, self.reached.skipped())
+    }
+
+    /// How many lines or rows are before it, once its first line has been found.
+    pub fn lines_before(&self) -> io::Result<u64> {
+        if self.lines.is_some() { self.beginning().lines() } else { Ok(self.reached.rows_before()) }
+    }
+}

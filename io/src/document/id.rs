@@ -1,0 +1,132 @@
+//! Ids and names of documents.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::document::escape::{escaped_name, path_text};
+
+/// The longest name of a document, in bytes.
+pub const MAX_NAME_BYTES: usize = 65_536;
+
+/// The id of a document in its corpus.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentId {
+    /// A number.
+    Number(u64),
+    /// A name of at most [`MAX_NAME_BYTES`] bytes.
+    Name(String),
+}
+
+impl DocumentId {
+    /// The id as text, as every table and list has it.
+    pub fn text(&self) -> Cow<'_, str> {
+        IdRef::from(self).text()
+    }
+
+    /// A name, if it is not longer than [`MAX_NAME_BYTES`]; else the reason why not.
+    pub(crate) fn name(name: String) -> Result<DocumentId, String> {
+        if name.len() > MAX_NAME_BYTES {
+            return Err(format!("an id of {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
+        }
+        Ok(DocumentId::Name(name))
+    }
+
+    /// The id of a document that has none itself: where it stands.
+    pub fn of_place(path: &Path, line: u64) -> DocumentId {
+        DocumentId::Name(place(path, line))
+    }
+
+    /// An id given as text: a decimal `u64` without sign or leading zeros is a number.
+    pub fn from_text(text: &str) -> Result<DocumentId, String> {
+        match text.parse::<u64>() {
+            Ok(number) if number.to_string() == text => Ok(DocumentId::Number(number)),
+            _ => DocumentId::name(text.to_owned()),
+        }
+    }
+}
+
+/// Where a document stands, for people and as its id.
+pub fn place(path: &Path, line: u64) -> String {
+    format!("{}:{line}", path_text(path))
+}
+
+/// A [`DocumentId`], borrowed; numbers come before names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum IdRef<'a> {
+    /// A number.
+    Number(u64),
+    /// A name.
+    Name(&'a str),
+}
+
+impl<'a> IdRef<'a> {
+    /// The id as text, as every table and list has it.
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            IdRef::Number(number) => number.to_string().into(),
+            IdRef::Name(name) => name.into(),
+        }
+    }
+
+    /// The id for a column of a line: see [`escaped_name`].
+    pub fn column(self) -> Cow<'a, str> {
+        match self {
+            IdRef::Number(_) => self.text(),
+            IdRef::Name(name) => escaped_name(name),
+        }
+    }
+}
+
+impl From<IdRef<'_>> for DocumentId {
+    fn from(id: IdRef<'_>) -> Self {
+        match id {
+            IdRef::Number(number) => DocumentId::Number(number),
+            IdRef::Name(name) => DocumentId::Name(name.to_owned()),
+        }
+    }
+}
+
+impl<'a> From<&'a DocumentId> for IdRef<'a> {
+    fn from(id: &'a DocumentId) -> Self {
+        match id {
+            DocumentId::Number(number) => IdRef::Number(*number),
+            DocumentId::Name(name) => IdRef::Name(name),
+        }
+    }
+}
+
+impl fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DocumentId::Number(number) => write!(f, "{number}"),
+            DocumentId::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_decimals_are_numbers() {
+        for number in ["0", "7", "18446744073709551615"] {
+            let id = DocumentId::from_text(number).unwrap();
+            assert!(matches!(id, DocumentId::Number(_)), "{number}");
+            assert_eq!(id.to_string(), number);
+        }
+        for name in ["007", "+7", "-7", "7 ", "18446744073709551616", "a", "一"] {
+            assert_eq!(DocumentId::from_text(name), Ok(DocumentId::Name(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn names_have_a_limit() {
+        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES)).is_ok());
+        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES + 1)).is_err());
+    }
+}

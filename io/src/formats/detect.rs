@@ -1,0 +1,390 @@
+//! Detects the formats of files by their names or their first bytes.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bytes::compression::{Compression, MAGIC_BYTES};
+use crate::bytes::encoding::{self, Encoding};
+use crate::bytes::input::BYTE_ORDER_MARK;
+use crate::bytes::opening::cannot_open;
+use crate::bytes::pipes::{Pipes, is_stdin};
+use crate::formats::{archive, binary};
+use crate::{DocumentFormat, DocumentOptions};
+use simstore::{Error, Result};
+
+/// Bytes examined to detect the format of an input.
+pub const HEAD_BYTES: usize = 64 * 1024;
+
+/// Format of a file, after decompression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Documents in this format.
+    Documents(DocumentFormat),
+    /// One fingerprint a line, in hexadecimal.
+    HexLines,
+    /// Little-endian fingerprints of this many bits.
+    Raw {
+        /// Width of a fingerprint: 64 or 128.
+        bits: u32,
+    },
+}
+
+/// Extension of a name in lower case, without the extension of the compression.
+fn extension(path: &Path) -> Option<String> {
+    let inner = match Compression::of_name(path) {
+        Compression::None => path,
+        _ => Path::new(path.file_stem().unwrap_or_default()),
+    };
+    Some(inner.extension()?.to_string_lossy().to_lowercase())
+}
+
+/// Returns the format for a file name, if known. A `.tsv` file may still hold fingerprints.
+pub fn by_name(path: &Path) -> Option<Format> {
+    if is_stdin(path) {
+        return None;
+    }
+    Some(Format::Documents(match &*extension(path)? {
+        "jsonl" | "ndjson" | "json" => DocumentFormat::Jsonl,
+        "csv" => DocumentFormat::Csv,
+        "tsv" => DocumentFormat::Tsv,
+        "parquet" => DocumentFormat::Parquet,
+        "warc" | "wet" => DocumentFormat::Warc,
+        "txt" | "text" | "md" | "markdown" | "htm" | "html" => DocumentFormat::Text,
+        "zip" | "tar" | "tgz" | "tbz" | "tbz2" | "txz" | "tzst" => DocumentFormat::Archive,
+        "hex" => return Some(Format::HexLines),
+        "u64" => return Some(Format::Raw { bits: 64 }),
+        "u128" => return Some(Format::Raw { bits: 128 }),
+        _ => return None,
+    }))
+}
+
+/// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name before
+/// text content.
+///
+/// A table is recognised by its first row: one of the columns is a text field.
+///
+/// # Errors
+/// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened or has an unsupported format;
+/// [`Io`](simstore::Error::Io) if it does not exist.
+pub fn detect(path: &Path, options: &DocumentOptions, pipes: &Pipes) -> Result<Option<Format>> {
+    // Raw fingerprints may begin with any bytes.
+    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
+        return Ok(Some(Format::Raw { bits }));
+    }
+    let head = head_of(path, pipes)?;
+    of(path, &head, options).map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
+}
+
+/// Like [`detect`], by the first [`HEAD_BYTES`] of an input after decompression. Returns the reason if it is refused.
+pub fn of(
+    path: &Path,
+    head: &[u8],
+    options: &DocumentOptions,
+) -> std::result::Result<Option<Format>, String> {
+    let documents = |format| Ok(Some(Format::Documents(format)));
+    if archive::is_zip(head) || archive::is_tar(head) {
+        return documents(DocumentFormat::Archive);
+    }
+    let named = options.format.map(Format::Documents).or_else(|| by_name(path));
+    match named {
+        Some(Format::Raw { .. }) => return Ok(named),
+        // These are binary formats. Their readers report files of other formats.
+        Some(Format::Documents(DocumentFormat::Parquet | DocumentFormat::Archive)) => return Ok(named),
+        _ => {}
+    }
+    if head.starts_with(b"filedesc://") {
+        let reason = "a web archive in the old ARC format, which is not supported: convert it to WARC first, as with \
+                      `warcio recompress`";
+        return Err(reason.to_owned());
+    }
+    let is_text = options.format.is_some() || options.encoding != Encoding::AUTO;
+    if head.starts_with(b"PAR1") && binary::refusal(head, false).is_some() {
+        return documents(DocumentFormat::Parquet);
+    }
+    let is_archive = named == Some(Format::Documents(DocumentFormat::Warc)) || is_warc(head);
+    let text = encoding::utf8_head(head);
+    if !is_archive
+        && text.is_none()
+        && let Some(reason) = binary::refusal(head, is_text)
+    {
+        return Err(reason);
+    }
+    let by_head = |text_fields: &[String]| of_head(text.as_deref().unwrap_or(head), text_fields);
+    Ok(match named {
+        Some(Format::Documents(DocumentFormat::Tsv)) if options.format.is_none() => match by_head(&[]) {
+            Some(Format::HexLines) => Some(Format::HexLines),
+            _ => named,
+        },
+        Some(named) => Some(named),
+        None => by_head(&options.text_fields),
+    })
+}
+
+/// Like [`of`], for a file in a folder or a member of an archive, which the caller has not named. `None` for JSON that
+/// is no list of documents, such as the settings of a program.
+pub(crate) fn of_unnamed(
+    path: &Path,
+    head: &[u8],
+    options: &DocumentOptions,
+) -> std::result::Result<Option<Format>, String> {
+    let format = of(path, head, options)?;
+    let may_be_other = format == Some(Format::Documents(DocumentFormat::Jsonl))
+        && options.format.is_none()
+        && extension(path).is_some_and(|extension| extension == "json");
+    let is_other = may_be_other && {
+        let text = encoding::utf8_head(head);
+        is_other_json(text.as_deref().unwrap_or(head), head.len() < HEAD_BYTES, &options.text_fields)
+    };
+    Ok(format.filter(|_| !is_other))
+}
+
+/// Like [`detect`], for a file in a folder. See [`of_unnamed`].
+pub(crate) fn detect_unnamed(
+    path: &Path,
+    options: &DocumentOptions,
+    pipes: &Pipes,
+) -> Result<Option<Format>> {
+    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
+        return Ok(Some(Format::Raw { bits }));
+    }
+    let head = head_of(path, pipes)?;
+    of_unnamed(path, &head, options).map_err(|reason| Error::BadInput {
+        path: path.to_path_buf(),
+        line: 0,
+        reason,
+    })
+}
+
+/// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged, this
+/// holds only for an object over several lines that does not name such a field.
+fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
+    let json = without_blank_start(head);
+    // `a.b` is a field of `a`, or a name itself.
+    let names =
+        || text_fields.iter().flat_map(|field| [&**field, field.split('.').next().unwrap_or_default()]);
+    let has_text =
+        |value: &Value| value.as_object().is_some_and(|object| names().any(|name| object.contains_key(name)));
+    for value in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
+        match value {
+            Ok(Value::Array(values)) if values.is_empty() || values.iter().any(has_text) => return false,
+            Ok(value) if has_text(&value) => return false,
+            Ok(_) => {}
+            Err(_) => {
+                let first = json.split(|&byte| byte == b'\n').next().unwrap_or_default();
+                let is_object = first.first() == Some(&b'{');
+                let goes_on = first.len() < json.len() && !first.trim_ascii_end().ends_with(b"}");
+                let named = |name: &str| find(json, format!("\"{name}\"").as_bytes());
+                return is_object && goes_on && !names().any(named);
+            }
+        }
+    }
+    is_whole && !json.is_empty()
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> bool {
+    bytes.windows(what.len()).any(|window| window == what)
+}
+
+fn is_warc(head: &[u8]) -> bool {
+    matches!(head, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..])
+}
+
+/// Detects the compression of an input by its name, or else by its first bytes.
+///
+/// # Errors
+/// As [`detect`].
+pub fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
+    match (Compression::of_name(path), by_name(path)) {
+        // Parquet is compressed inside, and raw fingerprints may begin with any bytes.
+        (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
+            Ok(Compression::None)
+        }
+        (Compression::None, _) if pipes.is_read_once(path)? => {
+            Ok(Compression::of_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
+        }
+        (Compression::None, _) => Ok(Compression::of_head(&read_head(path, MAGIC_BYTES)?)),
+        (compression, _) => Ok(compression),
+    }
+}
+
+/// Reads the first bytes of an input, after decompression.
+fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
+    if pipes.is_read_once(path)? {
+        let raw = pipes.peek(path, HEAD_BYTES, holds_first_line)?;
+        unpack(compression_of(path, &raw), &*raw, &mut head);
+        return Ok(head);
+    }
+    let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(cannot_open(path))?);
+    let compression = compression_of(path, file.fill_buf().map_err(cannot_open(path))?);
+    if compression == Compression::None {
+        file.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
+    } else {
+        unpack(compression, file, &mut head);
+    }
+    Ok(head)
+}
+
+fn compression_of(path: &Path, head: &[u8]) -> Compression {
+    match Compression::of_name(path) {
+        Compression::None => Compression::of_head(head),
+        compression => compression,
+    }
+}
+
+/// Decompresses the first bytes. If they are damaged or cut off, the bytes before the damage count.
+fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
+    if let Ok(reader) = compression.reader(raw, None) {
+        let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
+    }
+}
+
+fn read_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(cannot_open(path))?;
+    file.take(bytes as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
+    Ok(head)
+}
+
+/// Whether the head holds the first line that is not blank. A pipe may give a few bytes at a time.
+fn holds_first_line(head: &[u8]) -> bool {
+    Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
+}
+
+fn without_blank_start(head: &[u8]) -> &[u8] {
+    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
+}
+
+fn of_head(head: &[u8], text_fields: &[String]) -> Option<Format> {
+    let first = without_blank_start(head).split(|&b| b == b'\n').next().unwrap_or_default();
+    let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
+    let names_text = |delimiter: u8| {
+        let mut names = first.trim_ascii_end().split(|&b| b == delimiter);
+        first.contains(&delimiter)
+            && names.any(|name| {
+                let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+                text_fields.iter().any(|field| field.as_bytes() == name)
+            })
+    };
+    if matches!(hex.len(), 16 | 32) && hex.iter().all(u8::is_ascii_hexdigit) {
+        return Some(Format::HexLines);
+    }
+    let format = match first {
+        [b'{', ..] => DocumentFormat::Jsonl,
+        [b'P', b'A', b'R', b'1', ..] => DocumentFormat::Parquet,
+        _ if is_warc(first) => DocumentFormat::Warc,
+        _ if names_text(b',') => DocumentFormat::Csv,
+        _ if names_text(b'\t') => DocumentFormat::Tsv,
+        _ if names_text(b';') || names_text(b'|') => DocumentFormat::Csv,
+        [b'[', ..] if begins_array(head) => DocumentFormat::Jsonl,
+        _ => return None,
+    };
+    Some(Format::Documents(format))
+}
+
+/// Whether a bracket opens an array of objects, or an empty array. In other cases it belongs to a text.
+fn begins_array(head: &[u8]) -> bool {
+    let first = without_blank_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
+    matches!(first, Some(b'{' | b']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_formats() {
+        let documents = |format| Some(Format::Documents(format));
+        for (name, expected) in [
+            ("a.jsonl", documents(DocumentFormat::Jsonl)),
+            ("a.JSON.GZ", documents(DocumentFormat::Jsonl)),
+            ("x.y/a.ndjson.zst", documents(DocumentFormat::Jsonl)),
+            ("a.md", documents(DocumentFormat::Text)),
+            ("a.csv.bz2", documents(DocumentFormat::Csv)),
+            ("a.tsv.gz", documents(DocumentFormat::Tsv)),
+            ("a.parquet", documents(DocumentFormat::Parquet)),
+            ("a.warc.wet.gz", documents(DocumentFormat::Warc)),
+            ("a.warc.xz", documents(DocumentFormat::Warc)),
+            ("a.ZIP", documents(DocumentFormat::Archive)),
+            ("a.tar.gz", documents(DocumentFormat::Archive)),
+            ("a.tgz", documents(DocumentFormat::Archive)),
+            ("a.hex", Some(Format::HexLines)),
+            ("a.u64", Some(Format::Raw { bits: 64 })),
+            ("a.u128.zst", Some(Format::Raw { bits: 128 })),
+            ("jsonl", None),
+            ("a.gz", None),
+            ("a.dat", None),
+            ("-", None),
+        ] {
+            assert_eq!(by_name(Path::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_documents() {
+        let is_other = |head: &str, fields: &[&str]| {
+            let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
+            is_other_json(head.as_bytes(), true, &fields)
+        };
+        for other in [
+            "{\n  \"name\": \"a\",\n  \"keywords\": [\"text\"]\n}\n",
+            "{\"name\": \"a\"}",
+            "{\n  // a comment\n  \"a\": 1\n}",
+            "[1, 2]",
+            "[{\"a\": {\"text\": 1}}]",
+            "7",
+        ] {
+            assert!(is_other(other, &["text"]), "{other}");
+        }
+        for documents in [
+            "",
+            "[]",
+            "{\"text\": \"a\"}\n",
+            "{\"id\": 1}\n{\"id\": 2, \"text\": null}",
+            "{\n  \"text\": \"a\"\n}",
+            "[{\"id\": 1}, {\"text\": \"a\"}]",
+            // Damaged or cut off: reading the documents reports it.
+            "{\"text\": \"a\",\n",
+            "{\"id\": 1\n{\"text\": \"a\"}",
+            "{\"id\": x}\n{\"id\": 1}",
+            "[{\"id\": 1",
+        ] {
+            assert!(!is_other(documents, &["text"]), "{documents}");
+        }
+        assert!(!is_other("{\"a\": {\"b\": \"x\"}}", &["a.b"]) && !is_other("{\"a.b\": \"x\"}", &["a.b"]));
+        assert!(!is_other("{\"body\": \"x\"}", &["title", "body"]));
+        // Only the beginning of a long file is known.
+        assert!(!is_other_json(b"{\"id\": 1}\n{\"id\": 2}\n", false, &["text".to_owned()]));
+    }
+
+    #[test]
+    fn heads_tell_formats() {
+        let documents = |format| Some(Format::Documents(format));
+        for (head, expected) in [
+            (&b"\xef\xbb\xbf\r\n {\"id\": 1}"[..], documents(DocumentFormat::Jsonl)),
+            (b"0123456789abcdef", Some(Format::HexLines)),
+            (b"0123456789ABCDEF\tname\r\nx", Some(Format::HexLines)),
+            (b"0123456789abcdef0123456789abcdef\r\n", Some(Format::HexLines)),
+            (b"PAR1\x15\x04", documents(DocumentFormat::Parquet)),
+            (b"WARC/1.0\r\nWARC-Type: x", documents(DocumentFormat::Warc)),
+            (b"id,text\r\n1,a\r\n", documents(DocumentFormat::Csv)),
+            (b"\"text\",\"id\"\n", documents(DocumentFormat::Csv)),
+            (b"id\ttext\n", documents(DocumentFormat::Tsv)),
+            (b"text\n", None),
+            (b"id,texts\n", None),
+            (b"0123456789abcde\n", None),
+            (b"0123456789abcdefg\n", None),
+            (b"", None),
+            (b"\x1f\x8b\x08", None),
+            (b"[\r\n {", documents(DocumentFormat::Jsonl)),
+            (b"[]", documents(DocumentFormat::Jsonl)),
+            (b"[a](b)", None),
+            (b"id;text\n", documents(DocumentFormat::Csv)),
+        ] {
+            assert_eq!(of_head(head, &["text".to_owned()]), expected, "{}", head.escape_ascii());
+        }
+    }
+}

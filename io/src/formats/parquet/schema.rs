@@ -1,0 +1,212 @@
+//! The columns of a Parquet file: their types, their names, and which of them are asked for.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use simstore::error::did_you_mean;
+use simstore::error::excerpt;
+
+use crate::DocumentOptions;
+use crate::formats::fields::{below, listed};
+
+/// The same file, with bytes for strings: the Parquet reader refuses a whole row group for one string that is not UTF-8.
+/// A row checks the strings that are asked for.
+pub(super) fn with_bytes_for_strings(metadata: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
+    let file = metadata.file_metadata();
+    let root = with_bytes(&file.schema_descr().root_schema_ptr())?;
+    let file = FileMetaData::new(
+        file.version(),
+        file.num_rows(),
+        file.created_by().map(str::to_owned),
+        file.key_value_metadata().cloned(),
+        Arc::new(SchemaDescriptor::new(root)),
+        file.column_orders().cloned(),
+    );
+    Ok(ParquetMetaData::new(file, metadata.row_groups().to_vec()))
+}
+
+fn with_bytes(kind: &TypePtr) -> Result<TypePtr, ParquetError> {
+    let info = kind.get_basic_info();
+    match &**kind {
+        Type::GroupType { basic_info, fields } => {
+            let fields = fields.iter().map(with_bytes).collect::<Result<_, _>>()?;
+            Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
+        }
+        Type::PrimitiveType { physical_type: PhysicalType::BYTE_ARRAY, .. }
+            if matches!(info.logical_type_ref(), Some(LogicalType::String | LogicalType::Json))
+                || matches!(info.converted_type(), ConvertedType::UTF8 | ConvertedType::JSON) =>
+        {
+            let bytes = Type::primitive_type_builder(info.name(), PhysicalType::BYTE_ARRAY)
+                .with_repetition(info.repetition())
+                .with_id(info.has_id().then(|| info.id()));
+            Ok(Arc::new(bytes.build()?))
+        }
+        Type::PrimitiveType { .. } => Ok(Arc::clone(kind)),
+    }
+}
+
+/// The same columns with strings and bytes as views: a value of a dictionary is in memory once, however many rows refer to it.
+pub(super) fn with_views(fields: &Fields) -> Fields {
+    let of = |field: &Arc<Field>| {
+        let kind = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            DataType::Struct(inner) => DataType::Struct(with_views(inner)),
+            _ => return Arc::clone(field),
+        };
+        Arc::new(Field::clone(field).with_data_type(kind))
+    };
+    fields.iter().map(of).collect()
+}
+
+/// Number of rows in all groups; a reason if the footer gives another number for the file.
+pub(super) fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
+    let said = metadata.file_metadata().num_rows();
+    let groups = metadata.row_groups().iter();
+    let sum = groups.map(rows_of).try_fold(0_u64, u64::checked_add);
+    let rows = sum.filter(|rows| i64::try_from(*rows) == Ok(said));
+    rows.ok_or_else(|| format!("the row groups do not have the {said} rows that the footer gives"))
+}
+
+pub(super) fn rows_of(group: &RowGroupMetaData) -> u64 {
+    u64::try_from(group.num_rows()).unwrap_or(0)
+}
+
+/// Checks that the columns lie in the file: the reader trusts these lengths.
+pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(), String> {
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        let end = start.checked_add(column.compressed_size());
+        if start < 0 || column.compressed_size() < 0 || end.is_none_or(|end| end as u64 > bytes) {
+            return Err(format!(
+                "column {} lies beyond the end of the file",
+                excerpt(&column.column_path().string())
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The mean size of a row in the columns of a mask, in bytes.
+pub(super) fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
+    let (mut bytes, mut rows) = (0_u64, 0_u64);
+    for group in metadata.row_groups() {
+        rows = rows.saturating_add(rows_of(group));
+        for (leaf, column) in group.columns().iter().enumerate() {
+            if mask.leaf_included(leaf) {
+                bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            }
+        }
+    }
+    (bytes / rows.max(1)).max(1)
+}
+
+pub(super) fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
+    let there = |name: &str| {
+        let mut names = Vec::new();
+        push_names(&mut names, "", schema.fields());
+        format!("{}; the columns are {}", did_you_mean(name, &names), listed(&names))
+    };
+    let kind = |name: &str| names_to(schema.fields(), name).map(|(_, kind)| kind);
+    if let Some(name) = options.id_field.as_ref().filter(|name| kind(name).is_none()) {
+        return Err(format!("no id column `{}`{}", excerpt(name), there(name)));
+    }
+    if options.text_fields.iter().all(|name| kind(name).is_none()) {
+        let names = &options.text_fields;
+        return Err(format!("no text column {}{}", listed(names), there(&names[0])));
+    }
+    for name in &options.text_fields {
+        if let Some(found) = kind(name).filter(|kind| !is_bytes(kind) && !kind.is_null()) {
+            return Err(format!(
+                "the text column `{}` holds {}, expected strings",
+                excerpt(name),
+                excerpt(&found.to_string())
+            ));
+        }
+    }
+    let id = options.id_name();
+    if let Some(found) = kind(id).filter(|kind| !is_bytes(kind) && !kind.is_integer() && !kind.is_null()) {
+        return Err(format!(
+            "the id column `{}` holds {}, expected strings or integers",
+            excerpt(id),
+            excerpt(&found.to_string())
+        ));
+    }
+    if let Some(name) = &options.extra_field
+        && let Some(found) = kind(name).filter(|kind| !is_value(kind) && !kind.is_null())
+    {
+        return Err(format!(
+            "the column `{}` holds {}, expected strings, numbers or times",
+            excerpt(name),
+            excerpt(&found.to_string())
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that each column that is asked for is there once.
+pub(super) fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
+    let names = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
+    for name in names.chain(options.extra_field.as_deref()) {
+        let Some((path, _)) = names_to(schema.fields(), name) else { continue };
+        let mut fields = schema.fields();
+        for part in path {
+            let mut of_name = fields.iter().filter(|field| field.name() == part);
+            let first = of_name.next();
+            if of_name.next().is_some() {
+                return Err(format!("two columns are named `{}`; rename one of them", excerpt(part)));
+            }
+            if let Some(DataType::Struct(inner)) = first.map(|field| field.data_type()) {
+                fields = inner;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names of the columns, for a message; a column `b` in a struct `a` is `a.b`.
+fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
+    for field in fields {
+        let name = format!("{before}{}", field.name());
+        match field.data_type() {
+            DataType::Struct(inner) => push_names(names, &format!("{name}."), inner),
+            _ => names.push(name),
+        }
+    }
+}
+
+/// The path of names to a column, and its type. A column of this very name comes before one in a struct.
+pub(super) fn names_to<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f str>, &'f DataType)> {
+    if let Some((_, field)) = fields.find(name) {
+        return Some((vec![field.name()], field.data_type()));
+    }
+    fields.iter().find_map(|field| {
+        let DataType::Struct(inner) = field.data_type() else { return None };
+        let (mut names, kind) = names_to(inner, below(name, field.name())?)?;
+        names.insert(0, field.name());
+        Some((names, kind))
+    })
+}
+
+pub(super) fn is_bytes(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    )
+}
+
+pub(super) fn is_value(kind: &DataType) -> bool {
+    let is_time = matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+    let is_float = matches!(kind, DataType::Float32 | DataType::Float64);
+    is_bytes(kind) || kind.is_integer() || is_float || is_time || *kind == DataType::Boolean
+}

@@ -1,0 +1,10 @@
+//! Code that several tests need. The tests of packages above use these files, too.
+
+pub(crate) mod compression;
+pub(crate) mod folder;
+pub(crate) mod gzip;
+#[path = "../../../tests/support/random.rs"]
+mod random;
+pub(crate) mod reading;
+
+pub(crate) use self::random::Random;

@@ -1,0 +1,225 @@
+//! No files of a package import one another in a ring. So the files of a package have an order, and each can be understood by reading
+//! only files before it. The compiler ensures the same for packages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use syn::visit::{self, Visit};
+use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
+
+use crate::structure::{PACKAGES, root, rust_files};
+
+/// Module names from the root of the package: `crate::a::B` is `["a", "B"]`.
+type Names = Vec<String>;
+
+/// A source file.
+struct File {
+    name: String,
+    /// Targets of its `use` items, by their names in this file.
+    imports: BTreeMap<String, Names>,
+    /// Paths that it uses, except for items that it only re-exports.
+    uses: Vec<Names>,
+}
+
+/// The module of a file.
+fn module(file: &str) -> Names {
+    let path = file.trim_end_matches(".rs");
+    let path = path.strip_suffix("mod").map_or(path, |path| path.trim_end_matches('/'));
+    path.split('/').filter(|name| !["", "lib", "main"].contains(name)).map(str::to_owned).collect()
+}
+
+/// Collects the `use` items and the paths of a file, without its tests.
+#[derive(Default)]
+struct Collector {
+    /// Name in the file, path, and whether the item is a re-export.
+    imports: Vec<(String, Names, bool)>,
+    paths: Vec<Names>,
+}
+
+/// Whether an item is compiled only in tests, as with `#[cfg(test)]` and `#[cfg(all(test, unix))]`.
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    let is_test = |attribute: &syn::Attribute| {
+        let list = attribute.meta.require_list();
+        list.is_ok_and(|list| {
+            list.tokens.to_string().split(|c: char| !c.is_alphanumeric()).any(|word| word == "test")
+        })
+    };
+    attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
+}
+
+impl Collector {
+    fn import(&mut self, tree: &UseTree, mut above: Names, is_public: bool) {
+        match tree {
+            UseTree::Path(path) => {
+                above.push(path.ident.to_string());
+                self.import(&path.tree, above, is_public);
+            }
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.import(tree, above.clone(), is_public));
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                self.imports.push((above.last().cloned().unwrap_or_default(), above, is_public));
+            }
+            UseTree::Name(name) => {
+                above.push(name.ident.to_string());
+                self.imports.push((name.ident.to_string(), above, is_public));
+            }
+            UseTree::Rename(rename) => {
+                above.push(rename.ident.to_string());
+                self.imports.push((rename.rename.to_string(), above, is_public));
+            }
+            UseTree::Glob(_) => self.imports.push((String::new(), above, is_public)),
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Collector {
+    fn visit_item_mod(&mut self, item: &'a ItemMod) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'a ItemUse) {
+        self.import(&item.tree, Vec::new(), !matches!(item.vis, Visibility::Inherited));
+    }
+
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        self.paths.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    /// Paths in the arguments of a macro, which are only tokens.
+    fn visit_macro(&mut self, item: &'a syn::Macro) {
+        let text = item.tokens.to_string().replace(" :: ", "::").replace(":: ", "::");
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        let words = words.map(|word| word.trim_matches(':')).filter(|word| !word.is_empty());
+        self.paths.extend(words.map(|word| word.split("::").map(str::to_owned).collect::<Names>()));
+    }
+}
+
+/// Names from the root of the package; `None` for names of other packages.
+fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, Names>) -> Option<Names> {
+    let up = names.iter().take_while(|name| *name == "super").count();
+    let start = match names.first()?.as_str() {
+        "crate" => &[],
+        "self" => module,
+        "super" => &module[..module.len().saturating_sub(up)],
+        first => starts.get(first)?,
+    };
+    Some([start, &names[up.max(1)..]].concat())
+}
+
+fn read(name: &str, source: &str) -> File {
+    let module = module(name);
+    let file = syn::parse_file(source).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut collector = Collector::default();
+    collector.visit_file(&file);
+    let below = file.items.iter().filter_map(|item| match item {
+        Item::Mod(item) if item.content.is_none() && !is_test(&item.attrs) => Some(item.ident.to_string()),
+        _ => None,
+    });
+    let mut starts: BTreeMap<String, Names> =
+        below.map(|name| (name.clone(), [&module[..], &[name]].concat())).collect();
+    let (mut imports, mut uses) = (BTreeMap::new(), Vec::new());
+    let words: BTreeSet<&String> = collector.paths.iter().flatten().collect();
+    for (name, names, is_public) in &collector.imports {
+        let Some(names) = from_root(names, &module, &starts) else { continue };
+        if !is_public || words.contains(name) {
+            uses.push(names.clone());
+        }
+        imports.insert(name.clone(), names);
+    }
+    starts.extend(imports.clone());
+    let paths = collector.paths.iter().filter(|names| names.len() > 1);
+    uses.extend(paths.filter_map(|names| from_root(names, &module, &starts)));
+    File { name: name.to_owned(), imports, uses }
+}
+
+/// The file that defines a name, behind re-exports.
+fn home<'f>(names: &[String], files: &'f BTreeMap<Names, File>, steps: u32) -> &'f str {
+    let known = (0..=names.len()).rev().find(|&length| files.contains_key(&names[..length])).unwrap();
+    let file = &files[&names[..known]];
+    match names.get(known).and_then(|name| file.imports.get(name)) {
+        Some(of) if steps > 0 => home(&[of, &names[known + 1..]].concat(), files, steps - 1),
+        _ => &file.name,
+    }
+}
+
+/// Files in rings, or between two rings, with the files that they use.
+fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let files: BTreeMap<Names, File> =
+        sources.iter().map(|(name, source)| (module(name), read(name, source))).collect();
+    let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files.values() {
+        let uses = file.uses.iter().map(|names| home(names, &files, 8)).filter(|used| *used != file.name);
+        left.insert(file.name.clone(), uses.map(str::to_owned).collect());
+    }
+    loop {
+        let (before, used): (usize, BTreeSet<String>) =
+            (left.len(), left.values().flatten().cloned().collect());
+        let there: BTreeSet<String> = left.keys().cloned().collect();
+        left.retain(|name, uses| {
+            uses.retain(|other| there.contains(other));
+            !uses.is_empty() && used.contains(name)
+        });
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
+/// The files of a package with their paths below `src`, without files of tests.
+fn sources(src: &Path) -> Vec<(String, String)> {
+    let name = |path: &Path| path.strip_prefix(src).unwrap().to_str().unwrap().to_owned();
+    let is_test = |name: &str| name.split('/').any(|part| part == "tests" || part == "tests.rs");
+    let files = rust_files(src).into_iter().map(|path| (name(&path), path));
+    files
+        .filter(|(name, _)| !is_test(name))
+        .map(|(name, path)| (name, fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn no_files_import_one_another_in_a_ring() {
+    for src in PACKAGES {
+        let sources = sources(&root().join(src));
+        assert!(sources.len() > 3, "{src}: few files");
+        let rings = rings(&sources);
+        assert!(rings.is_empty(), "{src}: {rings:#?}");
+    }
+}
+
+#[test]
+fn rings_are_found() {
+    let source = |name: &str, source: &str| (name.to_owned(), source.to_owned());
+    let ring = |sources: &[(String, String)]| rings(sources).into_keys().collect::<Vec<_>>();
+    let whole = [
+        source("lib.rs", "mod a;\nmod b;\npub use crate::a::A;\n"),
+        source("a/mod.rs", "mod c;\nmod d;\npub use self::c::{A, other};\npub use self::d::B;\n"),
+        source("a/c.rs", "use std::io;\npub struct A;\npub fn other() {}\n"),
+        source("a/d.rs", "use crate::{\n    A,\n};\npub struct B(A);\n"),
+        source("b.rs", "use crate::a::{self, B as Other};\nfn b() { a::other() }\n"),
+    ];
+    assert!(ring(&whole).is_empty(), "{:?}", rings(&whole));
+    // Through a re-export, by a path alone, by the folder itself, by a name of a module, and in a macro.
+    for (at, more, expected) in [
+        (2, "use crate::a::B;\n", "a/c.rs a/d.rs"),
+        (2, "fn f(b: super::d::B) {}\n", "a/c.rs a/d.rs"),
+        (1, "pub struct E;\nfn f() { c::other() }\n", "a/c.rs a/mod.rs"),
+        (2, "use crate::b;\nfn f() { b::b() }\n", "a/c.rs a/d.rs b.rs"),
+        (2, "fn f() { assert!(1 == super::d::B::len()) }\n", "a/c.rs a/d.rs"),
+    ] {
+        let mut sources = whole.clone();
+        sources[at].1 += more;
+        if at == 1 {
+            sources[2].1 += "use super::E;\n";
+        }
+        assert_eq!(ring(&sources).join(" "), expected, "{more}");
+    }
+    // Tests of a file may use files above it.
+    let mut tested = whole.clone();
+    tested[2].1 += "#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n";
+    assert!(ring(&tested).is_empty(), "{:?}", rings(&tested));
+}

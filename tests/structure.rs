@@ -1,0 +1,211 @@
+//! The structure of the project: its packages, unsafe code, access to the disk, and the pages that describe them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The sources of all packages.
+pub(crate) const PACKAGES: [&str; 7] =
+    ["src", "text/src", "io/src", "corpus/src", "dedup/src", "cli/src", "python/src"];
+
+/// The files that may have `unsafe` code, in all packages but the rivals; the last is a test.
+const UNSAFE: [&str; 5] = [
+    "src/kernels.rs",
+    "src/kernels/differences.rs",
+    "src/kernels/spans.rs",
+    "src/map.rs",
+    "tests/corruption.rs",
+];
+
+/// The dependencies of the engine.
+const ENGINE: [&str; 7] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "strsim", "thiserror"];
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The words in code marks of a cell.
+fn words(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The cells of the table of ARCHITECTURE.md whose head begins so, row after row.
+fn table(head: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.map(cells).collect();
+    assert!(rows.len() > 1, "ARCHITECTURE.md has no table `{head}`");
+    rows
+}
+
+/// All Rust files below a folder.
+pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The files of a package's `src` that are no tests, with their paths below it and their code without comments and tests.
+pub(crate) fn sources(src: &Path) -> Vec<(String, String)> {
+    let mut sources = Vec::new();
+    for path in rust_files(src) {
+        let name = path.strip_prefix(src).unwrap().to_str().unwrap().to_owned();
+        if name.split('/').any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("\nmod tests {").next().unwrap();
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        sources.push((name, text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()));
+    }
+    assert!(sources.len() > 3, "few files below {}", src.display());
+    sources
+}
+
+/// The names of the dependencies in a `Cargo.toml`, those of tests not among them.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let mut dependencies = Vec::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            let is_of_tests = section.ends_with("dev-dependencies");
+            let is_elsewhere = section.starts_with("target") || section == "build-dependencies";
+            assert!(is_of_tests || !is_elsewhere, "[{section}]");
+            inside = section == "dependencies";
+        } else if inside && !line.starts_with('#') && !line.is_empty() {
+            dependencies.push(line.split(['.', ' ', '=']).next().unwrap());
+        }
+    }
+    dependencies
+}
+
+#[test]
+fn the_table_of_packages() {
+    let packages = table("| package |");
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let members = workspace.lines().find(|line| line.starts_with("members")).unwrap();
+    let members = members
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(|member| !member.starts_with("benches/") && *member != "fuzz");
+    let members: Vec<&str> = members.chain(["."]).collect();
+    let folders: Vec<String> = packages.iter().map(|row| words(&row[1])[0].clone()).collect();
+    let sorted = |names: &[&str]| {
+        names.iter().map(|name| name.trim_end_matches('/').to_owned()).collect::<BTreeSet<_>>()
+    };
+    let named: Vec<&str> = folders.iter().map(String::as_str).collect();
+    assert_eq!(
+        sorted(&named),
+        sorted(&members),
+        "the packages in ARCHITECTURE.md are not those of the workspace"
+    );
+    let names: Vec<String> = packages.iter().map(|row| words(&row[0])[0].clone()).collect();
+    for (at, folder) in folders.iter().enumerate() {
+        let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("name = \"{}\"\n", names[at])), "{folder}: not `{}`", names[at]);
+        let depends_on = dependencies(&manifest).into_iter().filter(|name| name.starts_with("simstore"));
+        let depends_on: BTreeSet<&str> = depends_on.collect();
+        let described: Vec<String> = words(&packages[at][3]);
+        assert_eq!(depends_on, described.iter().map(String::as_str).collect(), "{folder}: dependencies");
+    }
+    let engine = dependencies(&workspace);
+    assert_eq!(engine, ENGINE, "the engine's dependencies");
+    assert!(!workspace.contains("[features]"), "the engine has no features to choose");
+}
+
+#[test]
+fn unsafe_code_is_in_few_files() {
+    let mut found = Vec::new();
+    for folder in table("| package |").iter().map(|row| words(&row[1])[0].clone()) {
+        for part in ["src", "tests", "benches", "examples"] {
+            let part = root().join(&folder).join(part);
+            for path in part.is_dir().then(|| rust_files(&part)).into_iter().flatten() {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let is_unsafe = |line: &str| {
+                    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"');
+                    words.any(|word| word == "unsafe")
+                };
+                let name =
+                    path.strip_prefix(root()).unwrap().to_str().unwrap().trim_start_matches("./").to_owned();
+                if !name.starts_with("benches/rivals") && code.into_iter().any(is_unsafe) {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found, UNSAFE);
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let rule =
+        text.split("- **").find(|rule| rule.starts_with("Unsafe**")).expect("the rule of CONTRIBUTING.md");
+    let mut named = words(rule);
+    named.retain(|file| file != "tests/structure.rs");
+    named.sort();
+    assert_eq!(named, UNSAFE, "CONTRIBUTING.md names other files (left)");
+    for file in
+        ["text/src/lib.rs", "io/src/lib.rs", "corpus/src/lib.rs", "dedup/src/lib.rs", "cli/src/main.rs"]
+    {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{file} allows more");
+    }
+}
+
+/// CONTRIBUTING.md says where each behaviour is tested: the files that it names are there, and none is left out. Those of the
+/// command line have the names of its subcommands.
+#[test]
+fn tests_are_where_contributing_says() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| behaviour |")).skip(2);
+    let mut named = BTreeSet::new();
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let mut folder = PathBuf::new();
+        for file in words(row.rsplit(" | ").next().unwrap()).iter().filter(|file| file.contains(['.', '/'])) {
+            // A name alone is in the folder of the one before it.
+            let path = if file.contains('/') { PathBuf::from(file) } else { folder.join(file) };
+            folder = if file.ends_with('/') { path.clone() } else { path.parent().unwrap().to_path_buf() };
+            assert!(
+                file.contains('*') || root().join(&path).exists(),
+                "CONTRIBUTING.md: no {}",
+                path.display()
+            );
+            named.insert(path);
+        }
+    }
+    for folder in ["tests", "text/tests", "io/tests", "corpus/tests", "dedup/tests"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name()) {
+            let path = Path::new(folder).join(entry);
+            let is_test =
+                path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("main.rs");
+            assert!(
+                !is_test || named.contains(&path),
+                "CONTRIBUTING.md does not say what {} tests",
+                path.display()
+            );
+        }
+    }
+}
+
+/// Changes of the disk go through `fs`, so that the same code runs on a disk that fails.
+#[test]
+fn the_disk_is_reached_through_fs_alone() {
+    for (file, source) in sources(&root().join("src")) {
+        for word in ["std::fs", " File::open", " File::create", "OpenOptions::"] {
+            let may = ["fs.rs", "map.rs"].contains(&&*file);
+            assert!(may || !source.contains(word), "src/{file}: `{word}`");
+        }
+    }
+}
