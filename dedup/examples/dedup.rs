@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use simstore_corpus::Inputs;
-use simstore_dedup::{Answer, Compare, Files, Options};
+use simstore_dedup::{Compare, DedupConfig, Outputs};
 use simstore_io::DocumentOptions;
 
 /// Deduplicates a file of documents; how many of how many are left.
@@ -15,21 +15,17 @@ pub(crate) fn run(
     clusters: PathBuf,
 ) -> Result<(usize, u64), simstore::Error> {
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
-    let options = Options { compare: Compare::similar(0.8), ..Options::default() };
-    let files = Files { output: Some(unique), clusters: Some(clusters), ..Files::default() };
-    let Answer::Found(found) = simstore_dedup::find(&inputs, &options, files, &())? else {
-        unreachable!("only what is added to a store may have been added before");
-    };
-    for cluster in found.clusters() {
+    let config = DedupConfig { compare: Compare::similar(0.8), ..DedupConfig::default() };
+    let outputs = Outputs { output: Some(unique), clusters: Some(clusters), ..Outputs::default() };
+    let report = simstore_dedup::run(&config, &inputs, outputs, &())?;
+    for cluster in report.clusters() {
         let cluster = cluster?;
         for duplicate in cluster.members.iter().filter(|member| !member.is_kept) {
             let (id, of) = (duplicate.id.text(), &cluster.representative);
             println!("{id} is {} similar to {of}", duplicate.similarity.unwrap_or_default());
         }
     }
-    let totals = found.totals();
-    found.finish(&())?;
-    Ok((totals.kept, totals.documents))
+    Ok((report.summary().kept, report.summary().documents))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
 
-use super::asking::SIMILARITY;
-use super::documents::{Keep, Reread};
-use super::files::Files;
-use super::model::similarity;
-use super::options::Options;
-use super::question::{Compare, Similar};
-use super::run::{self, Job};
-use super::stages::choice;
+use crate::config::DedupConfig;
+use crate::config::band_choice;
+use crate::config::criterion::bad;
+use crate::corpus::reread::Reread;
+use crate::report::job::Job;
+use crate::report::outputs::Outputs;
+use crate::rows::similarity;
+use crate::run::{Compared, compare};
 use simstore_corpus::Step;
 use simstore_corpus::random::random;
-use simstore_corpus::{InputKind, Inputs, Watch};
+use simstore_corpus::{Inputs, Watch};
 use simstore_io::Document;
 
 /// Number of bins of the histogram between the similarities 0 and 1. Bin `i` starts at `i / BINS`.
@@ -49,7 +49,7 @@ pub struct SimilarityBin {
     pub to: f64,
     /// Pairs of different documents. Documents with equal shingles count as one here.
     pub pairs: u64,
-    /// Documents whose most similar preferred document is in this bin. With the default [`keep`](Options::keep), earlier documents
+    /// Documents whose most similar preferred document is in this bin. With the default [`keep`](DedupConfig::keep), earlier documents
     /// are preferred.
     pub duplicates: u64,
     /// Sum of `duplicates` of this bin and of all higher bins: the most documents that a run with the threshold `from` can remove.
@@ -81,55 +81,31 @@ struct SetPair {
 /// # Errors
 /// - [`Error::BadArgument`] if the options compare fingerprints or stores, or keep none of the duplicates; if the inputs hold
 ///   fingerprints; or if `count` is above 10,000.
-/// - The errors of [`find`](super::find).
+/// - The errors of [`run`](crate::run()).
 pub fn sample_pairs(
+    config: &DedupConfig,
     inputs: &Inputs,
-    options: &Options,
     count: usize,
     watch: &dyn Watch,
 ) -> Result<PairSample> {
     if count > MAX_PAIRS {
         return bad(format!("a sample has at most {MAX_PAIRS} pairs"));
     }
-    if inputs.kind()? == InputKind::Fingerprints {
-        return bad("option `sample_pairs` needs documents, but the inputs are fingerprints");
-    }
-    let similar = match &options.compare {
-        Compare::Default => Similar::default(),
-        Compare::Similar(similar) => similar.clone(),
-        Compare::Distance(_) => {
-            return bad(
-                "option `sample_pairs` compares texts: leave out option `distance` and other fingerprint options",
-            );
-        }
-    };
-    if !options.against.is_empty() || options.resume.is_some() {
-        return bad("option `sample_pairs` does not work with options `against` and `resume`");
-    }
-    if options.keep == Keep::None {
-        return bad("option `sample_pairs` needs preferred documents: leave out `keep` none");
-    }
-    options.check()?;
-    let threshold = similar.least.unwrap_or(SIMILARITY);
-    let lowest = lowest_similarity(threshold, options.recall())?;
-    let options = Options {
-        compare: Compare::Similar(Similar { least: Some(lowest), ..similar }),
-        pairs: true,
-        ..options.clone()
-    };
-    match run::find::<u64>(inputs, &options, Files::default(), watch)? {
-        Ok(job) => sample_of_job(&job, threshold, lowest, count, watch),
-        Err(_) => Err(Error::Bug("a run without a store was added before".to_owned())),
+    let (config, threshold) = config.for_pair_sample(inputs, lowest_similarity)?;
+    let lowest = config.compare.of_similar().and_then(|similar| similar.least).unwrap_or(threshold);
+    match compare::<u64>(&config, inputs, Outputs::default(), watch)? {
+        Compared::Found(job) => sample_of_job(&job, threshold, lowest, count, watch),
+        Compared::AddedBefore(..) => Err(Error::Bug("a run without a store was added before".to_owned())),
     }
 }
 
 /// The lowest bin: as far below the threshold as the recall allows.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // An impossible threshold is refused.
-    choice::choose(threshold, recall, 0)?;
+    band_choice::choose(threshold, recall, 0)?;
     let first = ((threshold - RANGE_BELOW) * BINS + ROUNDING).floor().max(1.0) as u32;
     let bins = (first..).map(|bin| f64::from(bin) / BINS).take_while(|&from| from < threshold);
-    Ok(bins.into_iter().find(|&from| choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
+    Ok(bins.into_iter().find(|&from| band_choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
 }
 
 fn sample_of_job<F: Fingerprint>(
@@ -298,7 +274,7 @@ fn read_pairs<F: Fingerprint>(
     let mut wanted = numbers.clone();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut reread = Reread::new(&job.corpus, inputs, &job.room);
+    let mut reread = Reread::new(&job.corpus, inputs, &job.workspace);
     let step = Step::new(watch, "documents").reading(reread.progress(), || None);
     let mut documents = BTreeMap::new();
     for number in wanted {
@@ -315,10 +291,6 @@ fn read_pairs<F: Fingerprint>(
         .zip(numbers)
         .map(|(pair, &[a, b])| Ok(SampledPair { a: copy(a)?, b: copy(b)?, similarity: pair.similarity }))
         .collect()
-}
-
-fn bad<T>(reason: impl Into<String>) -> Result<T> {
-    Err(Error::BadArgument(reason.into()))
 }
 
 #[cfg(test)]

@@ -1,292 +1,193 @@
-//! One run, from reading the inputs to writing the outputs and adding to a store, for fingerprints of one width.
+//! One run, from a configuration to a report. The functions come in the order in which they are called.
 
-use std::path::Path;
+use std::time::Instant;
 
+use simstore::any::{AnyWidth, Width};
 use simstore::error::{did_you_mean, excerpt};
-use simstore::{Error, Fingerprint, Result, Store};
-use simstore_text::{Profile, SimilarSettings, StoredTexts};
-
-use super::against::{self, Against};
-use super::comparing::Comparing;
-use super::documents::{Corpus, Keep, Listing, check_unchanged};
-use super::files::Files;
-use super::into_similar::{IntoSimilar, TextsInOrder};
-use super::kept::Keeping;
-use super::last_run::run_of;
-use super::model::SketchRow;
-use super::options::Options;
-use super::outcome::Outcome;
-use super::outputs::Outputs;
-use super::prepared::Prepared;
-use super::profiles::Profiles;
-use super::question::Question;
-use super::room::Room;
-use super::stages::sketch::Reading;
-use super::tables::Results;
-use super::written::Documents;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Rows, RowsWriter};
-use simstore_corpus::{Counts, InputKind, Inputs, Notice, Watch};
+use simstore::{Error, Fingerprint, Result};
+use simstore_corpus::spill::RowsWriter;
+use simstore_corpus::{Counts, Inputs, Notice, Watch};
 use simstore_io::formats::listed;
 use simstore_io::numbers::count_of;
-use simstore_io::output::{Complete, SetAside};
 
-/// Results of a run that are not written or added yet.
-pub(super) struct Job<F: Fingerprint> {
-    /// The documents, to be read again.
-    pub(super) inputs: Option<Inputs>,
-    /// State of the input files when the run began, if they are read again.
-    listing: Option<Listing>,
-    pub(super) kind: InputKind,
-    /// The name of the profile, where that is known.
-    profile: String,
-    pub(super) question: Question,
-    pub(super) corpus: Corpus<F>,
-    pub(super) counts: Counts,
-    pub(super) outcome: Outcome<F>,
-    is_dropped: bool,
-    pub(super) room: Room,
-    /// The sketches of all documents, if what is kept goes into a store of similar ones.
-    sketches: Option<Rows<SketchRow>>,
-    /// Reference stores, in the order of the option.
-    pub(super) against: Vec<Against<F>>,
-    /// Whether kept documents are added to the first of them.
-    pub(super) add: bool,
-    /// The store of similar documents that is added to, if it is one.
-    into_similar: Option<ToSimilar>,
-    /// Tells the run from others, where it adds.
-    run: String,
-    /// The open files, until they are written.
-    outputs: Option<Outputs>,
-    /// The files when they are written.
-    complete: Option<Vec<Complete>>,
-}
+use crate::adding::last_run::{LastRun, run_of};
+use crate::checkpoint::stages::Keeping;
+use crate::config::DedupConfig;
+use crate::config::criterion::Criterion;
+use crate::config::resolve::Resolved;
+use crate::corpus::Corpus;
+use crate::corpus::keep_rule::Keep;
+use crate::pipeline::signatures::Reading;
+use crate::pipeline::stages::Stages;
+use crate::report::Report;
+use crate::report::job::{AddedTo, Job};
+use crate::report::open_outputs::OpenOutputs;
+use crate::report::outputs::Outputs;
+use crate::workspace::Workspace;
 
-/// Of a run that was finished before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddedBefore {
-    /// Counts of the documents that this run has read.
-    pub counts: Counts,
-    /// Number of documents that the earlier run has added.
-    pub added: u64,
-}
+/// Receives the progress and the results of [`run`]. Each [`Watch`] is an observer that ignores the results.
+pub trait Observer {
+    /// Receives progress and messages, and can stop the run.
+    fn watch(&self) -> &dyn Watch;
 
-/// How what is kept goes into a store of similar documents.
-struct ToSimilar {
-    settings: SimilarSettings,
-    profile: Profile,
-}
-
-/// Reads all inputs and finds duplicates. Neither outputs nor stores change yet.
-pub(super) fn find<F: Fingerprint>(
-    inputs: &Inputs,
-    options: &Options,
-    files: Files,
-    watch: &dyn Watch,
-) -> Result<std::result::Result<Job<F>, AddedBefore>> {
-    let prepared = Prepared::<F>::new(inputs, options, files, watch)?;
-    let (mut corpus, counts) = read(&prepared, watch)?;
-    if counts.read == 0 && !prepared.outputs.files().allow_empty && !inputs.are_given() {
-        return Err(nothing_read(&counts));
-    }
-    let sketches = corpus.take_sketches()?;
-    let Prepared { kind, options, question, stores, into_similar, room, outputs, .. } = prepared;
-    let (options, Profiles { profile, of_texts, .. }) = (&options, prepared.profiles);
-    let run = run_of(options, &corpus, question, &profile)?;
-    if let Some(added) = prepared.last.has_added(&run, options, outputs.files())? {
-        return Ok(Err(AddedBefore { counts, added }));
-    }
-    let inputs = (kind == InputKind::Documents).then_some(prepared.inputs);
-    let listing = prepared.listing.filter(|_| prepared.twice);
-    let stored_texts = match &of_texts {
-        Some(profile) => against::texts_of(&stores, &prepared.settings, profile)?,
-        None => Vec::new(),
-    };
-    let comparing = Comparing {
-        options,
-        question,
-        pairs: options.pairs || outputs.files().write_pairs(),
-        corpus: &corpus,
-        sketches: sketches.as_ref(),
-        inputs: inputs.as_ref(),
-        listing: listing.as_ref(),
-        profile_of_texts: of_texts.as_ref(),
-        stores: &stores,
-        texts: stored_texts,
-        keeping: options.resume.as_ref().map(|resume| Keeping {
-            folder: &resume.folder,
-            unfinished: &outputs.files().unfinished,
-            watch,
-        }),
-        room: &room,
-        watch,
-    };
-    let outcome = comparing.run()?;
-    Ok(Ok(Job {
-        inputs,
-        listing,
-        kind,
-        // Of fingerprints only the user can know how they were made.
-        profile: if kind == InputKind::Documents { profile.to_string() } else { String::new() },
-        question,
-        corpus,
-        counts,
-        outcome,
-        is_dropped: options.keep == Keep::None,
-        sketches: sketches.filter(|_| into_similar.is_some()),
-        against: stores,
-        add: options.add.is_some(),
-        into_similar: match (into_similar, of_texts) {
-            (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile }),
-            _ => None,
-        },
-        room,
-        run,
-        outputs: Some(outputs),
-        complete: None,
-    }))
-}
-
-/// Reads all.
-fn read<F: Fingerprint>(prepared: &Prepared<F>, watch: &dyn Watch) -> Result<(Corpus<F>, Counts)> {
-    let Prepared { kind, inputs, options, profiles, room, outputs, .. } = prepared;
-    let Profiles { sketcher, profile, .. } = profiles;
-    // As long as documents are in memory, so are their sketches.
-    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(room.temporary.clone(), u64::MAX));
-    let with_checksums = *kind == InputKind::Documents && (options.add.is_some() || prepared.twice);
-    let corpus = Corpus::new(&options.keep, with_checksums, sketches);
-    let unfinished = &outputs.files().unfinished;
-    let reading = Reading { options, profile, sketcher: sketcher.as_ref(), unfinished, room, watch };
-    let read = reading.read(inputs, corpus).map_err(|error| room.temporary.explain(error))?;
-    if let Some(field) = options.keep.field() {
-        check_field(field, options.keep.takes_numbers(), &read.0, inputs, watch)?;
-    }
-    Ok(read)
-}
-
-impl<F: Fingerprint> Job<F> {
-    pub(super) fn results(&self) -> Results<'_, F> {
-        Results {
-            corpus: &self.corpus,
-            outcome: &self.outcome,
-            question: self.question,
-            is_dropped: self.is_dropped,
-            stores: &self.against,
-            makes_estimates: self.into_similar.as_ref().is_some_and(|similar| !similar.settings.has_texts()),
-            room: &self.room,
-        }
-    }
-
-    /// Path of a reference store; `None` with a single one.
-    pub(super) fn store(&self, store: usize) -> Option<&Path> {
-        if self.against.len() > 1 { Some(self.against.get(store)?.path()) } else { None }
-    }
-
-    /// Packer for the texts of the store. If the store has no dictionary, one is trained on the first texts.
-    fn stored_texts(&self, similar: &ToSimilar, store: &Store<F>) -> Result<StoredTexts> {
-        let stored = StoredTexts::new(&store.snapshot(), similar.settings, similar.profile.clone())?;
-        if similar.settings.has_texts() && !stored.learn(store)? {
-            let mut texts = Vec::new();
-            if let Some(inputs) = &self.inputs {
-                let documents = inputs.records().map(|record| record?.document(inputs.options()));
-                // Malformed documents were reported before.
-                let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
-                texts.extend(found.take(StoredTexts::LEARNT_FROM));
-            }
-            stored.learn_from(store, &texts)?;
-        }
-        Ok(stored)
-    }
-
-    /// Adder of documents to a store of similar documents.
-    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a, F>> {
-        let inputs = self.inputs.as_ref().filter(|_| similar.settings.has_texts());
-        let texts =
-            inputs.map_or(TextsInOrder::None, |inputs| TextsInOrder::of(&self.corpus, inputs, &self.room));
-        let sketches = self.sketches.as_ref();
-        let sketches =
-            sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
-        IntoSimilar::new(sketches, texts, stored, &self.room.temporary)
-    }
-
-    /// The store that is added to, if that was asked for.
-    fn added_to(&self) -> Option<&Against<F>> {
-        self.against.first().filter(|_| self.add)
-    }
-
-    /// Writes all files, once. They have not got their names then.
-    pub(super) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
-        if self.complete.is_some() {
-            return Ok(());
-        }
-        let mut outputs = self
-            .outputs
-            .take()
-            .ok_or_else(|| Error::Refused("the files could not be written before".to_owned()))?;
-        let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, room: &self.room, watch });
-        let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
-        check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
-        if let Some(against) = self.added_to() {
-            let clustered = self.results().clustered()?;
-            against.check_names(&self.corpus, clustered, self.into_similar.is_some(), watch)?;
-        }
-        self.complete = Some(complete);
+    /// Is called when all near-duplicates are known, and nothing is written yet.
+    ///
+    /// # Errors
+    /// An error ends the run, and nothing is written.
+    fn compared(&self, report: &Report) -> Result<()> {
+        let _ = report;
         Ok(())
     }
 
-    /// Gives the files their names, and adds what is kept to the store, as one step.
-    pub(super) fn finish(mut self, watch: &dyn Watch) -> Result<()> {
-        self.write(watch)?;
-        let mut complete = self.complete.take().unwrap_or_default();
-        Step::new(watch, "files").add(0)?;
-        let Some(against) = self.added_to() else {
-            return complete.into_iter().try_for_each(Complete::publish);
-        };
-        let added = self.results().to_add();
-        let distance = match self.question {
-            Question::Distance(distance) => Some(distance),
-            Question::Similarity(_) => None,
-        };
-        let settings = self.into_similar.as_ref().map(|similar| similar.settings);
-        let made = against.open_store(distance, settings, &self.profile, self.room.budget)?;
-        let stored = match (&self.into_similar, against.to_add_to(made.as_ref())) {
-            (Some(similar), Some(store)) => Some(self.stored_texts(similar, store)?),
-            _ => None,
-        };
-        let similar = match (&self.into_similar, &stored) {
-            (Some(similar), Some(stored)) => Some(self.taker(similar, stored)?),
-            _ => None,
-        };
-        let load = against.load(made.as_ref(), &self.corpus, self.results().clustered()?, similar)?;
-        let suffix = against::suffix(&self.run);
-        let aside: Vec<Option<SetAside>> =
-            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
-        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
-        // From here on the store alone decides whether the files get their names.
-        complete.iter_mut().for_each(Complete::keep);
-        if let Some(load) = load {
-            against::commit(load, &self.run, added, &aside)?;
-        }
-        let store = against.path().display();
-        for (at, file) in aside.iter().enumerate() {
-            file.publish().map_err(|error| {
-                Error::Refused(format!(
-                    "{error}; {} added to {store} nevertheless, but {} still a hidden name: run this command again to complete the \
-                     outputs",
-                    were(added, "document"),
-                    has(aside.len() - at)
-                ))
-            })?;
-        }
-        against.settle(made.as_ref()).map_err(|error| match error {
-            Error::Cancelled => Error::Cancelled,
-            error => Error::Refused(format!(
-                "{error}; {} added to {store} nevertheless, and all output files are complete; only the merge of segments is left to the \
-                 next write to the store",
-                were(added, "document")
-            )),
-        })
+    /// Is called when all output files are complete, before they get their names, and before the store changes.
+    ///
+    /// # Errors
+    /// An error ends the run, and the files are removed.
+    fn written(&self, report: &Report) -> Result<()> {
+        let _ = report;
+        Ok(())
     }
+}
+
+impl<W: Watch> Observer for W {
+    fn watch(&self) -> &dyn Watch {
+        self
+    }
+}
+
+/// Reads all inputs, finds the near-duplicates, writes the outputs, and adds the kept documents to a store if the configuration says
+/// so. Output files and store change in one step at the end. If the process is killed during this step, an identical run completes it.
+///
+/// # Errors
+/// Nothing is written or added after an error, except as its message says.
+/// - [`Error::BadArgument`] if options or outputs are invalid, or do not apply to the input.
+/// - [`Error::Refused`] if an input changes during the run, if the memory limit is too low, or if a store is missing.
+/// - [`Error::Cancelled`] if the observer's watch says so, and the errors of the observer.
+/// - [`Error::BadInput`] for a malformed document, unless malformed documents are [skipped](Inputs::skip_bad).
+/// - Errors of reading, of writing, and of the store.
+pub fn run(
+    config: &DedupConfig,
+    inputs: &Inputs,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Report> {
+    let (started, watch) = (Instant::now(), observer.watch());
+    let mut report = match config.width()? {
+        Width::Bits64(()) => match compare::<u64>(config, inputs, outputs, watch)? {
+            Compared::Found(job) => Report::new(AnyWidth::Bits64(job))?,
+            Compared::AddedBefore(counts, criterion, added) => {
+                Report::of_added_before(counts, criterion, added)
+            }
+        },
+        Width::Bits128(()) => match compare::<u128>(config, inputs, outputs, watch)? {
+            Compared::Found(job) => Report::new(AnyWidth::Bits128(job))?,
+            Compared::AddedBefore(counts, criterion, added) => {
+                Report::of_added_before(counts, criterion, added)
+            }
+        },
+    };
+    if report.added_before().is_some() {
+        return Ok(report);
+    }
+    observer.compared(&report)?;
+    report.write(watch)?;
+    report.set_seconds(started.elapsed().as_secs_f64());
+    observer.written(&report)?;
+    report.publish(watch)?;
+    Ok(report)
+}
+
+/// Result of a comparison, before anything is written.
+pub(crate) enum Compared<F: Fingerprint> {
+    Found(Box<Job<F>>),
+    /// An identical run has already added this number of documents, and written its outputs.
+    AddedBefore(Counts, Criterion, u64),
+}
+
+/// Resolves the configuration, reads all inputs, and finds the near-duplicates.
+pub(crate) fn compare<F: Fingerprint>(
+    config: &DedupConfig,
+    inputs: &Inputs,
+    outputs: Outputs,
+    watch: &dyn Watch,
+) -> Result<Compared<F>> {
+    let resolved = config.resolve::<F>(inputs, Some(&outputs), watch)?;
+    let is_in_memory = inputs.are_given();
+    let added_to = resolved.references.stores.first().filter(|_| config.add.is_some());
+    let last_run = LastRun::finished(added_to, watch)?;
+    let workspace = Workspace::new(config, &outputs.unfinished, watch)?;
+    // Outputs are opened before the work starts, so that a missing folder is reported at once.
+    let outputs = OpenOutputs::create(outputs)?;
+    let reads_twice = resolved.reads_texts_twice() || outputs.requested().write_documents();
+    if reads_twice && resolved.file_list.is_some() {
+        // Pipes and iterators can be read only once, so their content is put aside for the second reading.
+        let parent = workspace.temporary.parent();
+        resolved.inputs.put_aside_in(parent).map_err(|error| workspace.temporary.explain(error))?;
+    }
+    let (mut corpus, counts) = read(config, &resolved, &outputs, reads_twice, &workspace, watch)?;
+    if counts.read == 0 && !outputs.requested().allow_empty && !is_in_memory {
+        return Err(nothing_read(&counts));
+    }
+    let sketches = corpus.take_sketches()?;
+    let run = run_of(config, &resolved, &corpus)?;
+    if let Some(added) = last_run.has_added(&run, config, outputs.requested())? {
+        return Ok(Compared::AddedBefore(counts, resolved.criterion, added));
+    }
+    let stages = Stages {
+        resolved: &resolved,
+        pairs: config.pairs || outputs.requested().write_pairs(),
+        corpus: &corpus,
+        sketches: sketches.as_ref(),
+        reads_twice,
+        keeping: config.resume.as_ref().map(|resume| Keeping {
+            folder: &resume.folder,
+            unfinished: &outputs.requested().unfinished,
+            watch,
+        }),
+        workspace: &workspace,
+        watch,
+    };
+    let outcome = stages.run()?;
+    let added_to = config.add.is_some().then(|| AddedTo::new(&resolved, run, sketches));
+    Ok(Compared::Found(Box::new(Job::new(
+        config,
+        resolved,
+        corpus,
+        counts,
+        outcome,
+        workspace,
+        outputs,
+        reads_twice,
+        added_to,
+    ))))
+}
+
+/// Reads all documents, or their parts, into a corpus.
+fn read<F: Fingerprint>(
+    config: &DedupConfig,
+    resolved: &Resolved<F>,
+    outputs: &OpenOutputs,
+    reads_twice: bool,
+    workspace: &Workspace,
+    watch: &dyn Watch,
+) -> Result<(Corpus<F>, Counts)> {
+    // As long as documents are in memory, so are their sketches.
+    let sketches = resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
+    let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || reads_twice);
+    let corpus = Corpus::new(&resolved.keep, with_checksums, sketches);
+    let reading = Reading {
+        resume: config.resume.as_ref(),
+        profile: &resolved.profile,
+        sketcher: resolved.sketcher.as_ref(),
+        unfinished: &outputs.requested().unfinished,
+        workspace,
+        watch,
+    };
+    let inputs = &resolved.inputs;
+    let (corpus, counts) =
+        reading.read(inputs, corpus).map_err(|error| workspace.temporary.explain(error))?;
+    check_keep_field(&resolved.keep, &corpus, inputs, watch)?;
+    Ok((corpus, counts))
 }
 
 /// The error of a run that has read no document.
@@ -305,28 +206,15 @@ fn nothing_read(counts: &Counts) -> Error {
     ))
 }
 
-/// `1 document was`, `2 documents were`.
-fn were(count: u64, what: &str) -> String {
-    format!("{} {}", count_of(count, what), if count == 1 { "was" } else { "were" })
-}
-
-/// `1 output file has`, `2 output files have`.
-fn has(files: usize) -> String {
-    format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
-}
-
 /// Reports documents that have no value of the field of `keep`; fails if none has one.
-fn check_field<F: Fingerprint>(
-    field: &str,
-    takes_numbers: bool,
+fn check_keep_field<F: Fingerprint>(
+    keep: &Keep,
     corpus: &Corpus<F>,
     inputs: &Inputs,
     watch: &dyn Watch,
 ) -> Result<()> {
-    let missing = corpus.missing();
-    if missing == 0 {
-        return Ok(());
-    }
+    let (Some(field), missing @ 1..) = (keep.field(), corpus.missing()) else { return Ok(()) };
+    let takes_numbers = keep.takes_numbers();
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(
             "{} without {}`{}`: such a document is kept only if all documents of its cluster lack it",

@@ -8,12 +8,11 @@ use std::sync::Mutex;
 
 use simstore::Result;
 use simstore_corpus::{Inputs, Notice, Watch};
-use simstore_dedup::{
-    Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Removed, Totals,
-};
+use simstore_dedup::{Add, ClusterBy, Compare, DedupConfig, Distance, Keep, Outputs, Removed, Summary};
 use simstore_io::{DocumentId, DocumentOptions};
 
 use crate::support::given::{self, verified};
+use crate::support::numbers;
 use crate::{Folder, Random};
 
 /// Less than the documents of these tests take.
@@ -38,13 +37,6 @@ impl Told {
 
     pub(crate) fn has_spilled(&self) -> bool {
         self.0.lock().unwrap().iter().any(|remark| remark.contains("continuing on disk"))
-    }
-}
-
-pub(crate) fn found(answer: Answer) -> Found {
-    match answer {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => panic!("{before:?}"),
     }
 }
 
@@ -99,30 +91,29 @@ fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
 }
 
 /// The outcome of a run: its totals, kept documents, files, and the contents of its store.
-type Outcome = (Totals, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
+type Outcome = (Summary, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
 
-fn run(input: &Path, out: &Path, options: &Options, watch: &Told) -> Result<Outcome> {
+fn run(input: &Path, out: &Path, options: &DedupConfig, watch: &Told) -> Result<Outcome> {
     fs::create_dir_all(out).unwrap();
-    let files = Files {
+    let files = Outputs {
         output: Some(out.join("kept")),
         annotated: Some(out.join("annotated")),
         clusters: Some(out.join("clusters.csv")),
         pairs: Some(out.join("pairs.csv")),
         keep_list: Some(out.join("keep")),
         remove_list: Some(out.join("remove.jsonl")),
-        ..Files::default()
+        ..Outputs::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap().skip_bad(true);
-    let found = found(simstore_dedup::find(&inputs, options, files, watch)?);
+    let found = simstore_dedup::run(options, &inputs, files, watch)?;
     let kept = found.kept().map(|kept| format!("{:?}", kept.unwrap())).collect();
-    let totals = Totals { spilled: None, ..found.totals() };
-    found.finish(watch)?;
+    let totals = numbers(&found);
     let store = options.against.first().map(|store| stored(store));
     Ok((totals, kept, all_files(out), store))
 }
 
 /// Runs with all the memory, and with little, and finds no difference.
-fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
+fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool) {
     let folder = Folder::new();
     let input = folder.file(name, content);
     let temporary = folder.0.path().join("temporary");
@@ -131,7 +122,8 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
         let out = folder.0.path().join(format!("out-{memory:?}"));
         let against = if add { vec![out.join("store")] } else { Vec::new() };
         let add = add.then(Add::default);
-        let options = Options { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
+        let options =
+            DedupConfig { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
         run(&input, &out, &options, told).unwrap()
     };
     let (with_all, with_little) = (Told::default(), Told::default());
@@ -146,8 +138,8 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
 
 #[test]
 fn documents_are_found_and_written_the_same() {
-    let options = || Options { compare: Compare::distance(2), ..Options::default() };
-    let keep = |keep| Options { keep, ..options() };
+    let options = || DedupConfig { compare: Compare::distance(2), ..DedupConfig::default() };
+    let keep = |keep| DedupConfig { keep, ..options() };
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
     check("a.jsonl", &names, &keep(Keep::Longest), false);
     check("a.jsonl", &names, &options(), true);
@@ -161,18 +153,18 @@ fn documents_are_found_and_written_the_same() {
         _ => None,
     };
     let wide = Compare::Distance(Distance { most: Some(2), bits: Some(128), ..Distance::default() });
-    check("a.jsonl", documents(mixed), &Options { compare: wide, ..options() }, false);
+    check("a.jsonl", documents(mixed), &DedupConfig { compare: wide, ..options() }, false);
 }
 
 #[test]
 fn texts_are_compared_the_same() {
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
-    let options = Options { compare: verified(3, 0.5), ..Options::default() };
+    let options = DedupConfig { compare: verified(3, 0.5), ..DedupConfig::default() };
     check("a.jsonl", &names, &options, false);
     check(
         "a.jsonl",
         &names,
-        &Options { cluster_by: Some(simstore_dedup::ClusterBy::Stars), ..options },
+        &DedupConfig { cluster_by: Some(simstore_dedup::ClusterBy::Stars), ..options },
         false,
     );
 }
@@ -188,7 +180,7 @@ fn fingerprints_are_found_and_written_the_same() {
         };
         values.push(value);
     }
-    let options = Options { compare: Compare::distance(1), ..Options::default() };
+    let options = DedupConfig { compare: Compare::distance(1), ..DedupConfig::default() };
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     check("a.u64", raw, &options, false);
     let lines = |id: &dyn Fn(usize) -> String| -> String {
@@ -209,13 +201,14 @@ fn what_is_handed_over_may_be_too_much_too() {
     let run = |memory| {
         let told = Told::default();
         let temporary = Some(folder.0.path().to_path_buf());
-        let options = Options { compare: Compare::distance(1), memory, temporary, ..Options::default() };
-        let answer = simstore_dedup::find(&given::values(given()), &options, Files::default(), &told);
-        let found = found(answer.unwrap());
+        let options =
+            DedupConfig { compare: Compare::distance(1), memory, temporary, ..DedupConfig::default() };
+        let found =
+            simstore_dedup::run(&options, &given::values(given()), Outputs::default(), &told).unwrap();
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters: Vec<String> =
             found.clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect();
-        (clusters, found.totals().same_id)
+        (clusters, found.summary().same_id)
     };
     assert!(run(Some(LITTLE)) == run(None));
 }
@@ -226,21 +219,21 @@ fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
         let run = |memory| {
             let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
-            let options = Options {
+            let options = DedupConfig {
                 compare: Compare::distance(2),
                 memory,
                 cluster_by: Some(cluster_by),
-                ..Options::default()
+                ..DedupConfig::default()
             };
             let found =
-                found(simstore_dedup::find(&given::values(given), &options, Files::default(), &()).unwrap());
+                simstore_dedup::run(&options, &given::values(given), Outputs::default(), &()).unwrap();
             let mut removed = Vec::new();
             let visit = &mut |one: &Removed<'_>| {
                 removed.push((one.document, one.duplicate_of, one.distance));
                 Ok(())
             };
             found.visit_removed(visit).unwrap();
-            assert_eq!(found.totals().duplicates, 19_999);
+            assert_eq!(found.summary().duplicates, 19_999);
             removed
         };
         assert!(run(Some(LITTLE)) == run(None));

@@ -46,7 +46,7 @@ mod atomic {
     }
 }
 
-#[path = "../src/stages/counter.rs"]
+#[path = "../src/pipeline/counter.rs"]
 mod source;
 
 const THREADS: usize = 3;

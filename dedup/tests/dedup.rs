@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use simstore::{Error, Result, Snapshot};
 use simstore_corpus::{Inputs, Progress, Watch};
-use simstore_dedup::{Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Similar};
+use simstore_dedup::{
+    Add, ClusterBy, Compare, DedupConfig, Distance, Keep, Observer, Outputs, Report, Similar,
+};
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
 use crate::support::given::{self, verified};
+use crate::support::numbers;
 use crate::{Folder, Random};
 
 #[path = "../examples/dedup.rs"]
@@ -24,15 +27,14 @@ fn inputs(path: &Path) -> Inputs {
     Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
 }
 
-fn found(answer: Result<Answer>) -> Found {
-    match answer.unwrap() {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => panic!("{before:?}"),
-    }
+fn found(report: Result<Report>) -> Report {
+    let report = report.unwrap();
+    assert_eq!(report.added_before(), None);
+    report
 }
 
 /// Returns the members of each cluster, the kept one first.
-fn clusters(found: &Found) -> Vec<Vec<String>> {
+fn clusters(found: &Report) -> Vec<Vec<String>> {
     let ids = |cluster: Result<simstore_dedup::Cluster<'_>>| {
         let mut members = cluster.unwrap().members;
         members.sort_by_key(|member| !member.is_kept);
@@ -92,10 +94,10 @@ fn the_example_deduplicates_a_file() {
         DocumentOptions { text_fields: vec!["representative".to_owned()], ..DocumentOptions::default() },
     );
     let members: Vec<String> = read.unwrap().documents().map(|row| row.unwrap().id.to_string()).collect();
-    let expected: Vec<String> = clusters(&found(simstore_dedup::find(
+    let expected: Vec<String> = clusters(&found(simstore_dedup::run(
+        &DedupConfig::default(),
         &self::inputs(&unique),
-        &Options::default(),
-        Files::default(),
+        Outputs::default(),
         &(),
     )))
     .concat();
@@ -115,13 +117,15 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
         let all = [document((0, "the same")), bad(), bad(), document((3, "the same"))];
         Inputs::of_documents(all)
     };
-    let options = Options::default();
-    let ended = simstore_dedup::find(&given(), &options, Files::default(), &());
+    let options = DedupConfig::default();
+    let ended = simstore_dedup::run(&options, &given(), Outputs::default(), &());
     assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
-    let found = found(simstore_dedup::find(&given().skip_bad(true), &options, Files::default(), &()));
-    let totals = found.totals();
+    let found = found(simstore_dedup::run(&options, &given().skip_bad(true), Outputs::default(), &()));
+    let totals = found.summary();
     assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
-    let said = simstore_dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
+    let mut totals = totals.clone();
+    totals.seconds = 0.25;
+    let said = totals.to_string();
     let first = "2 documents (16 bytes of text), 1 distinct text, similarity >= 0.8, 0.2 s\n";
     assert!(said.starts_with(first), "{said}");
     assert!(said.contains("2 documents in 1 cluster; 1 duplicate (50.0%), 1 kept"), "{said}");
@@ -135,8 +139,8 @@ fn files_documents_and_fingerprints_give_the_same() {
         inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
     for bits in [64, 128] {
         let compare = Compare::Distance(Distance { bits: Some(bits), ..Distance::default() });
-        let options = Options { compare, pairs: true, ..Options::default() };
-        let of_files = found(simstore_dedup::find(&inputs(&path), &options, Files::default(), &()));
+        let options = DedupConfig { compare, pairs: true, ..DedupConfig::default() };
+        let of_files = found(simstore_dedup::run(&options, &inputs(&path), Outputs::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
             .map(Result::unwrap)
@@ -145,9 +149,13 @@ fn files_documents_and_fingerprints_give_the_same() {
         let expected = clusters(&of_files);
         assert_eq!((of_files.bits(), expected.len()), (bits, 3));
         let of_texts =
-            found(simstore_dedup::find(&given::texts(texts.clone()), &options, Files::default(), &()));
+            found(simstore_dedup::run(&options, &given::texts(texts.clone()), Outputs::default(), &()));
         assert_eq!(clusters(&of_texts), expected);
-        let totals = |found: &Found| simstore_dedup::Totals { text_bytes: 0, ..found.totals() };
+        let totals = |found: &Report| {
+            let mut totals = numbers(found);
+            totals.text_bytes = 0;
+            totals
+        };
         assert_eq!(totals(&of_texts), totals(&of_files));
         let mut pairs = 0;
         of_files
@@ -157,14 +165,14 @@ fn files_documents_and_fingerprints_give_the_same() {
                 Ok(())
             })
             .unwrap();
-        assert!(pairs >= of_files.totals().duplicates);
+        assert!(pairs >= of_files.summary().duplicates);
         // The kept documents have no duplicates.
         let left = match bits {
             64 => given::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
             _ => given::values(fingerprints),
         };
-        let left = found(simstore_dedup::find(&left, &options, Files::default(), &()));
-        assert_eq!((left.totals().clusters, left.totals().kept), (0, of_files.totals().kept));
+        let left = found(simstore_dedup::run(&options, &left, Outputs::default(), &()));
+        assert_eq!((left.summary().clusters, left.summary().kept), (0, of_files.summary().kept));
     }
 }
 
@@ -177,8 +185,8 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     let within = |most, bits| {
         Compare::Distance(Distance { most: Some(most), bits: Some(bits), ..Distance::default() })
     };
-    let options = Options { compare: within(2, 128), pairs: true, ..Options::default() };
-    let of_values = found(simstore_dedup::find(&given::values(given()), &options, Files::default(), &()));
+    let options = DedupConfig { compare: within(2, 128), pairs: true, ..DedupConfig::default() };
+    let of_values = found(simstore_dedup::run(&options, &given::values(given()), Outputs::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
         for (b, y) in values.iter().enumerate().skip(a + 1) {
@@ -199,52 +207,52 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     // A visitor can end it.
     let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
-    let narrow = Options { compare: within(2, 64), ..options };
-    let refused = simstore_dedup::find(&given::values(given()), &narrow, Files::default(), &()).unwrap_err();
+    let narrow = DedupConfig { compare: within(2, 64), ..options };
+    let refused = simstore_dedup::run(&narrow, &given::values(given()), Outputs::default(), &()).unwrap_err();
     assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
 }
 
 #[test]
 fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
     let one = || given::numbered(&["one".to_owned()]);
-    let files = || Files { output: Some("never-written".into()), ..Files::default() };
-    let options = Options::default;
-    let by = |compare| Options { compare, ..options() };
+    let files = || Outputs { output: Some("never-written".into()), ..Outputs::default() };
+    let options = DedupConfig::default;
+    let by = |compare| DedupConfig { compare, ..options() };
     let similar = |similar| by(Compare::similar(similar));
-    let cases: [(Options, Files, &str); 9] = [
-        (similar(0.0), Files::default(), "above 0, up to 1"),
-        (similar(f64::NAN), Files::default(), "above 0, up to 1"),
-        (similar(0.2), Files::default(), "option `similar` 0.43 or more"),
+    let cases: [(DedupConfig, Outputs, &str); 9] = [
+        (similar(0.0), Outputs::default(), "above 0, up to 1"),
+        (similar(f64::NAN), Outputs::default(), "above 0, up to 1"),
+        (similar(0.2), Outputs::default(), "option `similar` 0.43 or more"),
         (
             by(Compare::Similar(Similar { recall: Some(1.0), ..Similar::default() })),
-            Files::default(),
+            Outputs::default(),
             "between 0 and 1",
         ),
         (
-            Options { resume: Some(PathBuf::from("never-made").into()), ..options() },
-            Files::default(),
+            DedupConfig { resume: Some(PathBuf::from("never-made").into()), ..options() },
+            Outputs::default(),
             "`resume` needs",
         ),
         (options(), files(), "option `output` needs files"),
         (
-            Options { add: Some(Add::default()), ..options() },
-            Files::default(),
+            DedupConfig { add: Some(Add::default()), ..options() },
+            Outputs::default(),
             "option `add` needs option `against`",
         ),
         (
             by(Compare::Distance(Distance { bits: Some(65), ..Distance::default() })),
-            Files::default(),
+            Outputs::default(),
             "option `bits` is 65",
         ),
-        (by(verified(3, 1.5)), Files::default(), "from 0 to 1"),
+        (by(verified(3, 1.5)), Outputs::default(), "from 0 to 1"),
     ];
     for (options, files, message) in cases {
-        let error = simstore_dedup::find(&one(), &options, files, &()).unwrap_err();
+        let error = simstore_dedup::run(&options, &one(), files, &()).unwrap_err();
         assert!(matches!(error, Error::BadArgument(_)), "{error:?}");
         assert!(error.to_string().contains(message) && !error.to_string().contains("--"), "{error}");
     }
-    let missing = Options { keep: Keep::Newest("date".to_owned()), ..options() };
-    let error = simstore_dedup::find(&one(), &missing, Files::default(), &()).unwrap_err();
+    let missing = DedupConfig { keep: Keep::Newest("date".to_owned()), ..options() };
+    let error = simstore_dedup::run(&missing, &one(), Outputs::default(), &()).unwrap_err();
     assert!(matches!(&error, Error::Refused(reason) if reason.starts_with("option `keep`")), "{error:?}");
     assert!(!Path::new("never-written").exists() && !Path::new("never-made").exists());
 }
@@ -254,18 +262,43 @@ fn nothing_is_left_of_what_is_dropped() {
     let folder = Folder::new();
     let path = folder.file("a.jsonl", documents());
     let before = all_files(folder.0.path());
-    let files = || Files {
+    let files = || Outputs {
         output: Some(folder.0.path().join("kept.jsonl")),
         pairs: Some(folder.0.path().join("pairs.csv")),
-        ..Files::default()
+        ..Outputs::default()
     };
-    let mut dropped = found(simstore_dedup::find(&inputs(&path), &Options::default(), files(), &()));
-    dropped.write(&()).unwrap();
-    assert!(all_files(folder.0.path()).len() > before.len());
-    drop(dropped);
+    let given_up =
+        GivingUp { folder: folder.0.path(), before: before.len(), is_written: AtomicBool::new(false) };
+    let ended = simstore_dedup::run(&DedupConfig::default(), &inputs(&path), files(), &given_up);
+    assert!(matches!(ended, Err(Error::Cancelled)) && given_up.is_written.into_inner(), "{ended:?}");
     assert_eq!(all_files(folder.0.path()), before);
-    found(simstore_dedup::find(&inputs(&path), &Options::default(), files(), &())).finish(&()).unwrap();
+    found(simstore_dedup::run(&DedupConfig::default(), &inputs(&path), files(), &()));
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
+}
+
+/// Ends a run when its files are written.
+struct GivingUp<'a> {
+    folder: &'a Path,
+    /// Number of files before.
+    before: usize,
+    is_written: AtomicBool,
+}
+
+impl Observer for GivingUp<'_> {
+    fn watch(&self) -> &dyn Watch {
+        &()
+    }
+
+    fn compared(&self, _: &Report) -> Result<()> {
+        assert!(!self.is_written.load(Ordering::Relaxed));
+        Ok(())
+    }
+
+    fn written(&self, _: &Report) -> Result<()> {
+        assert!(all_files(self.folder).len() > self.before);
+        self.is_written.store(true, Ordering::Relaxed);
+        Err(Error::Cancelled)
+    }
 }
 
 /// Stops a run at its call number `at`.
@@ -283,24 +316,23 @@ impl Watch for Stopping {
     }
 }
 
-fn run(input: &Path, folder: &Path, options: &Options, watch: &dyn Watch) -> Result<()> {
-    let files = Files {
+fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn Observer) -> Result<()> {
+    let files = Outputs {
         output: Some(folder.join("kept.jsonl.gz")),
         annotated: Some(folder.join("annotated.jsonl")),
         clusters: Some(folder.join(ROWS)),
         pairs: Some(folder.join("pairs.csv")),
         keep_list: Some(folder.join("keep")),
         remove_list: Some(folder.join("remove")),
-        ..Files::default()
+        ..Outputs::default()
     };
-    match simstore_dedup::find(&inputs(input), options, files, watch)? {
-        Answer::Found(found) => found.finish(watch),
-        Answer::AddedBefore(before) => panic!("{before:?}"),
-    }
+    let report = simstore_dedup::run(options, &inputs(input), files, observer)?;
+    assert_eq!(report.added_before(), None);
+    Ok(())
 }
 
 /// Stops a run at each place where it asks the watch, and then lets it finish.
-fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
+fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
     let folder = Folder::new();
     let input = folder.file("in/a.jsonl", documents());
     let first = folder.file("in/first.jsonl", "{\"id\": \"s\", \"text\": \"About ships and their sails\"}\n");
@@ -310,13 +342,13 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
         let options = options(&out);
         if options.add.is_some() {
             let compare = options.compare.clone();
-            let add = Options {
+            let add = DedupConfig {
                 against: options.against,
                 add: Some(Add::default()),
                 compare,
-                ..Options::default()
+                ..DedupConfig::default()
             };
-            found(simstore_dedup::find(&inputs(&first), &add, Files::default(), &())).finish(&()).unwrap();
+            found(simstore_dedup::run(&add, &inputs(&first), Outputs::default(), &()));
         }
         out
     };
@@ -355,29 +387,30 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
 
 #[test]
 fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options {
+    let options = |out: &Path| DedupConfig {
         against: vec![out.join("store")],
         add: Some(Add::default()),
         compare: Compare::distance(3),
-        ..Options::default()
+        ..DedupConfig::default()
     };
     stop_everywhere(options, 8);
 }
 
 #[test]
 fn a_run_that_compares_texts_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options {
+    let options = |out: &Path| DedupConfig {
         cluster_by: Some(ClusterBy::Stars),
         resume: Some(out.join("parts").into()),
         compare: verified(8, 0.5),
-        ..Options::default()
+        ..DedupConfig::default()
     };
     stop_everywhere(options, 10);
 }
 
 #[test]
 fn a_run_by_similarity_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options { resume: Some(out.join("parts").into()), ..Options::default() };
+    let options =
+        |out: &Path| DedupConfig { resume: Some(out.join("parts").into()), ..DedupConfig::default() };
     stop_everywhere(options, 10);
 }
 
@@ -386,51 +419,57 @@ fn the_same_run_adds_once() {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", documents());
     let out = folder.0.path();
-    let options = Options {
+    let options = DedupConfig {
         against: vec![out.join("store")],
         add: Some(Add::default()),
         compare: Compare::distance(3),
-        ..Options::default()
+        ..DedupConfig::default()
     };
     run(&input, out, &options, &()).unwrap();
     let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
-    let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };
-    match simstore_dedup::find(&inputs(&input), &options, files, &()).unwrap() {
-        Answer::AddedBefore(again) => {
-            assert_eq!((again.counts.read, again.added), (24, before.0.len() as u64));
-        }
-        Answer::Found(found) => panic!("{found:?}"),
-    }
+    let files = Outputs { keep_list: Some(out.join("keep")), ..Outputs::default() };
+    let again = simstore_dedup::run(&options, &inputs(&input), files, &()).unwrap();
+    assert_eq!((again.counts().read, again.added_before()), (24, Some(before.0.len() as u64)));
+    assert_eq!((again.clusters().count(), again.kept().count()), (0, 0));
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
+}
+
+/// Lets something happen when the files of a run are written.
+struct Interrupted<F>(F);
+
+impl<F: Fn() -> Result<()>> Observer for Interrupted<F> {
+    fn watch(&self) -> &dyn Watch {
+        &()
+    }
+
+    fn written(&self, _: &Report) -> Result<()> {
+        self.0()
+    }
 }
 
 /// Two runs both find no store. The second to end has not compared its documents with the additions of the first, so it
 /// adds nothing.
 #[test]
 fn a_store_that_another_run_has_made_is_not_added_to() {
-    for compare in [Compare::distance(3), Options::default().compare] {
+    for compare in [Compare::distance(3), DedupConfig::default().compare] {
         let folder = Folder::new();
         let input = folder.file("a.jsonl", documents());
         let store = folder.0.path().join("store");
-        let options = Options {
+        let options = DedupConfig {
             against: vec![store.clone()],
             add: Some(Add::default()),
             compare,
-            ..Options::default()
+            ..DedupConfig::default()
         };
         let list = |name: &str| folder.0.path().join(name);
-        let find = |name: &str| {
-            let files = Files { keep_list: Some(list(name)), ..Files::default() };
-            match simstore_dedup::find(&inputs(&input), &options, files, &()).unwrap() {
-                Answer::Found(found) => found,
-                Answer::AddedBefore(before) => panic!("{before:?}"),
-            }
+        let run = |name: &str, observer: &dyn Observer| {
+            let files = Outputs { keep_list: Some(list(name)), ..Outputs::default() };
+            simstore_dedup::run(&options, &inputs(&input), files, observer)
         };
-        let (first, second) = (find("first"), find("second"));
-        first.finish(&()).unwrap();
+        let first = Interrupted(|| run("first", &()).map(drop));
+        let error = run("second", &first).unwrap_err().to_string();
         let before = stored(&store);
         assert!(!before.is_empty());
-        let error = second.finish(&()).unwrap_err().to_string();
         assert!(error.contains("another run created this store"), "{error}");
         assert_eq!(stored(&store), before);
         assert!(list("first").exists() && !list("second").exists());

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use simstore_corpus::{Inputs, Progress, Watch};
-use simstore_dedup::{ClusterBy, Compare, Files, Found, Keep, Options, Removed, Totals};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Removed, Report, Summary};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
-use crate::beyond_memory::{LITTLE, found};
+use crate::beyond_memory::LITTLE;
 use crate::{Folder, Random};
 
 /// Groups of pages of one template, in which each page has some other words; equal pages; and pages of no group.
@@ -44,12 +44,12 @@ type Reasons = BTreeMap<usize, (usize, f64)>;
 /// The first document of each document's component, and the reason of each removed document.
 type Told = (BTreeMap<usize, usize>, Reasons);
 
-fn run(input: &Path, options: &Options) -> Found {
+fn run(input: &Path, options: &DedupConfig) -> Report {
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    found(simstore_dedup::find(&inputs, options, Files::default(), &()).unwrap())
+    simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
-fn told(found: &Found) -> Told {
+fn told(found: &Report) -> Told {
     let mut clusters = BTreeMap::new();
     for cluster in found.clusters() {
         let members = cluster.unwrap().members;
@@ -109,8 +109,8 @@ fn what_is_found_is_what_all_pairs_say() {
         let shingles = Profile::shingles();
         let sets: Vec<Vec<u64>> = pages.iter().map(|page| shingles.feature_set(page)).collect();
         for least in [0.6, 0.8, 0.9] {
-            let options = Options { compare: Compare::similar(least), ..Options::default() };
-            let with_pairs = run(&input, &Options { pairs: true, ..options.clone() });
+            let options = DedupConfig { compare: Compare::similar(least), ..DedupConfig::default() };
+            let with_pairs = run(&input, &DedupConfig { pairs: true, ..options.clone() });
             let mut pairs = Pairs::new();
             let visited = with_pairs.visit_pairs(&(), &mut |pair| {
                 pairs.push((pair.document, pair.other.unwrap(), pair.similarity.unwrap()));
@@ -130,14 +130,14 @@ fn what_is_found_is_what_all_pairs_say() {
                 let components: BTreeSet<usize> = expected.0.values().copied().collect();
                 split += components.len();
                 let cluster_by = Some(ClusterBy::Components);
-                let options = Options { keep, cluster_by, ..options.clone() };
-                assert_eq!(told(&run(&input, &Options { pairs: true, ..options.clone() })), expected);
+                let options = DedupConfig { keep, cluster_by, ..options.clone() };
+                assert_eq!(told(&run(&input, &DedupConfig { pairs: true, ..options.clone() })), expected);
                 for memory in [None, Some(4 * LITTLE), Some(LITTLE)] {
                     let name = format!("kept-{seed}-{least}-{is_none}-{memory:?}");
                     let resume = Some(folder.0.path().join(name).into());
                     // One run keeps its stages, the next one reads them.
                     for resume in [None, resume.clone(), resume] {
-                        let options = Options { memory, resume, ..options.clone() };
+                        let options = DedupConfig { memory, resume, ..options.clone() };
                         assert!(told(&run(&input, &options)) == expected, "{seed} {least} {memory:?}");
                     }
                 }
@@ -167,18 +167,18 @@ fn pages_of_one_template_are_compared_with_few_others() {
     for (keep, kept) in [(Keep::First, 1), (Keep::None, 0)] {
         for count in [500, 1000, 2000, 4000] {
             let input = folder.file("a.jsonl", copies(count));
-            let options = Options {
+            let options = DedupConfig {
                 keep: keep.clone(),
                 cluster_by: Some(ClusterBy::Components),
                 memory: Some(64 << 20),
-                ..Options::default()
+                ..DedupConfig::default()
             };
             let found = run(&input, &options);
-            let Totals { kept: left, compared, spilled, .. } = found.totals();
+            let &Summary { kept: left, compared, spilled, .. } = found.summary();
             assert_eq!((left, spilled), (kept, None));
             assert!(compared.unwrap() <= 4 * count as u64, "{compared:?} pairs of {count} pages compared");
             let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
-            let foretold = simstore_dedup::estimate(&inputs, &options, &()).unwrap().search.unwrap();
+            let foretold = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
             assert!(foretold.candidates <= 4.0 * count as f64, "{foretold:?}");
         }
     }
@@ -189,25 +189,25 @@ fn pages_of_one_template_are_compared_with_few_others() {
 fn the_disk_of_listed_pairs_is_foretold() {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", copies(1500));
-    let options = Options { pairs: true, memory: Some(64 << 20), ..Options::default() };
+    let options = DedupConfig { pairs: true, memory: Some(64 << 20), ..DedupConfig::default() };
     let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
-    let foretold = simstore_dedup::estimate(&inputs, &options, &()).unwrap().disk_of_temporary as f64;
+    let foretold = simstore_dedup::estimate(&options, &inputs, &()).unwrap().disk_of_temporary as f64;
     let taken = || {
         let most = Most { folder: folder.0.path().join("temporary"), bytes: AtomicU64::new(0) };
         std::fs::create_dir_all(&most.folder).unwrap();
         let temporary = Some(most.folder.clone());
-        let options = |pairs| Options { pairs, temporary: temporary.clone(), ..options.clone() };
+        let options = |pairs| DedupConfig { pairs, temporary: temporary.clone(), ..options.clone() };
         [true, false].map(|pairs| {
             most.bytes.store(0, Ordering::Relaxed);
-            found(simstore_dedup::find(&inputs, &options(pairs), Files::default(), &most).unwrap());
+            simstore_dedup::run(&options(pairs), &inputs, Outputs::default(), &most).unwrap();
             most.bytes.load(Ordering::Relaxed)
         })
     };
     let [with_pairs, without] = taken();
     assert!((0.5..2.0).contains(&(foretold / with_pairs as f64)), "{foretold} foretold, {with_pairs} taken");
     assert_eq!(without, 0);
-    let without = Options { pairs: false, ..options };
-    assert_eq!(simstore_dedup::estimate(&inputs, &without, &()).unwrap().disk_of_temporary, 0);
+    let without = DedupConfig { pairs: false, ..options };
+    assert_eq!(simstore_dedup::estimate(&without, &inputs, &()).unwrap().disk_of_temporary, 0);
 }
 
 /// Watches the bytes of temporary files.

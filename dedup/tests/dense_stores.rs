@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Durability, StoreOptions};
 use simstore_corpus::Inputs;
-use simstore_dedup::{Files, Found, Options, Removed, SimilarStores, Summary};
+use simstore_dedup::{DedupConfig, Outputs, Removed, Report, SimilarStores};
 use simstore_io::{DocumentId, DocumentOptions};
 use simstore_text::{
     EstimateLimit, Profile, SimilarDocument, SimilarDocuments, SimilarSettings, Sketched, jaccard,
 };
 
-use crate::beyond_memory::{LITTLE, found};
+use crate::beyond_memory::LITTLE;
 use crate::{Folder, Random};
 
 const LEAST: f64 = 0.8;
@@ -31,16 +31,16 @@ fn store(path: &Path, texts: &[String], has_texts: bool) {
     }
 }
 
-fn run(texts: &[String], folder: &Folder, options: &Options) -> Found {
+fn run(texts: &[String], folder: &Folder, options: &DedupConfig) -> Report {
     let lines: String = texts.iter().map(|text| format!("{}\n", json!({"text": text}))).collect();
     let inputs = Inputs::new(&[folder.file("new.jsonl", lines)], DocumentOptions::default()).unwrap();
-    found(simstore_dedup::find(&inputs, options, Files::default(), &()).unwrap())
+    simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
 /// The store and the id of the most similar stored document of each document that has one, and the similarity.
 type Nearest = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
-fn nearest(found: &Found, only: &Path) -> Nearest {
+fn nearest(found: &Report, only: &Path) -> Nearest {
     let mut nearest = Nearest::new();
     let visit = &mut |removed: &Removed<'_>| {
         if removed.duplicate_of.is_none() {
@@ -125,7 +125,8 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
         assert!(expected.len() > 20, "{}", expected.len());
         for memory in [None, Some(LITTLE)] {
             for pairs in [false, true] {
-                let options = Options { against: against.clone(), memory, pairs, ..Options::default() };
+                let options =
+                    DedupConfig { against: against.clone(), memory, pairs, ..DedupConfig::default() };
                 let found = run(&texts, &folder, &options);
                 assert_eq!(nearest(&found, &against[0]), expected, "{against:?} {memory:?}");
             }
@@ -167,15 +168,15 @@ fn pages_just_below_the_threshold_are_kept() {
     for has_texts in [true, false] {
         let path = folder.0.path().join(format!("stored-{has_texts}"));
         store(&path, &stored, has_texts);
-        let options = Options { against: vec![path], memory: Some(64 << 20), ..Options::default() };
+        let options = DedupConfig { against: vec![path], memory: Some(64 << 20), ..DedupConfig::default() };
         let found = run(&texts, &folder, &options);
-        let totals = found.totals();
+        let totals = found.summary();
         let wrong = totals.duplicates - EQUAL;
         assert!(wrong <= if has_texts { 0 } else { 3 }, "{has_texts}: {wrong} wrong");
         assert_eq!((totals.spilled, totals.stored), (None, Some(totals.duplicates)));
         // A dry run looks into the store.
         let inputs = Inputs::new(&[folder.0.path().join("new.jsonl")], DocumentOptions::default()).unwrap();
-        let search = simstore_dedup::estimate(&inputs, &options, &()).unwrap().search.unwrap();
+        let search = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
         let pairs = search.stored_candidates.unwrap();
         assert!(
             (0.5..1.1).contains(&(pairs / (PAGES * PAGES) as f64)) && search.crowded > 2000,
@@ -192,12 +193,11 @@ fn estimates_are_named_as_such() {
     for has_texts in [true, false] {
         let path = folder.0.path().join(format!("stored-{has_texts}"));
         store(&path, &stored, has_texts);
-        let options = Options { against: vec![path], ..Options::default() };
+        let options = DedupConfig { against: vec![path], ..DedupConfig::default() };
         let found = run(&[stored[0].clone() + " more"], &folder, &options);
-        let totals = found.totals();
+        let totals = found.summary();
         assert_eq!((totals.stored, totals.largest[0].estimated), (Some(1), !has_texts));
-        let said =
-            Summary::new(totals, simstore_dedup::Question::Similarity(LEAST), &options, 0.0).to_string();
+        let said = totals.to_string();
         assert_eq!(
             said.contains("lowest estimated similarity to the representative 0.9"),
             !has_texts,

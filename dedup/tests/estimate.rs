@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use simstore_corpus::{Inputs, Progress, Watch};
-use simstore_dedup::{Answer, Files, Options, Search};
+use simstore_dedup::{DedupConfig, Outputs, Search};
 use simstore_io::DocumentOptions;
 
 use crate::{Folder, Random, gzip};
@@ -59,7 +59,7 @@ fn inputs(path: &Path) -> Inputs {
 }
 
 fn foretold(path: &Path) -> Search {
-    simstore_dedup::estimate(&inputs(path), &Options::default(), &()).unwrap().search.unwrap()
+    simstore_dedup::estimate(&DedupConfig::default(), &inputs(path), &()).unwrap().search.unwrap()
 }
 
 /// The most that was counted of each step.
@@ -109,13 +109,13 @@ fn what_is_foretold_is_done_and_shown() {
         let foretold = foretold(&path).candidates;
         let counted = Counted::default();
         let found =
-            simstore_dedup::find(&inputs(&path), &Options::default(), Files::default(), &counted).unwrap();
-        let Answer::Found(found) = found else { panic!("nothing is added") };
+            simstore_dedup::run(&DedupConfig::default(), &inputs(&path), Outputs::default(), &counted)
+                .unwrap();
         let counts = counted.0.lock().unwrap();
         let shown = counts.iter().filter(|(step, _)| *step == "candidates").map(|&(_, count)| count).max();
         // Until it is known to be one, a crowd gives some candidates for each of its members.
         assert!(shown.is_some_and(|shown| shown <= 600 * 130), "{name}: {shown:?} shown");
-        let done = found.compared().0.unwrap() as f64;
+        let done = found.summary().compared.unwrap() as f64;
         assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
     }
 }

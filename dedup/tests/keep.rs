@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use simstore::Error;
 use simstore_corpus::Inputs;
-use simstore_dedup::{Compare, Files, Keep, Options};
+use simstore_dedup::{Compare, DedupConfig, Keep, Outputs};
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
-use crate::beyond_memory::{LITTLE, Told, found};
+use crate::beyond_memory::{LITTLE, Told};
 use crate::{Folder, Random};
 
 const DOCUMENTS: usize = 9000;
@@ -99,14 +99,15 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
         let mut expected: Vec<usize> = best.into_iter().flatten().collect();
         expected.sort_unstable();
 
-        let kept = |inputs: &Inputs, options: &Options, told: &Told| -> Vec<usize> {
-            let found = found(simstore_dedup::find(inputs, options, Files::default(), told).unwrap());
+        let kept = |inputs: &Inputs, options: &DedupConfig, told: &Told| -> Vec<usize> {
+            let found = simstore_dedup::run(options, inputs, Outputs::default(), told).unwrap();
             found.kept().map(|kept| kept.unwrap().document).collect()
         };
         let files = || Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
         for distance in [None, Some(0)] {
             let compare = distance.map_or(Compare::Default, Compare::distance);
-            let options = || Options { keep: keep.clone(), compare: compare.clone(), ..Options::default() };
+            let options =
+                || DedupConfig { keep: keep.clone(), compare: compare.clone(), ..DedupConfig::default() };
             let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
                 let document = Document::new(DocumentId::Number(at), text(topic));
                 Ok(Document { extra: extra.clone(), ..document })
@@ -119,11 +120,11 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
             // Once to make the parts, and once from them.
             for _ in 0..2 {
                 let resume = Some(folder.0.path().join(format!("parts-{distance:?}")).into());
-                let parts = kept(&files(), &Options { resume, ..options() }, &Told::default());
+                let parts = kept(&files(), &DedupConfig { resume, ..options() }, &Told::default());
                 assert_eq!(parts, expected, "{keep:?} {distance:?}");
             }
             let told = Told::default();
-            let on_disk = kept(&files(), &Options { memory: Some(LITTLE), ..options() }, &told);
+            let on_disk = kept(&files(), &DedupConfig { memory: Some(LITTLE), ..options() }, &told);
             assert_eq!(on_disk, expected, "{keep:?} {distance:?}");
             assert!(told.has_spilled());
         }
@@ -138,8 +139,8 @@ fn a_rule_of_numbers_tells_of_documents_without_one() {
             Ok(Document { extra: Some(value.to_owned()), ..document })
         });
         let told = Told::default();
-        let options = Options { keep, ..Options::default() };
-        simstore_dedup::find(&Inputs::of_documents(documents), &options, Files::default(), &told)
+        let options = DedupConfig { keep, ..DedupConfig::default() };
+        simstore_dedup::run(&options, &Inputs::of_documents(documents), Outputs::default(), &told)
             .map(|_| told.all())
     };
     let largest = || Keep::Largest("size".to_owned());

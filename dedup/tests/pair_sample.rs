@@ -1,7 +1,7 @@
 //! Samples of similar pairs beside a plain loop over all pairs.
 
 use simstore::Error;
-use simstore_dedup::{Answer, Compare, Files, Keep, Options, PairSample, Similar};
+use simstore_dedup::{Compare, DedupConfig, Keep, Outputs, PairSample, Similar};
 use simstore_io::DocumentId;
 use simstore_text::{Profile, jaccard};
 
@@ -28,8 +28,8 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
     texts.iter().map(|text| text.iter().map(|word| format!("w{word} ")).collect()).collect()
 }
 
-fn sample(texts: &[String], options: &Options, count: usize) -> Result<PairSample, Error> {
-    simstore_dedup::sample_pairs(&given::numbered(texts), options, count, &())
+fn sample(texts: &[String], options: &DedupConfig, count: usize) -> Result<PairSample, Error> {
+    simstore_dedup::sample_pairs(options, &given::numbered(texts), count, &())
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn counts_are_those_of_a_plain_loop() {
     let texts = texts(7, 400);
     let shingles = Profile::shingles();
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
-    let options = Options { compare: Compare::similar(0.8), ..Options::default() };
+    let options = DedupConfig { compare: Compare::similar(0.8), ..DedupConfig::default() };
     let found = sample(&texts, &options, 50).unwrap();
     assert_eq!((found.threshold, found.documents), (0.8, 400));
     assert_eq!(found.bins.first().unwrap().from, 0.5);
@@ -104,7 +104,7 @@ fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
             texts.push((0..shingles + 2).map(|at| word(at, 0)).collect());
             texts.push((0..shingles + 2).map(|at| word(at, usize::from(at >= shared + 2))).collect());
         }
-        let options = Options { compare: Compare::similar(threshold), ..Options::default() };
+        let options = DedupConfig { compare: Compare::similar(threshold), ..DedupConfig::default() };
         let bins = sample(&texts, &options, 0).unwrap().bins;
         assert_eq!(bins[0].from, lowest, "{threshold}");
         // Each pair is found with a probability of 0.95.
@@ -117,16 +117,13 @@ fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
 fn a_run_removes_at_most_what_the_histogram_says() {
     for seed in 0..5 {
         let texts = texts(seed, 200);
-        let found = sample(&texts, &Options::default(), 0).unwrap();
+        let found = sample(&texts, &DedupConfig::default(), 0).unwrap();
         assert!(found.pairs.is_empty());
         for bin in found.bins.iter().filter(|bin| bin.from >= 0.6) {
-            let options = Options { compare: Compare::similar(bin.from), ..Options::default() };
-            let Answer::Found(run) =
-                simstore_dedup::find(&given::numbered(&texts), &options, Files::default(), &()).unwrap()
-            else {
-                panic!("nothing is added");
-            };
-            let removed = (texts.len() - run.totals().kept) as u64;
+            let options = DedupConfig { compare: Compare::similar(bin.from), ..DedupConfig::default() };
+            let run =
+                simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &()).unwrap();
+            let removed = (texts.len() - run.summary().kept) as u64;
             assert!(removed <= bin.removed_at_most, "{bin:?}: {removed} removed");
             // Most duplicates are similar to a document that is kept.
             assert!(removed * 2 > bin.removed_at_most, "{bin:?}: {removed} removed");
@@ -137,15 +134,15 @@ fn a_run_removes_at_most_what_the_histogram_says() {
 #[test]
 fn questions_that_are_not_about_texts_are_refused() {
     let texts = texts(1, 3);
-    let refused = |options: Options, count| match sample(&texts, &options, count) {
+    let refused = |options: DedupConfig, count| match sample(&texts, &options, count) {
         Err(Error::BadArgument(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    let with = |compare| Options { compare, ..Options::default() };
+    let with = |compare| DedupConfig { compare, ..DedupConfig::default() };
     refused(with(Compare::distance(3)), 1);
     refused(with(Compare::similar(0.2)), 1);
     refused(with(Compare::Similar(Similar { recall: Some(1.5), ..Similar::default() })), 1);
-    refused(Options { against: vec!["store".into()], ..Options::default() }, 1);
-    refused(Options { keep: Keep::None, ..Options::default() }, 1);
-    refused(Options::default(), 10_001);
+    refused(DedupConfig { against: vec!["store".into()], ..DedupConfig::default() }, 1);
+    refused(DedupConfig { keep: Keep::None, ..DedupConfig::default() }, 1);
+    refused(DedupConfig::default(), 10_001);
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 use simstore_corpus::Inputs;
-use simstore_dedup::{Answer, ClusterBy, Compare, Files, Found, Keep, Options, Removed};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Removed, Report};
 use simstore_io::{Document, DocumentId};
 use simstore_text::{Profile, jaccard};
 
@@ -18,14 +18,11 @@ const DISTANCE: u32 = 3;
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
 /// Runs to the end, and reads the list.
-fn reasons(inputs: &Inputs, options: &Options, how: &str) -> (Vec<usize>, Reasons) {
+fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Reasons) {
     let folder = Folder::new();
     let list = folder.0.path().join("removed.jsonl");
-    let files = Files { remove_list: Some(list.clone()), reasons: true, ..Files::default() };
-    let found: Found = match simstore_dedup::find(inputs, options, files, &()).unwrap() {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => panic!("{before:?}"),
-    };
+    let files = Outputs { remove_list: Some(list.clone()), reasons: true, ..Outputs::default() };
+    let found = simstore_dedup::run(options, inputs, files, &()).unwrap();
     let kept = found.kept().map(|kept| kept.unwrap().document).collect();
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
@@ -46,7 +43,6 @@ fn reasons(inputs: &Inputs, options: &Options, how: &str) -> (Vec<usize>, Reason
         Ok(())
     };
     found.visit_removed(visit).unwrap();
-    found.finish(&()).unwrap();
     let rows = fs::read_to_string(list).unwrap();
     let mut last = None;
     let row = |row: &str| {
@@ -110,7 +106,7 @@ fn by_distance_what_is_told_is_the_nearest() {
         let near = |a, b| Some(distance(a, b)).filter(|&bits| bits <= f64::from(DISTANCE));
         let pairs = pairs_of(values.len(), near);
         let given = || given::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
-        let options = Options { keep: Keep::None, ..Options::default() };
+        let options = DedupConfig { keep: Keep::None, ..DedupConfig::default() };
         let (kept, told) = reasons(&given(), &options, "distance");
         let expected = nearest(values.len(), &pairs, &[]);
         assert_eq!(told, expected);
@@ -118,10 +114,10 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert!(kept.iter().all(|document| !told.contains_key(document)));
         assert_eq!(kept.len() + told.len(), values.len());
         // With the list of all pairs the result is the same.
-        let with_pairs = Options { pairs: true, ..options };
+        let with_pairs = DedupConfig { pairs: true, ..options };
         assert_eq!(reasons(&given(), &with_pairs, "distance"), (kept, expected));
         // If one is kept, the others are told with it.
-        let (kept, told) = reasons(&given(), &Options::default(), "distance");
+        let (kept, told) = reasons(&given(), &DedupConfig::default(), "distance");
         let first = firsts(values.len(), &pairs);
         let removed = (0..values.len()).filter(|&document| first[document] != document);
         let expected: Reasons = removed
@@ -130,12 +126,12 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert_eq!(told, expected);
         assert!(kept.into_iter().all(|document| first[document] == document));
         // In stars what is told is near.
-        let stars = Options { cluster_by: Some(ClusterBy::Stars), ..Options::default() };
+        let stars = DedupConfig { cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
         let (kept, told) = reasons(&given(), &stars, "distance");
         assert_eq!(told, nearest(values.len(), &pairs, &kept));
         assert!(told.len() > 30, "{}", told.len());
         // The reason is not always the representative.
-        let clusters = cluster_of(simstore_dedup::find(&given(), &stars, Files::default(), &()).unwrap());
+        let clusters = cluster_of(&simstore_dedup::run(&stars, &given(), Outputs::default(), &()).unwrap());
         others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     }
     assert!(others > 5, "{others}");
@@ -173,8 +169,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let near = |a, b| Some(similarity(a, b)).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
     let given = || given::numbered(&texts);
-    let similar = Options { compare: Compare::similar(0.7), ..Options::default() };
-    let options = Options { keep: Keep::None, ..similar.clone() };
+    let similar = DedupConfig { compare: Compare::similar(0.7), ..DedupConfig::default() };
+    let options = DedupConfig { keep: Keep::None, ..similar.clone() };
     let (kept, told) = reasons(&given(), &options, "similarity");
     let minus = |told: Reasons| -> Reasons {
         told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
@@ -188,7 +184,7 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let (kept, told) = reasons(&given(), &similar, "similarity");
     assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
     assert_eq!(kept.len() + told.len(), texts.len());
-    let with_pairs = Options { pairs: true, ..similar.clone() };
+    let with_pairs = DedupConfig { pairs: true, ..similar.clone() };
     assert_eq!(reasons(&given(), &with_pairs, "similarity"), (kept, told.clone()));
     // Where fingerprints are near, and texts decide, it is the most similar text.
     let profile = Profile::default();
@@ -198,15 +194,19 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let both: Vec<(usize, usize, f64)> = pairs.iter().copied().filter(|&(a, b, _)| are_near(a, b)).collect();
     for (keep, cluster_by) in [(Keep::First, ClusterBy::Stars), (Keep::None, ClusterBy::Components)] {
         let is_none = keep == Keep::None;
-        let by_both =
-            Options { compare: verified(16, 0.7), keep, cluster_by: Some(cluster_by), ..Options::default() };
+        let by_both = DedupConfig {
+            compare: verified(16, 0.7),
+            keep,
+            cluster_by: Some(cluster_by),
+            ..DedupConfig::default()
+        };
         let (kept, told) = reasons(&given(), &by_both, "similarity");
         let kept = if is_none { &[] } else { &kept[..] };
         assert_eq!(minus(told), nearest(texts.len(), &both, kept));
         assert!(both.len() > 30);
     }
     // The reason is not always the representative.
-    let clusters = cluster_of(simstore_dedup::find(&given(), &similar, Files::default(), &()).unwrap());
+    let clusters = cluster_of(&simstore_dedup::run(&similar, &given(), Outputs::default(), &()).unwrap());
     let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     assert!(others > 2, "{others}");
 }
@@ -246,11 +246,11 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
         Inputs::of_documents((0..).zip(&documents).map(document).collect::<Vec<_>>())
     };
     for pairs_too in [false, true] {
-        let options = Options {
+        let options = DedupConfig {
             compare: Compare::similar(0.7),
             keep: Keep::Newest("date".to_owned()),
             pairs: pairs_too,
-            ..Options::default()
+            ..DedupConfig::default()
         };
         let (kept, told) = reasons(&given(), &options, "similarity");
         assert_eq!(kept.len(), 2 * TOPICS as usize);
@@ -268,9 +268,8 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
 }
 
 /// The representative of each document that is in a cluster.
-fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
-    let Answer::Found(found) = answer else { panic!("nothing is added") };
-    let clusters: Vec<_> = found.clusters().map(Result::unwrap).collect();
+fn cluster_of(report: &Report) -> BTreeMap<usize, usize> {
+    let clusters: Vec<_> = report.clusters().map(Result::unwrap).collect();
     let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {
         let stands = cluster.document.unwrap();
         cluster.members.iter().map(move |member| (member.document, stands)).collect::<Vec<_>>()
@@ -281,10 +280,11 @@ fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
 #[test]
 fn what_does_not_go_with_keeping_none_is_refused() {
     let one = || given::numbered(&["one".to_owned()]);
-    let stars = Options { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..Options::default() };
-    let said = simstore_dedup::find(&one(), &stars, Files::default(), &()).unwrap_err().to_string();
+    let stars =
+        DedupConfig { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
+    let said = simstore_dedup::run(&stars, &one(), Outputs::default(), &()).unwrap_err().to_string();
     assert!(said.contains("leave out option `cluster_by`"), "{said}");
-    let files = Files { reasons: true, ..Files::default() };
-    let said = simstore_dedup::find(&one(), &Options::default(), files, &()).unwrap_err().to_string();
+    let files = Outputs { reasons: true, ..Outputs::default() };
+    let said = simstore_dedup::run(&DedupConfig::default(), &one(), files, &()).unwrap_err().to_string();
     assert!(said.contains("option `reasons` needs option `remove_list`"), "{said}");
 }

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use simstore::Result;
 use simstore_corpus::Inputs;
-use simstore_dedup::{Answer, ClusterBy, Compare, Files, Found, Keep, Options, Resume};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Report, Resume};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
@@ -14,14 +13,11 @@ use crate::{Folder, Random};
 /// Pairs of documents, the earlier one first, and their similarity.
 type Pairs = Vec<(usize, usize, f64)>;
 
-fn found(texts: &[String], options: &Options) -> Found {
-    match simstore_dedup::find(&given::numbered(texts), options, Files::default(), &()).unwrap() {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => panic!("{before:?}"),
-    }
+fn found(texts: &[String], options: &DedupConfig) -> Report {
+    simstore_dedup::run(options, &given::numbered(texts), Outputs::default(), &()).unwrap()
 }
 
-fn pairs(found: &Found) -> Pairs {
+fn pairs(found: &Report) -> Pairs {
     let mut pairs = Vec::new();
     let visited = found.visit_pairs(&(), &mut |pair| {
         assert_eq!(pair.distance, None);
@@ -52,7 +48,7 @@ fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
 }
 
 /// Returns the members of clusters, each with the kept document and its similarity to that.
-fn members(found: &Found) -> Vec<(usize, usize, f64)> {
+fn members(found: &Report) -> Vec<(usize, usize, f64)> {
     let mut all = Vec::new();
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
@@ -104,7 +100,7 @@ fn chinese(at: u64) -> String {
 /// pairs.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
-    let options = Options { compare: Compare::similar(least), pairs: true, ..Options::default() };
+    let options = DedupConfig { compare: Compare::similar(least), pairs: true, ..DedupConfig::default() };
     let expected = plain(&sets, least);
     let with_pairs = found(texts, &options);
     let got = pairs(&with_pairs);
@@ -126,7 +122,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
     for cluster_by in [ClusterBy::Stars, ClusterBy::Components] {
         let mut clusters = Vec::new();
         for pairs in [true, false] {
-            let options = Options { cluster_by: Some(cluster_by), pairs, ..options.clone() };
+            let options = DedupConfig { cluster_by: Some(cluster_by), pairs, ..options.clone() };
             let found = found(texts, &options);
             let members = members(&found);
             let distinct: BTreeSet<usize> = members.iter().map(|&(document, ..)| document).collect();
@@ -138,7 +134,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
                 assert!(cluster_by == ClusterBy::Components || real >= least, "{document} {kept}: {real}");
             }
             let removed = members.iter().filter(|(document, kept, _)| document != kept).count();
-            assert_eq!(found.totals().kept, texts.len() - removed);
+            assert_eq!(found.summary().kept, texts.len() - removed);
             clusters.push(members);
         }
         assert_eq!(clusters[0], clusters[1], "pairs change nothing");
@@ -239,17 +235,16 @@ fn what_a_crowd_has_left_out_is_compared() {
     assert!(jaccard(&sets[CROWD], &sets[CROWD + 1]) > 0.8);
     let lines: String = texts.iter().map(|text| format!("{{\"text\": \"{text}\"}}\n")).collect();
     let path = folder.file("a.jsonl", lines);
-    let of_texts = members(&found(&texts, &Options::default()));
+    let of_texts = members(&found(&texts, &DedupConfig::default()));
     assert!(of_texts.iter().any(|&(document, kept, _)| (document, kept) == (CROWD + 1, CROWD)));
     assert_eq!(of_texts.iter().filter(|(document, kept, _)| document == kept).count(), 2);
     for memory in [None, Some(1 << 20), Some(200 << 10)] {
         let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
-        let options = Options { memory, ..Options::default() };
-        let answer = simstore_dedup::find(&inputs, &options, Files::default(), &()).unwrap();
-        let Answer::Found(of_files) = answer else { panic!() };
+        let options = DedupConfig { memory, ..DedupConfig::default() };
+        let of_files = simstore_dedup::run(&options, &inputs, Outputs::default(), &()).unwrap();
         assert!(members(&of_files) == of_texts, "{memory:?}");
-        assert_eq!(of_files.totals().kept, OTHERS + 2);
-        assert_eq!(of_files.totals().spilled.is_some(), memory == Some(200 << 10));
+        assert_eq!(of_files.summary().kept, OTHERS + 2);
+        assert_eq!(of_files.summary().spilled.is_some(), memory == Some(200 << 10));
     }
 }
 
@@ -284,21 +279,16 @@ fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
     let path = folder.file("a.jsonl", lines);
     for keep in [Keep::First, Keep::Longest] {
         for resume in [None, Some(folder.0.path().join("parts")), Some(folder.0.path().join("parts"))] {
-            let options = Options { keep: keep.clone(), pairs: true, ..Options::default() };
+            let options = DedupConfig { keep: keep.clone(), pairs: true, ..DedupConfig::default() };
             let of_texts = found(&texts, &options);
             let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
-            let of_files: Result<Answer> = simstore_dedup::find(
-                &inputs,
-                &Options { resume: resume.map(Resume::from), ..options },
-                Files::default(),
-                &(),
-            );
-            let Answer::Found(of_files) = of_files.unwrap() else { panic!() };
+            let options = DedupConfig { resume: resume.map(Resume::from), ..options };
+            let of_files = simstore_dedup::run(&options, &inputs, Outputs::default(), &()).unwrap();
             assert_eq!((pairs(&of_files), members(&of_files)), (pairs(&of_texts), members(&of_texts)));
-            assert!(of_files.totals().duplicates > 20);
+            assert!(of_files.summary().duplicates > 20);
         }
     }
-    let longest = found(&texts, &Options { keep: Keep::Longest, ..Options::default() });
+    let longest = found(&texts, &DedupConfig { keep: Keep::Longest, ..DedupConfig::default() });
     for (document, kept, _) in members(&longest) {
         assert!(texts[kept].len() >= texts[document].len());
     }
@@ -311,7 +301,7 @@ fn texts_without_words_are_similar_to_equal_ones_alone() {
         ["!", "?!", "?! ", "\t?!", "!!", "\u{1f600}", "\u{1f600}\u{1f600}", "", " ", "\n", "one two three"];
     let texts: Vec<String> = (0..200).map(|_| some[random.index(some.len())].to_owned()).collect();
     check(&texts, 0.8);
-    let options = Options { pairs: true, ..Options::default() };
+    let options = DedupConfig { pairs: true, ..DedupConfig::default() };
     let mut expected = Vec::new();
     for (a, x) in texts.iter().enumerate() {
         for (b, y) in texts.iter().enumerate().skip(a + 1) {
@@ -322,5 +312,5 @@ fn texts_without_words_are_similar_to_equal_ones_alone() {
     }
     let found = found(&texts, &options);
     assert_eq!(pairs(&found), expected);
-    assert_eq!(found.totals().empty, texts.iter().filter(|text| text.trim().is_empty()).count() as u64);
+    assert_eq!(found.summary().empty, texts.iter().filter(|text| text.trim().is_empty()).count() as u64);
 }

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Durability, Result, Store, StoreOptions};
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, Compare, Files, Keep, Options, Similar, Totals};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Similar, Summary};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
 
-use crate::beyond_memory::{LITTLE, Told, all_files, found};
-use crate::support::given;
+use crate::beyond_memory::{LITTLE, Told, all_files};
+use crate::support::{given, numbers};
 use crate::{Folder, Random};
 
 /// Documents that no other is similar to.
@@ -67,11 +67,11 @@ fn lines(texts: &[String]) -> String {
     texts.iter().enumerate().map(line).collect()
 }
 
-type Outcome = (Totals, BTreeMap<PathBuf, Vec<u8>>);
+type Outcome = (Summary, BTreeMap<PathBuf, Vec<u8>>);
 
-fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &Told) -> Result<Outcome> {
+fn run(input: &Path, out: &Path, with_pairs: bool, options: &DedupConfig, watch: &Told) -> Result<Outcome> {
     fs::create_dir_all(out).unwrap();
-    let files = Files {
+    let files = Outputs {
         output: Some(out.join("kept")),
         annotated: Some(out.join("annotated")),
         clusters: Some(out.join("clusters.csv")),
@@ -79,27 +79,27 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &To
         keep_list: Some(out.join("keep")),
         remove_list: Some(out.join("remove.jsonl")),
         reasons: true,
-        ..Files::default()
+        ..Outputs::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    let found = found(simstore_dedup::find(&inputs, options, files, watch)?);
-    let totals = Totals { spilled: None, ..found.totals() };
+    let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, watch)?);
     // Components take other comparisons when not all is in memory.
     let are_counted = with_pairs || options.keep != Keep::None;
-    let totals = if are_counted { totals } else { Totals { compared: None, unlike: None, ..totals } };
-    found.finish(watch)?;
+    if !are_counted {
+        (totals.compared, totals.unlike) = (None, None);
+    }
     Ok((totals, all_files(out)))
 }
 
 /// Runs with all the memory, and with little, and finds no difference.
-fn check(texts: &[String], with_pairs: bool, options: &Options) -> Totals {
+fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", lines(texts));
     let temporary = folder.0.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
     let outcome = |memory: Option<u64>, told: &Told| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
-        let options = Options { memory, temporary: Some(temporary.clone()), ..options.clone() };
+        let options = DedupConfig { memory, temporary: Some(temporary.clone()), ..options.clone() };
         run(&input, &out, with_pairs, &options, told).unwrap()
     };
     let (with_all, with_little) = (Told::default(), Told::default());
@@ -116,11 +116,11 @@ fn check(texts: &[String], with_pairs: bool, options: &Options) -> Totals {
 #[test]
 fn stars_are_the_same() {
     let texts = texts(1);
-    check(&texts, false, &Options::default());
+    check(&texts, false, &DedupConfig::default());
     check(
         &texts,
         false,
-        &Options { keep: Keep::Longest, compare: Compare::similar(0.6), ..Options::default() },
+        &DedupConfig { keep: Keep::Longest, compare: Compare::similar(0.6), ..DedupConfig::default() },
     );
 }
 
@@ -128,19 +128,19 @@ fn stars_are_the_same() {
 fn whatever_is_kept_it_is_the_same() {
     let texts = texts(2);
     for keep in [Keep::SmallestId, Keep::Newest("date".to_owned()), Keep::None] {
-        check(&texts, false, &Options { keep, compare: Compare::similar(0.9), ..Options::default() });
+        check(&texts, false, &DedupConfig { keep, compare: Compare::similar(0.9), ..DedupConfig::default() });
     }
 }
 
 #[test]
 fn pairs_and_components_are_the_same() {
     let texts = texts(3);
-    check(&texts, true, &Options::default());
-    let components = Options { cluster_by: Some(ClusterBy::Components), ..Options::default() };
+    check(&texts, true, &DedupConfig::default());
+    let components = DedupConfig { cluster_by: Some(ClusterBy::Components), ..DedupConfig::default() };
     check(
         &texts,
         true,
-        &Options {
+        &DedupConfig {
             keep: Keep::Longest,
             compare: Compare::Similar(Similar { recall: Some(0.99), ..Similar::default() }),
             ..components
@@ -170,7 +170,7 @@ fn what_is_similar_to_something_stored_is_the_same() {
             store.add(&text, id, None).unwrap();
         }
     }
-    let totals = check(&texts, false, &Options { against, ..Options::default() });
+    let totals = check(&texts, false, &DedupConfig { against, ..DedupConfig::default() });
     assert!(totals.stored.unwrap() > 100 && totals.estimated.unwrap() > 0, "{totals:?}");
     // A store may look up any number of sketches.
     for sketches in [8, 5, 1] {
@@ -200,7 +200,7 @@ fn what_is_similar_to_something_stored_is_the_same() {
             store.add(&text, id, None).unwrap();
         }
         drop(store);
-        let totals = check(&texts, false, &Options { against: vec![path], ..Options::default() });
+        let totals = check(&texts, false, &DedupConfig { against: vec![path], ..DedupConfig::default() });
         assert!(totals.stored.unwrap() > 50, "{sketches}: {totals:?}");
     }
 }
@@ -212,12 +212,12 @@ fn texts_may_be_handed_over() {
     let run = |memory| {
         let told = Told::default();
         let options =
-            Options { memory, temporary: Some(folder.0.path().to_path_buf()), ..Options::default() };
+            DedupConfig { memory, temporary: Some(folder.0.path().to_path_buf()), ..DedupConfig::default() };
         let found =
-            found(simstore_dedup::find(&given::numbered(&texts), &options, Files::default(), &told).unwrap());
+            simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &told).unwrap();
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
-        (clusters.collect::<Vec<_>>(), Totals { spilled: None, ..found.totals() })
+        (clusters.collect::<Vec<_>>(), numbers(&found))
     };
     assert!(run(Some(LITTLE)) == run(None));
 }
@@ -228,11 +228,10 @@ fn however_many_are_similar_to_others_it_is_done() {
     let mut random = Random(8);
     let texts: Vec<String> = (0..6000).map(|at| words(&mut random, at / 2, 40, 1)).collect();
     let run = |memory| {
-        let options = Options { memory, ..Options::default() };
-        let found =
-            found(simstore_dedup::find(&given::numbered(&texts), &options, Files::default(), &()).unwrap());
+        let options = DedupConfig { memory, ..DedupConfig::default() };
+        let found = simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &()).unwrap();
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
-        (clusters.collect::<Vec<_>>(), Totals { spilled: None, ..found.totals() })
+        (clusters.collect::<Vec<_>>(), numbers(&found))
     };
     let expected = run(None);
     assert!(expected.0.len() > 2000 && run(Some(LITTLE)) == expected);

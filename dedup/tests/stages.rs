@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Error, Result};
 use simstore_corpus::{Inputs, Notice, Progress, Watch};
-use simstore_dedup::{Answer, ClusterBy, Compare, Distance, Files, Keep, Options, Totals};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Distance, Keep, Observer, Outputs, Summary};
 use simstore_io::DocumentOptions;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::beyond_memory::{LITTLE, Told, all_files, found};
+use crate::beyond_memory::{LITTLE, Told, all_files};
 use crate::support::given::verified;
+use crate::support::numbers;
 use crate::{Folder, Random};
 
 /// Stops a run when so many stages have been kept.
@@ -71,49 +72,46 @@ fn documents() -> String {
     lines
 }
 
-type Outcome = (Totals, std::collections::BTreeMap<PathBuf, Vec<u8>>);
+type Outcome = (Summary, std::collections::BTreeMap<PathBuf, Vec<u8>>);
 
-fn run(input: &Path, out: &Path, options: &Options, watch: &dyn Watch) -> Result<Outcome> {
+fn run(input: &Path, out: &Path, options: &DedupConfig, observer: &dyn Observer) -> Result<Outcome> {
     fs::create_dir_all(out).unwrap();
-    let files = Files {
+    let files = Outputs {
         output: Some(out.join("kept")),
         annotated: Some(out.join("annotated")),
         clusters: Some(out.join("clusters.csv")),
         pairs: options.pairs.then(|| out.join("pairs.csv")),
         remove_list: Some(out.join("remove.jsonl")),
         reasons: true,
-        ..Files::default()
+        ..Outputs::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    let Answer::Found(found) = simstore_dedup::find(&inputs, options, files, watch)? else {
-        panic!("nothing is added")
-    };
-    let totals = Totals { spilled: None, compared: None, unlike: None, ..found.totals() };
-    found.finish(watch)?;
+    let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, observer)?);
+    (totals.compared, totals.unlike) = (None, None);
     Ok((totals, all_files(out)))
 }
 
-fn questions() -> Vec<(usize, Options)> {
+fn questions() -> Vec<(usize, DedupConfig)> {
     let components = Some(ClusterBy::Components);
-    let longest = Options { keep: Keep::Longest, ..Options::default() };
+    let longest = DedupConfig { keep: Keep::Longest, ..DedupConfig::default() };
     vec![
-        (2, Options::default()),
-        (2, Options { compare: Compare::similar(0.6), ..longest.clone() }),
-        (2, Options { pairs: true, cluster_by: components, ..Options::default() }),
-        (2, Options { keep: Keep::None, compare: Compare::similar(0.7), ..Options::default() }),
-        (1, Options { compare: Compare::distance(3), ..Options::default() }),
-        (1, Options { compare: Compare::distance(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
-        (1, Options { compare: verified(6, 0.4), pairs: true, ..Options::default() }),
+        (2, DedupConfig::default()),
+        (2, DedupConfig { compare: Compare::similar(0.6), ..longest.clone() }),
+        (2, DedupConfig { pairs: true, cluster_by: components, ..DedupConfig::default() }),
+        (2, DedupConfig { keep: Keep::None, compare: Compare::similar(0.7), ..DedupConfig::default() }),
+        (1, DedupConfig { compare: Compare::distance(3), ..DedupConfig::default() }),
+        (1, DedupConfig { compare: Compare::distance(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
+        (1, DedupConfig { compare: verified(6, 0.4), pairs: true, ..DedupConfig::default() }),
         (
             1,
-            Options {
+            DedupConfig {
                 compare: Compare::Distance(Distance {
                     most: Some(2),
                     bits: Some(128),
                     ..Distance::default()
                 }),
                 pairs: true,
-                ..Options::default()
+                ..DedupConfig::default()
             },
         ),
     ]
@@ -132,7 +130,7 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
                 let kept = path(format!("kept-{memory:?}-{after}"));
                 let temporary = Some(folder.0.path().to_path_buf());
                 let options =
-                    Options { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
+                    DedupConfig { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
                 let out = path(format!("out-{memory:?}-{after}"));
                 let stops = StopsAfter { folder: &kept, stages: after, told: Told::default() };
                 let stopped = run(&input, &out, &options, &stops);
@@ -164,7 +162,7 @@ fn what_cannot_be_is_told_and_made_again() {
     let input = folder.file("a.jsonl", documents());
     for (number, (_, options)) in questions().into_iter().enumerate() {
         let kept = folder.0.path().join(format!("kept-{number}"));
-        let options = Options { resume: Some(kept.clone().into()), ..options };
+        let options = DedupConfig { resume: Some(kept.clone().into()), ..options };
         let out = folder.0.path().join(format!("out-{number}"));
         let expected = run(&input, &out, &options, &()).unwrap();
         let mut random = Random(number as u64);
@@ -200,15 +198,8 @@ fn what_cannot_be_is_told_and_made_again() {
         assert!(run(&input, &out, &options, &()).unwrap() == expected, "{options:?}");
         // Of other documents, there are other stages.
         let other = folder.file("a.jsonl", documents().replace("d2999", "d2998"));
-        found(
-            simstore_dedup::find(
-                &Inputs::new(&[other], DocumentOptions::default()).unwrap(),
-                &options,
-                Files::default(),
-                &(),
-            )
-            .unwrap(),
-        );
+        let other = Inputs::new(&[other], DocumentOptions::default()).unwrap();
+        simstore_dedup::run(&options, &other, Outputs::default(), &()).unwrap();
         folder.file("a.jsonl", documents());
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use simstore::{Fingerprint, Result, Store, StoreOptions};
-use simstore_dedup::{Add, Answer, ClusterBy, Files, Found, Options};
+use simstore_dedup::{Add, ClusterBy, DedupConfig, Outputs, Report};
 use simstore_io::{DocumentId, IdRef};
 
 use crate::support::given;
@@ -27,12 +27,11 @@ fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathB
     path.to_path_buf()
 }
 
-fn find(fingerprints: &[u64], options: &Options) -> Result<Found> {
+fn find(fingerprints: &[u64], options: &DedupConfig) -> Result<Report> {
     let given = (0..).map(DocumentId::Number).zip(fingerprints.iter().copied());
-    match simstore_dedup::find(&given::values(given), options, Files::default(), &())? {
-        Answer::Found(found) => Ok(found),
-        Answer::AddedBefore(before) => panic!("{before:?}"),
-    }
+    let report = simstore_dedup::run(options, &given::values(given), Outputs::default(), &())?;
+    assert_eq!(report.added_before(), None);
+    Ok(report)
 }
 
 /// Fingerprints that are often near one another, within a call and across calls.
@@ -62,7 +61,7 @@ fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
 /// The representative of each document in a cluster: a document, or a stored fingerprint by store and id.
 type Standing = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
 
-fn standing(found: &Found, documents: usize, paths: &[PathBuf]) -> Standing {
+fn standing(found: &Report, documents: usize, paths: &[PathBuf]) -> Standing {
     let mut standing = vec![None; documents];
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
@@ -132,11 +131,11 @@ fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
             stores.iter().zip(STORES).map(|(store, name)| make(&out.join(name), "", store)).collect();
         let near = near_stored(&documents, &stores);
         assert!(near.iter().filter(|near| near.iter().any(|&(_, store, _)| store != near[0].1)).count() > 5);
-        let options = |cluster_by| Options {
+        let options = |cluster_by| DedupConfig {
             against: paths.clone(),
             cluster_by: Some(cluster_by),
             pairs: true,
-            ..Options::default()
+            ..DedupConfig::default()
         };
         let stars = find(&documents, &options(ClusterBy::Stars)).unwrap();
         assert_eq!(standing(&stars, documents.len(), &paths), plain_stars(&documents, &near));
@@ -160,10 +159,13 @@ fn what_is_kept_is_added_to_the_first_store() {
     let folder = Folder::new();
     let [new, old] = ["new", "old"].map(|name| folder.0.path().join(name));
     make::<u64>(&old, "", &[0, u64::MAX]);
-    let options =
-        Options { against: vec![new.clone(), old.clone()], add: Some(Add::default()), ..Options::default() };
+    let options = DedupConfig {
+        against: vec![new.clone(), old.clone()],
+        add: Some(Add::default()),
+        ..DedupConfig::default()
+    };
     let documents = [1, 0xff00, 0xff01, 0xff_0000];
-    find(&documents, &options).unwrap().finish(&()).unwrap();
+    find(&documents, &options).unwrap();
     let held = |path: &Path| {
         let store = Store::<u64>::open(path, StoreOptions::default()).unwrap();
         let snapshot = store.snapshot();
@@ -171,8 +173,8 @@ fn what_is_kept_is_added_to_the_first_store() {
     };
     assert_eq!((held(&new), held(&old)), (vec![0xff00, 0xff_0000], vec![0, u64::MAX]));
     // With the stores swapped, new documents are added to the other store.
-    let options = Options { against: vec![old.clone(), new.clone()], ..options };
-    find(&[0xff00, 7 << 40 | 7], &options).unwrap().finish(&()).unwrap();
+    let options = DedupConfig { against: vec![old.clone(), new.clone()], ..options };
+    find(&[0xff00, 7 << 40 | 7], &options).unwrap();
     assert_eq!((held(&new).len(), held(&old).len()), (2, 3));
 }
 
@@ -187,7 +189,7 @@ fn stores_that_do_not_go_together_are_refused() {
     fs::create_dir(path("folder")).unwrap();
     let refused = |names: &[&str], add: bool| {
         let against = names.iter().map(|name| path(name)).collect();
-        find(&[1], &Options { against, add: add.then(Add::default), ..Options::default() })
+        find(&[1], &DedupConfig { against, add: add.then(Add::default), ..DedupConfig::default() })
             .unwrap_err()
             .to_string()
     };
@@ -204,7 +206,7 @@ fn stores_that_do_not_go_together_are_refused() {
     }
     // A store without a profile goes with any other, and the default distance is the smallest of the stores' distances.
     let against = ["plain", "words"].map(path).to_vec();
-    let found = find(&[1], &Options { against, ..Options::default() }).unwrap();
-    assert_eq!(found.question(), simstore_dedup::Question::Distance(DISTANCE));
-    assert_eq!(found.totals().stored, Some(1));
+    let found = find(&[1], &DedupConfig { against, ..DedupConfig::default() }).unwrap();
+    assert_eq!(found.summary().criterion, simstore_dedup::Criterion::Distance(DISTANCE));
+    assert_eq!(found.summary().stored, Some(1));
 }

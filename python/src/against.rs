@@ -11,7 +11,7 @@ use simstore::store::is_store;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::Inputs;
 use simstore_corpus::add::{AddOptions, add};
-use simstore_dedup::{Compare, Distance, Options, Similar};
+use simstore_dedup::{Compare, DedupConfig, Distance, Similar};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, SimilarSettings, open_similar};
 use tempfile::TempDir;
@@ -73,10 +73,10 @@ impl Against {
         Given::read(object, &names, bits).map(Against::Given)
     }
 
-    /// Sets the stores in `options`. A temporary store lives as long as the returned folder.
+    /// Sets the stores in `config`. A temporary store lives as long as the returned folder.
     pub(crate) fn stores(
         self,
-        options: &mut Options,
+        config: &mut DedupConfig,
         reading: &DocumentOptions,
         skip_bad: bool,
         has_fingerprints: bool,
@@ -84,30 +84,30 @@ impl Against {
     ) -> Result<Option<TempDir>> {
         let given = match self {
             Against::Stores(stores) => {
-                options.against = stores;
+                config.against = stores;
                 return Ok(None);
             }
             Against::Given(given) => given,
         };
-        let folder = temporary_folder(options)?;
+        let folder = temporary_folder(config)?;
         let path = folder.path().join("against");
         match given {
             Given::Fingerprints(values) => {
                 let width = values.width();
                 let inputs = each_width!(values, values => Inputs::of_fingerprints(values, None))?;
-                each_width!(width, type F => store_fingerprints::<F>(&path, &inputs, options, call))?;
+                each_width!(width, type F => store_fingerprints::<F>(&path, &inputs, config, call))?;
             }
             Given::Paths(paths) => {
                 let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(skip_bad);
-                store_documents(&path, &inputs, options, has_fingerprints, call)?;
+                store_documents(&path, &inputs, config, has_fingerprints, call)?;
             }
             Given::Documents(documents) => {
                 let (handed, _) = Handed::new(documents, call);
                 let inputs = Inputs::of_documents(handed).skip_bad(skip_bad);
-                store_documents(&path, &inputs, options, has_fingerprints, call)?;
+                store_documents(&path, &inputs, config, has_fingerprints, call)?;
             }
         }
-        options.against = vec![path];
+        config.against = vec![path];
         Ok(Some(folder))
     }
 }
@@ -116,8 +116,8 @@ fn is_pattern(path: &std::path::Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
-fn temporary_folder(options: &Options) -> Result<TempDir> {
-    let parent = options.temporary.clone().unwrap_or_else(std::env::temp_dir);
+fn temporary_folder(config: &DedupConfig) -> Result<TempDir> {
+    let parent = config.temporary.clone().unwrap_or_else(std::env::temp_dir);
     tempfile::Builder::new().prefix("simstore-against-").tempdir_in(&parent).map_err(|source| Error::Io {
         path: parent,
         action: "create a temporary directory in",
@@ -128,17 +128,17 @@ fn temporary_folder(options: &Options) -> Result<TempDir> {
 fn store_documents(
     path: &std::path::Path,
     inputs: &Inputs,
-    options: &mut Options,
+    config: &mut DedupConfig,
     has_fingerprints: bool,
     call: &Arc<Call>,
 ) -> Result<()> {
-    let distance = distance_of(options);
+    let distance = distance_of(config);
     if distance.most.is_some() || has_fingerprints {
         let width = Width::of(distance.bits.unwrap_or(u64::BITS))?;
-        return each_width!(width, type F => store_fingerprints::<F>(path, inputs, options, call));
+        return each_width!(width, type F => store_fingerprints::<F>(path, inputs, config, call));
     }
     // The store keeps the profile from here on.
-    let (similar, named) = match &mut options.compare {
+    let (similar, named) = match &mut config.compare {
         Compare::Default => (Similar::default(), None),
         Compare::Similar(similar) => {
             let named = similar.profile.take();
@@ -147,7 +147,7 @@ fn store_documents(
         Compare::Distance(distance) => (Similar::default(), distance.profile.take()),
     };
     let profile = match named {
-        Some(name) => Profile::with_resources(&name, &options.resources)?,
+        Some(name) => Profile::with_resources(&name, &config.resources)?,
         None => Profile::shingles(),
     };
     let settings = SimilarSettings::new(similar.least.unwrap_or(SIMILAR), similar.recall.unwrap_or(RECALL))?
@@ -159,9 +159,9 @@ fn store_documents(
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 
-/// Returns the options for fingerprints.
-fn distance_of(options: &Options) -> Distance {
-    match &options.compare {
+/// Returns the config for fingerprints.
+fn distance_of(config: &DedupConfig) -> Distance {
+    match &config.compare {
         Compare::Distance(distance) => distance.clone(),
         Compare::Default | Compare::Similar(_) => Distance::default(),
     }
@@ -170,12 +170,12 @@ fn distance_of(options: &Options) -> Distance {
 fn store_fingerprints<F: Fingerprint>(
     path: &std::path::Path,
     inputs: &Inputs,
-    options: &Options,
+    config: &DedupConfig,
     call: &Arc<Call>,
 ) -> Result<()> {
-    let distance = distance_of(options);
+    let distance = distance_of(config);
     let profile = match &distance.profile {
-        Some(name) => Profile::with_resources(name, &options.resources)?,
+        Some(name) => Profile::with_resources(name, &config.resources)?,
         None => Profile::default(),
     };
     let of_documents = inputs.kind()? == simstore_corpus::InputKind::Documents;

@@ -1,8 +1,7 @@
 //! The function `dedup`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -10,10 +9,10 @@ use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
 use simstore::error::excerpt;
-use simstore_corpus::{Inputs, Notice};
+use simstore_corpus::{InputKind, Inputs, Notice, Watch};
 use simstore_dedup::{
-    self as job, Add, Answer, ClusterBy, Compare, CompareOptions, Distance, Files, Options, Question, Resume,
-    Shard,
+    Add, ClusterBy, Compare, CompareOptions, Criterion, DedupConfig, Distance, Observer, Outputs, Report,
+    Resume, Shard,
 };
 use simstore_io::DocumentOptions;
 use simstore_io::numbers::count_of;
@@ -198,7 +197,7 @@ pub(crate) fn dedup(
     let mut compare =
         CompareOptions { similar, exact, recall, distance, bits, verify_text, ..CompareOptions::default() };
     let resources = set_profiles(&mut compare, profile, verify_profile)?;
-    let mut options = Options {
+    let mut config = DedupConfig {
         resources,
         cluster_by: cluster_by.map(shape).transpose()?,
         keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
@@ -207,9 +206,9 @@ pub(crate) fn dedup(
         pairs: keeps_pairs,
         memory,
         temporary,
-        ..Options::default()
+        ..DedupConfig::default()
     };
-    let of_keep = options.keep.field().map(str::to_owned);
+    let of_keep = config.keep.field().map(str::to_owned);
     let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
     if texts.is_empty() {
         return Err(PyValueError::new_err("option `text` names no field"));
@@ -226,7 +225,7 @@ pub(crate) fn dedup(
     let max_bytes = max_document.map(|bytes| bytes_of("max_document", bytes)).transpose()?;
     let max_bytes = max_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let reading = DocumentOptions { max_bytes: max_bytes.unwrap_or(reading.max_bytes), ..reading };
-    let files = Files {
+    let outputs = Outputs {
         output,
         annotated,
         cluster_field: Some(cluster_field.to_owned()),
@@ -237,9 +236,9 @@ pub(crate) fn dedup(
         reasons,
         force,
         allow_empty,
-        ..Files::default()
+        ..Outputs::default()
     };
-    if files.use_stdout() {
+    if outputs.use_stdout() {
         return Err(PyValueError::new_err(
             "`-` is no file: standard output is that of the whole process here",
         ));
@@ -254,11 +253,11 @@ pub(crate) fn dedup(
     }
     let is_handed_over = matches!(given, Given::Documents(_));
     let (mut results, summary) = gate::told(py, progress, |call| {
-        options.compare = compare.compare(&options.resources, &**call)?;
+        config.compare = compare.compare(&config.resources, &**call)?;
         let has_fingerprints = matches!(given, Given::Fingerprints(_));
-        let _made = against.stores(&mut options, &reading, skip_bad, has_fingerprints, call)?;
+        let _made = against.stores(&mut config, &reading, skip_bad, has_fingerprints, call)?;
         let (inputs, malformed) = inputs_of(given, reading, call)?;
-        run(&inputs.skip_bad(skip_bad), malformed, &options, files, keeps_pairs, shard, call)
+        run(&inputs.skip_bad(skip_bad), malformed, &config, outputs, shard, call)
     })?;
     for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
     {
@@ -285,54 +284,76 @@ fn inputs_of(
     })
 }
 
+/// Collects the results during a run.
+struct Collector<'a> {
+    call: &'a Arc<Call>,
+    kind: InputKind,
+    malformed: Option<Malformed>,
+    /// Whether all pairs are part of the results.
+    pairs: bool,
+    results: Mutex<Option<Results>>,
+}
+
+impl Observer for Collector<'_> {
+    fn watch(&self) -> &dyn Watch {
+        &**self.call
+    }
+
+    fn compared(&self, report: &Report) -> simstore::Result<()> {
+        let summary = report.summary();
+        self.call.say_counts(&report.counts(), self.kind);
+        if matches!(summary.criterion, Criterion::Distance(_)) {
+            report.counts().short_notice().iter().for_each(|notice| self.call.say(notice));
+        }
+        if summary.same_id > 0 {
+            self.call.say(&Notice::SameId(summary.same_id as u64));
+        }
+        Ok(())
+    }
+
+    fn written(&self, report: &Report) -> simstore::Result<()> {
+        let malformed = self.malformed.as_ref();
+        let malformed = malformed
+            .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .unwrap_or_default();
+        let rows = RowNumbers::new(&malformed);
+        let results = Results::of(report, &rows, malformed.len(), self.pairs, self.call)?;
+        *self.results.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
+        // Warnings may be errors: raise them before anything is published.
+        self.call.warn()
+    }
+}
+
 fn run(
     inputs: &Inputs,
     malformed: Option<Malformed>,
-    options: &Options,
-    files: Files,
-    pairs: bool,
+    config: &DedupConfig,
+    outputs: Outputs,
     shard: Option<Shard>,
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, Summary)> {
-    let started = Instant::now();
-    let kind = inputs.kind()?;
     if let Some(shard) = shard {
-        return make_shard(inputs, shard, options, &files, call);
+        return make_shard(inputs, shard, config, &outputs, call);
     }
-    let mut found = match job::find(inputs, options, files, &**call)? {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => {
-            let values = json!({"documents": before.counts.read, "added": 0, "added_before": before.added});
-            let said = format!(
-                "the same run has added {} before: store and outputs are unchanged",
-                count_of(before.added, "document")
-            );
-            let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
-                       again=True compares with the store as it is now";
-            return Ok((Err(why.to_owned()), Summary::new(values, said)));
-        }
-    };
-    call.say_counts(&found.counts(), kind);
-    if matches!(found.question(), Question::Distance(_)) {
-        found.counts().short_notice().iter().for_each(|notice| call.say(notice));
+    let kind = inputs.kind()?;
+    let collector = Collector { call, kind, malformed, pairs: config.pairs, results: Mutex::new(None) };
+    let report = simstore_dedup::run(config, inputs, outputs, &collector)?;
+    let summary = report.summary();
+    if let Some(added) = report.added_before() {
+        let values = json!({"documents": summary.documents, "added": 0, "added_before": added});
+        let said = format!(
+            "the same run has added {} before: store and outputs are unchanged",
+            count_of(added, "document")
+        );
+        let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
+                   again=True compares with the store as it is now";
+        return Ok((Err(why.to_owned()), Summary::new(values, said)));
     }
-    let mut totals = found.totals();
-    if totals.same_id > 0 {
-        call.say(&Notice::SameId(totals.same_id as u64));
-    }
-    let malformed = malformed
-        .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
-        .unwrap_or_default();
-    found.write(&**call)?;
-    let results = Results::of(&found, &RowNumbers::new(&malformed), malformed.len(), pairs, call)?;
-    (totals.compared, totals.unlike) = found.compared();
-    let summary = job::Summary::new(totals, found.question(), options, started.elapsed().as_secs_f64());
+    let results = collector.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let results = results.ok_or_else(|| simstore::Error::Bug("a run without results".to_owned()))?;
     // The summary has the values of its JSON form, so that similarities have the same digits.
-    let values = serde_json::to_string(&summary).and_then(|json| serde_json::from_str(&json));
+    let values = serde_json::to_string(summary).and_then(|json| serde_json::from_str(&json));
     let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
-    // Warnings may be errors: raise them before anything is written.
-    call.warn()?;
-    found.finish(&**call)?;
     Ok((Ok(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
 }
 
@@ -340,20 +361,20 @@ fn run(
 fn make_shard(
     inputs: &Inputs,
     shard: Shard,
-    options: &Options,
-    files: &Files,
+    config: &DedupConfig,
+    outputs: &Outputs,
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, Summary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
-    if !files.is_empty() || !options.against.is_empty() || verifies_texts(&options.compare) || options.pairs {
+    if !outputs.is_empty() || !config.against.is_empty() || verifies_texts(&config.compare) || config.pairs {
         return bad(
             "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",
         );
     }
-    let (counts, tally) = job::make_shard(inputs, shard, options, &files.unfinished, &**call)?;
+    let (counts, tally) = simstore_dedup::make_shard(config, inputs, shard, &outputs.unfinished, &**call)?;
     // If all files were left to other shards or reused, nothing was read and there is nothing to report.
     if tally.found + tally.left == 0 || counts.read + counts.bad > 0 {
-        call.say_counts(&counts, simstore_corpus::InputKind::Documents);
+        call.say_counts(&counts, InputKind::Documents);
     }
     let values =
         json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});

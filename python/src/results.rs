@@ -7,7 +7,7 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
 use simstore::Result;
-use simstore_dedup::{Cluster, Found, NearPair, Question};
+use simstore_dedup::{Cluster, Criterion, NearPair, Report};
 use simstore_io::{DocumentId, IdRef};
 
 use crate::gate::Call;
@@ -168,41 +168,47 @@ impl Circumstances {
 impl Results {
     /// Collects all results; `rows` are the rows of the source.
     pub(crate) fn of(
-        found: &Found,
+        report: &Report,
         rows: &RowNumbers,
         malformed: usize,
         pairs: bool,
         call: &Call,
     ) -> Result<Results> {
-        let totals = found.totals();
-        let is_by_distance = matches!(found.question(), Question::Distance(_));
+        let summary = report.summary();
+        let is_by_distance = matches!(summary.criterion, Criterion::Distance(_));
         let kind = Kind {
             has_distance: is_by_distance,
-            has_similarity: !is_by_distance || totals.compared.is_some(),
-            stores: if totals.stored.is_some() { found.stores() } else { 0 },
-            has_places: totals.same_id > 0,
-            are_numbers: found.are_numbers(),
+            has_similarity: !is_by_distance || summary.compared.is_some(),
+            stores: if summary.stored.is_some() { report.stores() } else { 0 },
+            has_places: summary.same_id > 0,
+            are_numbers: report.are_numbers(),
         };
-        let all = totals.documents as usize + malformed;
+        let all = summary.documents as usize + malformed;
         let mut marks = Marks { is_kept: vec![false; all], labels: vec![-1; all], largest: Vec::new() };
         Ok(Results {
-            clusters: marks.read_clusters(found, rows, kind, call)?,
-            kept: marks.read_kept(found, rows, kind, call)?,
-            removed: read_removed(found, rows, kind, call)?,
-            pairs: if pairs { Some(read_pairs(found, rows, kind, call)?) } else { None },
+            clusters: marks.read_clusters(report, rows, kind, call)?,
+            kept: marks.read_kept(report, rows, kind, call)?,
+            removed: read_removed(report, rows, kind, call)?,
+            pairs: if pairs { Some(read_pairs(report, rows, kind, call)?) } else { None },
             marks,
         })
     }
 }
 
 impl Marks {
-    fn read_clusters(&mut self, found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+    fn read_clusters(
+        &mut self,
+        report: &Report,
+        rows: &RowNumbers,
+        kind: Kind,
+        call: &Call,
+    ) -> Result<Table> {
         let (mut numbers, mut documents) = (UInt64Builder::new(), UInt64Builder::new());
         let (mut ids, mut representatives) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
         let mut stand = UInt64Builder::new();
         let mut is_kept = BooleanBuilder::new();
         let mut others = Circumstances::new(kind);
-        for cluster in found.clusters() {
+        for cluster in report.clusters() {
             call.check()?;
             let Cluster { number, representative, document, place, is_stored, store, members } = &cluster?;
             for member in members {
@@ -239,11 +245,11 @@ impl Marks {
         }
     }
 
-    fn read_kept(&mut self, found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+    fn read_kept(&mut self, report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
         let mut documents = UInt64Builder::new();
         let mut ids = Ids::new(kind.are_numbers.0);
         let mut places = kind.has_places.then(LargeStringBuilder::new);
-        for (at, kept) in found.kept().enumerate() {
+        for (at, kept) in report.kept().enumerate() {
             if at.is_multiple_of(1024) {
                 call.check()?;
             }
@@ -252,7 +258,7 @@ impl Marks {
             self.is_kept[row as usize] = true;
             documents.append_value(row);
             ids.push((&kept.id).into());
-            places.iter_mut().for_each(|places| places.append_value(&kept.place));
+            places.iter_mut().for_each(|places| places.append_option(kept.place.as_deref()));
         }
         let mut columns: Vec<(&str, ArrayRef)> =
             vec![("document", Arc::new(documents.finish())), ("id", ids.finish())];
@@ -261,11 +267,11 @@ impl Marks {
     }
 }
 
-fn read_removed(found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+fn read_removed(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
     let (mut documents, mut of_documents) = (UInt64Builder::new(), UInt64Builder::new());
     let (mut ids, mut of_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
     let mut others = Circumstances::new(kind);
-    found.visit_removed(&mut |removed| {
+    report.visit_removed(&mut |removed| {
         call.check()?;
         documents.append_value(rows.row(removed.document));
         ids.push(removed.id);
@@ -285,12 +291,12 @@ fn read_removed(found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Re
     table([columns, others.columns(["place", "duplicate_of_place"])].concat())
 }
 
-fn read_pairs(found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+fn read_pairs(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
     let (mut a, mut b) = (UInt64Builder::new(), UInt64Builder::new());
     let (mut a_ids, mut b_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
     // Ids and the numbers of documents tell which they are.
     let mut others = Circumstances::new(Kind { has_places: false, ..kind });
-    found.visit_pairs(call, &mut |pair| {
+    report.visit_pairs(call, &mut |pair| {
         let &NearPair { document, id, other, other_id, store, distance, similarity } = pair;
         a.append_value(rows.row(document));
         b.append_option(other.map(|other| rows.row(other)));

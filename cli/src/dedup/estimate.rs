@@ -1,6 +1,6 @@
 //! Dry run: the documents of a run, and the memory and disk that it would take.
 
-use simstore_dedup::{Estimate, Question, Search};
+use simstore_dedup::{Criterion, Estimate, Search};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
@@ -65,13 +65,13 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
             }
         ))?;
     }
-    match (estimate.question, &estimate.search) {
+    match (estimate.criterion, &estimate.search) {
         (_, Some(search)) => print_search(output, search)?,
-        (Question::Distance(distance), None) => {
+        (Criterion::Distance(distance), None) => {
             let bits = count_of(distance.into(), "bit");
             output.line(format_args!("search: all pairs of fingerprints within {bits}"))?;
         }
-        (Question::Similarity(_), None) => {}
+        (Criterion::Similarity(_), None) => {}
     }
     output.line(format_args!(
         "disk: up to {} for --output or --annotated (uncompressed), about {} for the {} of --resume",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use simstore_dedup::Files;
+use simstore_dedup::Outputs;
 
 use crate::output::{StdoutThatMayClose, UNFINISHED};
 
@@ -52,16 +52,16 @@ pub(super) struct FileArgs {
 
 impl FileArgs {
     /// Returns the output files. If there are several, or documents are added to a store, standard output may be closed early.
-    pub(super) fn files(&self, json: bool, null: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Files {
-        let mut files = self.named(json, null);
-        if add || files.all().count() > 1 {
-            files.stdout = Some(Box::new(StdoutThatMayClose::new(is_cut_off)));
+    pub(super) fn outputs(&self, json: bool, null: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Outputs {
+        let mut outputs = self.named(json, null);
+        if add || outputs.all().count() > 1 {
+            outputs.stdout = Some(Box::new(StdoutThatMayClose::new(is_cut_off)));
         }
-        files
+        outputs
     }
 
-    fn named(&self, json: bool, null: bool) -> Files {
-        Files {
+    fn named(&self, json: bool, null: bool) -> Outputs {
+        Outputs {
             output: self.output.clone(),
             annotated: self.annotated.clone(),
             cluster_field: Some(self.cluster_field.clone()),

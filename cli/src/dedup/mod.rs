@@ -1,16 +1,15 @@
 //! `simstore dedup`: near-duplicate clusters of a corpus.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
 use simstore::any::Width;
-use simstore_corpus::{InputKind, Inputs, Notice};
+use simstore_corpus::{InputKind, Inputs, Notice, Watch};
 use simstore_dedup::{
-    Add, AddedBefore, Answer, ClusterBy, Compare, CompareOptions, Found, Keep, Options, Question, Resume,
-    Shard, Summary,
+    Add, ClusterBy, Compare, CompareOptions, Criterion, DedupConfig, Keep, Observer, Report, Resume, Shard,
 };
 
 use crate::counts::{warn, warn_of_skipped, warn_of_texts};
@@ -197,57 +196,41 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     // A pattern without matches is not a usage error: files come and go.
     inputs.files_of_fingerprints()?;
     let kind = inputs::kind(&inputs)?;
-    let options = args.options(progress)?;
+    let config = args.config(progress)?;
     if args.dry_run {
-        let estimate = simstore_dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
+        let estimate = simstore_dedup::estimate(&config, &inputs, progress).map_err(Failure::usage)?;
         return estimate::print(&estimate, args.memory.is_some(), args.json);
     }
     if let Some(count) = args.sample_pairs {
         let sample =
-            simstore_dedup::sample_pairs(&inputs, &options, count, progress).map_err(Failure::usage)?;
+            simstore_dedup::sample_pairs(&config, &inputs, count, progress).map_err(Failure::usage)?;
         return pair_sample::print(&sample, args.json);
     }
     if let Some(shard) = args.shard {
-        return make_shard(&inputs, shard, &options, progress);
+        return make_shard(&config, &inputs, shard, progress);
     }
     let is_cut_off = Arc::new(AtomicBool::new(false));
-    let files = args.files.files(args.json, args.documents.null, &is_cut_off, args.add);
-    let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
-    let answer = simstore_dedup::find(&inputs, &options, files, progress).inspect_err(|error| {
-        if matches!(error, simstore::Error::Refused(_)) {
-            // Skipped files may be the cause.
-            warn_of_skipped(progress);
+    let outputs = args.files.outputs(args.json, args.documents.null, &is_cut_off, args.add);
+    let (prints, uses_stdout) = (outputs.is_empty(), outputs.use_stdout());
+    let printer = Printer { args, kind, prints, is_cut_off, failure: Mutex::new(None), progress };
+    let report = match simstore_dedup::run(&config, &inputs, outputs, &printer) {
+        Ok(report) => report,
+        Err(error) => {
+            if matches!(error, simstore::Error::Refused(_)) {
+                // Skipped files may be the cause.
+                warn_of_skipped(progress);
+            }
+            let failure = printer.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+            return Err(failure.unwrap_or_else(|| Failure::usage(error)));
         }
-    });
-    let mut found = match answer.map_err(Failure::usage)? {
-        Answer::Found(found) => found,
-        Answer::AddedBefore(before) => return say_added_before(&before, args.json, progress),
     };
-    match found.question() {
-        Question::Distance(_) => warn(&found.counts(), kind, progress),
-        // Similarity compares the content of short texts, so they need no warning.
-        Question::Similarity(_) => warn_of_texts(&found.counts(), kind, progress),
+    if let Some(added) = report.added_before() {
+        return say_added_before(report.summary().documents, added, args.json, progress);
     }
-    let mut totals = found.totals();
-    if totals.same_id > 0 {
-        progress.tell(&Notice::SameId(totals.same_id as u64));
-    }
-    found.write(progress).map_err(Failure::usage)?;
-    (totals.compared, totals.unlike) = found.compared();
-    let summary = Summary::new(totals, found.question(), &options, progress.seconds());
-    // Standard output is written before the store. An interrupted run may print the same lines again, but never loses any.
-    if prints {
-        let output = if args.add { Output::stdout_that_may_close(&is_cut_off) } else { Output::stdout() };
-        print_all(&found, output, &summary, args.json)?;
-    }
-    if is_cut_off.load(Ordering::Relaxed) {
-        let rest = if args.add { "the store is complete" } else { "the other files are complete" };
-        complain(&format!("warning: standard output was closed early; {rest}"));
-    }
-    found.finish(progress).map_err(Failure::usage)?;
+    let summary = report.summary();
     if args.json && !prints && !uses_stdout {
         let mut output = Output::stdout();
-        output.json(&summary)?;
+        output.json(summary)?;
         output.finish()?;
     }
     if !args.json || uses_stdout {
@@ -256,35 +239,86 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     Ok(())
 }
 
+/// Prints warnings and clusters during a run.
+struct Printer<'a> {
+    args: &'a DedupArgs,
+    kind: InputKind,
+    /// Whether clusters are printed: no output file is requested.
+    prints: bool,
+    /// Whether standard output was closed early.
+    is_cut_off: Arc<AtomicBool>,
+    /// The failure that has ended the run, if printing failed.
+    failure: Mutex<Option<Failure>>,
+    progress: &'a Progress,
+}
+
+impl Observer for Printer<'_> {
+    fn watch(&self) -> &dyn Watch {
+        self.progress
+    }
+
+    fn compared(&self, report: &Report) -> simstore::Result<()> {
+        let summary = report.summary();
+        match summary.criterion {
+            Criterion::Distance(_) => warn(&report.counts(), self.kind, self.progress),
+            // Similarity compares the content of short texts, so they need no warning.
+            Criterion::Similarity(_) => warn_of_texts(&report.counts(), self.kind, self.progress),
+        }
+        if summary.same_id > 0 {
+            self.progress.tell(&Notice::SameId(summary.same_id as u64));
+        }
+        Ok(())
+    }
+
+    /// Standard output is written before the store. An interrupted run may print the same lines again, but never loses any.
+    fn written(&self, report: &Report) -> simstore::Result<()> {
+        if self.prints {
+            self.print(report).map_err(|failure| {
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                simstore::Error::Cancelled
+            })?;
+        }
+        if self.is_cut_off.load(Ordering::Relaxed) {
+            let rest = if self.args.add { "the store is complete" } else { "the other files are complete" };
+            complain(&format!("warning: standard output was closed early; {rest}"));
+        }
+        Ok(())
+    }
+}
+
+impl Printer<'_> {
+    /// Prints the clusters and, as JSON, the summary.
+    fn print(&self, report: &Report) -> Outcome {
+        let DedupArgs { add, json, .. } = *self.args;
+        let mut output = if add { Output::stdout_that_may_close(&self.is_cut_off) } else { Output::stdout() };
+        for cluster in report.clusters() {
+            let cluster = cluster?;
+            if json {
+                output.json(&print::object(&cluster))?;
+            } else {
+                print::print(&mut output, &cluster)?;
+            }
+        }
+        if json {
+            output.json(report.summary())?;
+        }
+        output.finish()
+    }
+}
+
 /// Whether an input is a number and no file has that name.
 fn is_missing_count(input: &Path) -> bool {
     input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
 }
 
-/// Prints the clusters and, as JSON, the summary.
-fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -> Outcome {
-    for cluster in found.clusters() {
-        let cluster = cluster?;
-        if json {
-            output.json(&print::object(&cluster))?;
-        } else {
-            print::print(&mut output, &cluster)?;
-        }
-    }
-    if json {
-        output.json(summary)?;
-    }
-    output.finish()
-}
-
 /// Makes the parts of a shard.
-fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progress) -> Outcome {
+fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &Progress) -> Outcome {
     let (counts, tally) =
-        simstore_dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
+        simstore_dedup::make_shard(config, inputs, shard, &UNFINISHED, progress).map_err(Failure::usage)?;
     // A shard without a part of its own reads nothing.
     let has_parts = tally.made + tally.found + tally.left > 0;
     if !has_parts || counts.read + counts.bad > 0 {
-        match options.compare {
+        match config.compare {
             Compare::Distance(_) => warn(&counts, InputKind::Documents, progress),
             Compare::Default | Compare::Similar(_) => warn_of_texts(&counts, InputKind::Documents, progress),
         }
@@ -300,21 +334,21 @@ fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progr
 }
 
 /// Reports that an identical run has already completed.
-fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Outcome {
+fn say_added_before(documents: u64, added_before: u64, json: bool, progress: &Progress) -> Outcome {
     if json {
         let mut output = Output::stdout();
-        output.json(&AlreadyAdded { documents: before.counts.read, added: 0, added_before: before.added })?;
+        output.json(&AlreadyAdded { documents, added: 0, added_before })?;
         output.finish()?;
     }
     progress.say(&format!(
         "this run has already added {}; the store and the outputs are unchanged",
-        count_of(before.added, "document")
+        count_of(added_before, "document")
     ));
     Ok(())
 }
 
 impl DedupArgs {
-    fn options(&self, progress: &Progress) -> Outcome<Options> {
+    fn config(&self, progress: &Progress) -> Outcome<DedupConfig> {
         let (profile, resources) = self.documents.profile.choice()?;
         let compare = CompareOptions {
             similar: self.similar,
@@ -327,7 +361,7 @@ impl DedupArgs {
             exact: self.exact,
         };
         let add = Add::of_options(self.add, self.with_texts, self.again);
-        Ok(Options {
+        Ok(DedupConfig {
             compare: compare.compare(&resources, progress).map_err(Failure::usage)?,
             resources,
             cluster_by: self.cluster_by.map(ClusterBy::from),

@@ -42,7 +42,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
     let members = cluster.members.iter().map(|member| MemberObject {
         id: (&member.id).into(),
         place: member.place.as_deref(),
-        fingerprint: &member.fingerprint,
+        fingerprint: member.fingerprint.as_deref().unwrap_or_default(),
         distance: member.distance,
         similarity: member.similarity,
     });

@@ -1,0 +1,102 @@
+//! The last run that added to a store: its unfinished files are completed, and its work is not repeated.
+
+use std::path::PathBuf;
+
+use simstore::{Error, Fingerprint, Result};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::adding::Run;
+use crate::config::DedupConfig;
+use crate::config::criterion::Criterion;
+use crate::config::resolve::Resolved;
+use crate::corpus::Corpus;
+use crate::reference::ReferenceStore;
+use crate::report::outputs::Outputs;
+use simstore_corpus::{Notice, Watch};
+use simstore_io::output::place_of;
+
+/// The last run that added to the store, if any.
+pub(crate) struct LastRun {
+    run: Option<Run>,
+    /// Files that have got their names only now.
+    finished: Vec<PathBuf>,
+}
+
+impl LastRun {
+    /// Completes the files of the last run, whether or not this run is the same.
+    pub(crate) fn finished<F: Fingerprint>(
+        added_to: Option<&ReferenceStore<F>>,
+        watch: &dyn Watch,
+    ) -> Result<LastRun> {
+        let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
+        let finished = match (added_to, &run) {
+            (Some(store), Some(run)) => store.finish(run)?,
+            _ => Vec::new(),
+        };
+        finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
+        Ok(LastRun { run, finished })
+    }
+
+    /// How many documents it has added, if it was the same and has written the same files.
+    pub(crate) fn has_added(
+        &self,
+        run: &str,
+        config: &DedupConfig,
+        outputs: &Outputs,
+    ) -> Result<Option<u64>> {
+        if let Some(last) = &self.run
+            && last.run == run
+            && !config.add.is_some_and(|add| add.again)
+            && !outputs.is_empty()
+        {
+            check_outputs_of(last, outputs)?;
+            return Ok(Some(last.added));
+        }
+        match outputs.all().find(|path| self.finished.contains(&place_of(path))) {
+            Some(path) => Err(Error::Refused(format!(
+                "{}: holds the result of another run that was interrupted: move it, then run this again",
+                path.display()
+            ))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
+pub(crate) fn run_of<F: Fingerprint>(
+    config: &DedupConfig,
+    resolved: &Resolved<F>,
+    corpus: &Corpus<F>,
+) -> Result<String> {
+    if config.add.is_none() {
+        return Ok(String::new());
+    }
+    let Resolved { criterion, recall, cluster_by, keep, profile, .. } = resolved;
+    let near = match criterion {
+        Criterion::Distance(distance) => distance.to_string(),
+        Criterion::Similarity(least) => format!("similar {least} {recall}"),
+    };
+    let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", F::BITS);
+    // The contents of the other stores affect the result too.
+    for store in config.against.iter().skip(1) {
+        how += &format!(" {}", place_of(store).display());
+    }
+    Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
+}
+
+/// Fails unless the outputs that are asked for are there, from a run that was the same.
+fn check_outputs_of(last: &Run, outputs: &Outputs) -> Result<()> {
+    let mut missing = None;
+    for path in outputs.all() {
+        let is_there = last.has_written(path) && path.try_exists().map_err(Error::io(path, "look for"))?;
+        missing = missing.or((!is_there).then_some(path));
+    }
+    match missing {
+        Some(path) => Err(Error::Refused(format!(
+            "this run has already added these documents to the store, but its output ({}) is missing and cannot be reproduced. Option \
+             `again` compares with the store as it is now",
+            if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,252 @@
+//! Adding the kept documents to a store, in one step with the output files, even if the process is killed. First the complete files
+//! are set aside under names that identify the run. Then one commit adds the documents, and a mark that names the run and its files.
+//! Then the files get their names. A run that finds such a mark gives the files their names that have none yet, and a run that is the
+//! same does nothing again.
+
+pub(crate) mod last_run;
+pub(crate) mod names_in_use;
+pub(crate) mod similar_writer;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use simstore::error::excerpt;
+use simstore::store::Load;
+use simstore::{Error, Fingerprint, Result, Store, StoreOptions};
+use simstore_corpus::spill::Budget;
+use simstore_corpus::{Naming, Watch};
+use simstore_io::IdRef;
+use simstore_io::document::{escaped, path_of_text};
+use simstore_io::output::{SetAside, place_of};
+use simstore_text::{SimilarSettings, open_similar};
+
+use crate::adding::names_in_use::{InUse, NamesInUse};
+use crate::adding::similar_writer::IntoSimilar;
+use crate::corpus::Corpus;
+use crate::pipeline::clustered::Clustered;
+use crate::reference::{ReferenceStore, options};
+
+/// The mark of the last run, and of each of its files, followed by a number.
+const RUN_MARK: &str = "dedup";
+const FILE_MARK: &str = "dedup file ";
+
+/// A run that has added documents to a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// Tells it from runs on other documents, or with other options.
+    pub(crate) run: String,
+    pub(crate) added: u64,
+    files: usize,
+    #[serde(skip)]
+    paths: Vec<PathBuf>,
+}
+
+impl Run {
+    /// Whether it has written this file.
+    pub(crate) fn has_written(&self, path: &Path) -> bool {
+        self.paths.contains(&place_of(path))
+    }
+}
+impl<F: Fingerprint> ReferenceStore<F> {
+    /// The run that added to the store last.
+    pub(crate) fn last_run(&self) -> Result<Option<Run>> {
+        let Some(snapshot) = self.snapshot() else { return Ok(None) };
+        let Some(mark) = snapshot.mark(RUN_MARK)? else { return Ok(None) };
+        let damaged = |what: String| {
+            Error::Refused(format!(
+                "{}: cannot read the record of the last run: {what}",
+                self.path().display()
+            ))
+        };
+        let mut run: Run = serde_json::from_slice(&mark).map_err(|error| damaged(error.to_string()))?;
+        for number in 0..run.files {
+            let path = snapshot.mark(&format!("{FILE_MARK}{number}"))?;
+            let path = path.and_then(|path| String::from_utf8(path).ok());
+            run.paths.push(path_of_text(&path.ok_or_else(|| damaged(format!("no file {number}")))?));
+        }
+        Ok(Some(run))
+    }
+
+    /// Gives the files of a run their names that was cut off before it could do so. Returns these.
+    pub(crate) fn finish(&self, run: &Run) -> Result<Vec<PathBuf>> {
+        let mut finished = Vec::new();
+        for path in &run.paths {
+            if let Some(aside) = SetAside::of(path, &suffix(&run.run))
+                && aside.publish()?
+            {
+                finished.push(path.clone());
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Makes the store to add to, if it does not exist. With `similar`, it is a store of similar documents.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if another run has made the store since this one began: its documents were not compared with.
+    pub(crate) fn open_store(
+        &self,
+        distance: Option<u32>,
+        similar: Option<SimilarSettings>,
+        profile: &str,
+        budget: Budget,
+    ) -> Result<Option<Store<F>>> {
+        if self.store.is_some() {
+            return Ok(None);
+        }
+        let options = StoreOptions { distance, profile: Some(profile.to_string()), ..options(budget) };
+        if let Some(settings) = similar {
+            open_similar(self.path(), options.clone(), settings)?;
+        }
+        let store = Store::open(self.path(), options)?;
+        let snapshot = store.snapshot();
+        if !snapshot.is_empty() || snapshot.highest_id().is_some() {
+            return Err(Error::Refused(format!(
+                "{}: another run created this store meanwhile, so nothing was compared with it; nothing was added or written: run this \
+                 again",
+                self.path().display()
+            )));
+        }
+        Ok(Some(store))
+    }
+
+    /// Waits for due merges. Without it, many short runs would never merge.
+    pub(crate) fn settle(&self, made: Option<&Store<F>>) -> Result<()> {
+        match self.store.as_ref().or(made) {
+            Some(store) => store.wait_for_background(),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses documents whose ids would be ambiguous in the store, before anything changes.
+    pub(crate) fn check_names(
+        &self,
+        corpus: &Corpus<F>,
+        mut clustered: Clustered<'_>,
+        is_similar: bool,
+        watch: &dyn Watch,
+    ) -> Result<()> {
+        let mut naming =
+            self.snapshot().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
+        let mut ids = Vec::new();
+        let mut names = NamesInUse::new(self.snapshot());
+        corpus.scan(watch, "ids", |document| {
+            let is_added = clustered.of(document.number)?.is_kept && document.fingerprint().is_some();
+            if is_added {
+                let (id, name) = self.assign(&mut naming, document.id())?;
+                match name.filter(|_| is_similar) {
+                    Some(name) => self.check_name(&mut names, &name)?,
+                    None => ids.extend(is_similar.then_some(id)),
+                }
+            }
+            Ok(())
+        })?;
+        self.check_ids(ids)
+    }
+
+    /// Refuses a name that several texts have.
+    fn check_name(&self, names: &mut NamesInUse<F>, name: &str) -> Result<()> {
+        let by = match names.enter(name)? {
+            None => return Ok(()),
+            Some(InUse::Stored) => "is stored with another text (`simstore delete` deletes it)",
+            Some(InUse::Entered) => "belongs to two different texts",
+        };
+        Err(Error::Refused(format!(
+            "{}: nothing was added: the name `{}` {by}, and in a store of similar documents a name belongs to one text",
+            self.path().display(),
+            escaped(&excerpt(name))
+        )))
+    }
+
+    /// Refuses numbers that several texts have: of similar documents, a number is of one.
+    fn check_ids(&self, mut ids: Vec<u64>) -> Result<()> {
+        let refused = |id: u64, by: &str| {
+            let store = self.path().display();
+            Err(Error::Refused(format!(
+                "{store}: nothing was added: the id {id} {by}, and in a store of similar documents an id belongs to one text"
+            )))
+        };
+        ids.sort_unstable();
+        if let Some(same) = ids.windows(2).find(|ids| ids[0] == ids[1]) {
+            return refused(same[0], "belongs to two different texts");
+        }
+        let Some(store) = self.snapshot() else { return Ok(()) };
+        for some in ids.chunks(1 << 12) {
+            let notes = some.iter().zip(store.notes_of(some)?);
+            for (&id, note) in notes {
+                if note.is_some_and(|note| !note.is_empty()) {
+                    return refused(id, "is stored with another text (`simstore delete` deletes it)");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The id and the name that a document gets in the store.
+    fn assign(
+        &self,
+        (naming, next_id): &mut (Naming, Option<u64>),
+        id: IdRef<'_>,
+    ) -> Result<(u64, Option<String>)> {
+        let assigned = naming.assign(id.into(), *next_id);
+        let (id, name) = assigned.map_err(|reason| {
+            Error::Refused(format!("{}: nothing was added: {reason}", self.path().display()))
+        })?;
+        if name.is_some() {
+            *next_id = id.checked_add(1);
+        }
+        Ok((id, name))
+    }
+
+    /// The store to add to, if it was there, or was made.
+    pub(crate) fn to_add_to<'a>(&'a self, made: Option<&'a Store<F>>) -> Option<&'a Store<F>> {
+        self.store.as_ref().or(made)
+    }
+
+    /// All that is kept, on its way into the store.
+    pub(crate) fn load<'a>(
+        &'a self,
+        made: Option<&'a Store<F>>,
+        corpus: &Corpus<F>,
+        mut clustered: Clustered<'_>,
+        mut similar: Option<IntoSimilar<'_, F>>,
+    ) -> Result<Option<Load<'a, F>>> {
+        let Some(store) = self.to_add_to(made) else { return Ok(None) };
+        let mut naming = Naming::of_store(&store.snapshot());
+        let mut load = store.load()?;
+        corpus.visit(|document| {
+            let is_kept = clustered.of(document.number)?.is_kept;
+            let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
+            let (id, name) = self.assign(&mut naming, document.id())?;
+            match (&mut similar, name) {
+                (Some(similar), name) => similar.push(&mut load, &document, id, name.as_deref()),
+                (None, None) => load.insert(fingerprint, id),
+                (None, Some(name)) => load.insert_named(fingerprint, id, &name),
+            }
+        })?;
+        similar.map_or(Ok(()), |similar| similar.finish(&mut load))?;
+        Ok(Some(load))
+    }
+}
+
+/// Ending of the names under which a run sets its files aside.
+pub(crate) fn suffix(run: &str) -> String {
+    format!("{run}.new")
+}
+
+/// Adds all at once, with the mark of the run.
+pub(crate) fn commit<F: Fingerprint>(
+    mut load: Load<'_, F>,
+    run: &str,
+    added: u64,
+    aside: &[SetAside],
+) -> Result<()> {
+    let files: Vec<String> = aside.iter().map(SetAside::place).collect();
+    let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
+    let mark = serde_json::to_vec(&mark).map_err(|error| Error::Refused(error.to_string()))?;
+    load.mark(RUN_MARK, &mark)?;
+    for (number, file) in files.iter().enumerate() {
+        load.mark(&format!("{FILE_MARK}{number}"), file.as_bytes())?;
+    }
+    load.finish()
+}

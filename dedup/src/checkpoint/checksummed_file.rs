@@ -1,0 +1,145 @@
+//! Files that keep lines for later runs: a Zstandard frame, followed by its checksum. `format-spec/part.md` specifies the format.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Take, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use simstore::fs::open_regular;
+use simstore::{Error, Result};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use simstore_io::output::{Output, Unfinished};
+
+/// Maximum length of a line in bytes: a longer line is refused.
+pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
+/// Header of the skippable Zstandard frame after the data. The frame holds 8 bytes, the checksum.
+const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
+const TRAILER_BYTES: u64 = 16;
+
+/// Encodes a value as a line of JSON, without the line feed.
+pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
+}
+
+/// Path of a file that is named by the hash of its first line, so that another header means another file.
+pub(crate) fn path_of(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
+    Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&json(header)?))))
+}
+
+/// Writer of a sealed file.
+pub(crate) struct SealedWriter {
+    path: PathBuf,
+    frame: zstd::Encoder<'static, Hashed>,
+}
+
+/// An output, and the checksum of the bytes written to it.
+struct Hashed {
+    output: Output,
+    hash: Xxh3,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = Write::write(&mut self.output, bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Write::flush(&mut self.output)
+    }
+}
+
+impl SealedWriter {
+    pub(crate) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        let output = Hashed { output: Output::replace(path, unfinished)?, hash: Xxh3::new() };
+        let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
+        Ok(SealedWriter { path: path.to_path_buf(), frame })
+    }
+
+    /// Writes a line and a line feed.
+    pub(crate) fn push(&mut self, line: &[u8]) -> Result<()> {
+        self.push_bytes(line).and_then(|()| self.push_bytes(b"\n"))
+    }
+
+    /// Writes raw bytes.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frame.write_all(bytes).map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Writes the checksum and gives the file its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
+        output.push(&TRAILER)?;
+        output.push(&hash.digest().to_le_bytes())?;
+        output.finish()
+    }
+}
+
+/// Reader of a sealed file with a correct checksum.
+pub(crate) struct SealedLines {
+    reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
+    line: Vec<u8>,
+}
+
+impl SealedLines {
+    /// Opens a file and verifies its checksum. The error is a message for users.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
+        Ok(SealedLines { reader: BufReader::new(decoder), line: Vec::new() })
+    }
+
+    /// Reads the next line. After the last line, returns an error.
+    pub(crate) fn next(&mut self) -> Result<&[u8], String> {
+        self.line.clear();
+        let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
+        read.map_err(|error| format!("cannot read: {error}"))?;
+        match self.line.split_last() {
+            Some((b'\n', line)) => Ok(line),
+            _ if self.line.len() > MAX_LINE_BYTES => {
+                Err(format!("a line is longer than {MAX_LINE_BYTES} bytes"))
+            }
+            _ => Err("the end is missing".to_owned()),
+        }
+    }
+}
+
+impl SealedLines {
+    /// Fills `bytes` from the file. If fewer bytes are left, returns an error.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), String> {
+        self.reader.read_exact(bytes).map_err(|error| format!("cannot read: {error}"))
+    }
+
+    /// Whether all bytes have been read.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        matches!(self.reader.fill_buf(), Ok([]))
+    }
+}
+
+/// Verifies the checksum of a file, and returns its Zstandard frame.
+fn frame(path: &Path) -> Result<Take<File>, String> {
+    let failed = |error: io::Error| format!("cannot read: {error}");
+    let mut file = open_regular(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
+        return Err("damaged: too short".to_owned());
+    };
+    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 16]);
+    let mut frame = (&mut file).take(frame_bytes);
+    loop {
+        match frame.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hash.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut trailer = [0; TRAILER_BYTES as usize];
+    file.read_exact(&mut trailer).map_err(failed)?;
+    if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
+        return Err("damaged: wrong checksum".to_owned());
+    }
+    file.rewind().map_err(failed)?;
+    Ok(file.take(frame_bytes))
+}

@@ -1,0 +1,200 @@
+//! Values of a field, by which it is chosen what is kept: their order, and bytes in the same order.
+
+use std::cmp::Ordering;
+
+/// A number, by its value: integers of up to 128 bits exactly, any other as the nearest float.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    float: f64,
+    /// Tells integers apart that are equal as floats.
+    integer: i128,
+}
+
+impl Number {
+    /// The number that a text is: `inf` and `-inf` too, `true` and `false` as 1 and 0; NaN is none.
+    pub(crate) fn read(text: &str) -> Option<Number> {
+        let text = match text.trim() {
+            "true" => "1",
+            "false" => "0",
+            text => text,
+        };
+        let float = text.parse::<f64>().ok().filter(|float| !float.is_nan())?;
+        // A zero has no sign.
+        let float = float + 0.0;
+        Some(Number { float, integer: text.parse().unwrap_or(float as i128) })
+    }
+
+    fn compare(&self, other: &Number) -> Ordering {
+        self.float.total_cmp(&other.float).then(self.integer.cmp(&other.integer))
+    }
+
+    /// Bytes in the order of numbers.
+    fn key(&self) -> [u8; 24] {
+        let bits = self.float.to_bits();
+        let bits = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        let integer = self.integer as u128 ^ 1 << 127;
+        std::array::from_fn(|at| match at {
+            0..8 => bits.to_be_bytes()[at],
+            _ => integer.to_be_bytes()[at - 8],
+        })
+    }
+}
+
+/// Whether a text says when: not if it is empty or NaN.
+pub(crate) fn says_moment(text: &str) -> bool {
+    !text.is_empty() && !text.trim().parse::<f64>().is_ok_and(f64::is_nan)
+}
+
+/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
+/// order.
+pub(crate) fn compare_moments(a: &str, b: &str) -> Ordering {
+    let rank = |text: &str, number: &Option<Number>| match number {
+        _ if !says_moment(text) => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    let (number_a, number_b) = (Number::read(a), Number::read(b));
+    let (rank_a, rank_b) = (rank(a, &number_a), rank(b, &number_b));
+    rank_a.cmp(&rank_b).then_with(|| match (number_a, number_b) {
+        (Some(x), Some(y)) => x.compare(&y),
+        _ if rank_a == 0 => Ordering::Equal,
+        _ => a.cmp(b),
+    })
+}
+
+/// The order in which numbers are preferred, the largest or the smallest first; what is no number comes last.
+pub(crate) fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
+    match (Number::read(a), Number::read(b)) {
+        (Some(x), Some(y)) if is_smallest => x.compare(&y),
+        (Some(x), Some(y)) => y.compare(&x),
+        (x, y) => x.is_none().cmp(&y.is_none()),
+    }
+}
+
+/// Bytes whose order is that of moments, the newest first, as [`Keep::Newest`](crate::corpus::keep_rule::Keep::Newest) prefers them: for those who
+/// sort by them elsewhere.
+///
+/// ```
+/// use simstore_dedup::moment_key;
+///
+/// let mut moments = ["2007-05-08", "", "10", "9", "2026-01-01"];
+/// moments.sort_by_key(|moment| moment_key(moment));
+/// assert_eq!(moments, ["2026-01-01", "2007-05-08", "10", "9", ""]);
+/// ```
+pub fn moment_key(moment: &str) -> Vec<u8> {
+    // All bytes but those of the rank are turned round, so that a greater moment is less.
+    match Number::read(moment) {
+        _ if !says_moment(moment) => vec![2],
+        Some(number) => [1].into_iter().chain(number.key().map(|byte| !byte)).collect(),
+        // No byte of UTF-8 is above 0xf4; what ends comes after what goes on.
+        None => {
+            let turned = moment.bytes().map(|byte| 0xf5 - byte);
+            [0].into_iter().chain(turned).chain([u8::MAX]).collect()
+        }
+    }
+}
+
+/// Bytes in the order in which [`Keep::Largest`](crate::corpus::keep_rule::Keep::Largest) prefers numbers, or [`Keep::Smallest`](crate::corpus::keep_rule::Keep::Smallest):
+/// for those who sort by them elsewhere.
+///
+/// ```
+/// use simstore_dedup::number_key;
+///
+/// let mut numbers = ["9", "none", "10", "-inf"];
+/// numbers.sort_by_key(|number| number_key(number, false));
+/// assert_eq!(numbers, ["10", "9", "-inf", "none"]);
+/// numbers.sort_by_key(|number| number_key(number, true));
+/// assert_eq!(numbers, ["-inf", "9", "10", "none"]);
+/// ```
+pub fn number_key(number: &str, is_smallest: bool) -> Vec<u8> {
+    let turn = |byte: u8| if is_smallest { byte } else { !byte };
+    match Number::read(number) {
+        Some(number) => [0].into_iter().chain(number.key().map(turn)).collect(),
+        None => vec![1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NUMBERS: &str = "-?[0-9]{0,40}(\\.[0-9])?|-?(inf|0\\.0|1e400|NaN)|true| ?[0-9]";
+    const MOMENTS: &str = "-?[0-9]{0,40}(\\.[0-9])?|[0-9-]{0,12}|-?(inf|0\\.0|NaN)|\\PC{0,3}|\u{0}{0,3}";
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_moments(a in MOMENTS, b in MOMENTS) {
+            prop_assert_eq!(moment_key(&a).cmp(&moment_key(&b)), compare_moments(&b, &a));
+        }
+
+        #[test]
+        fn keys_are_in_the_order_of_numbers(a in NUMBERS, b in NUMBERS, is_smallest: bool) {
+            let keys = number_key(&a, is_smallest).cmp(&number_key(&b, is_smallest));
+            prop_assert_eq!(keys, compare_numbers(&a, &b, is_smallest));
+        }
+    }
+
+    #[test]
+    fn moments_are_in_order() {
+        let ascending = [
+            "",
+            "-inf",
+            "-5",
+            "0",
+            "9",
+            "10",
+            "1e3",
+            "1234567890123456788",
+            "1234567890123456789",
+            "1e300",
+            "Infinity",
+            "2007-05-08",
+            "2007-05-08T10:00:00Z",
+            "2026-01-01",
+            "soon",
+        ];
+        for (i, a) in ascending.iter().enumerate() {
+            for (j, b) in ascending.iter().enumerate() {
+                assert_eq!(compare_moments(a, b), i.cmp(&j), "{a} {b}");
+                assert_eq!(moment_key(b).cmp(&moment_key(a)), i.cmp(&j), "{a} {b}");
+            }
+        }
+        for (a, b) in
+            [("NaN", ""), ("-0", "0"), ("-0.0", "0"), ("9.0", "9"), ("1e19", "10000000000000000000")]
+        {
+            assert_eq!(compare_moments(a, b), Ordering::Equal, "{a} {b}");
+            assert_eq!(moment_key(a), moment_key(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_in_order() {
+        let ascending = [
+            "-inf",
+            "-1e9",
+            "-2",
+            "0",
+            "true",
+            "1.5",
+            "9",
+            "10",
+            "9007199254740992",
+            "9007199254740993",
+            "inf",
+        ];
+        for (i, a) in ascending.iter().enumerate() {
+            for (j, b) in ascending.iter().enumerate() {
+                assert_eq!(compare_numbers(a, b, true), i.cmp(&j), "{a} {b}");
+                assert_eq!(compare_numbers(a, b, false), j.cmp(&i), "{a} {b}");
+            }
+            for none in ["", "NaN", "soon", "2007-05-08"] {
+                for is_smallest in [false, true] {
+                    assert_eq!(compare_numbers(a, none, is_smallest), Ordering::Less, "{a} {none}");
+                    assert_eq!(compare_numbers(none, "", is_smallest), Ordering::Equal, "{none}");
+                }
+            }
+        }
+    }
+}

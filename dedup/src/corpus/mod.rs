@@ -1,0 +1,314 @@
+//! All documents of a corpus: their fingerprints and ids. They are in memory, or on disk beyond the budget.
+
+pub(crate) mod block;
+pub(crate) mod file_list;
+pub(crate) mod ids;
+pub(crate) mod keep_rule;
+pub(crate) mod keep_value;
+pub(crate) mod on_disk;
+pub(crate) mod ranks;
+pub(crate) mod repeated_ids;
+pub(crate) mod reread;
+pub(crate) mod scan;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use simstore::{Fingerprint, Result};
+
+use crate::corpus::block::{Held, Stretch};
+use crate::corpus::keep_rule::{Keep, Values};
+use crate::corpus::on_disk::{OnDisk, Spilling, visit_between};
+use crate::rows::SketchRow;
+use crate::workspace::Workspace;
+use simstore_corpus::Step;
+use simstore_corpus::spill::{Rows, RowsWriter, Temporary};
+use simstore_corpus::{Item, Notice, Watch};
+use simstore_io::IdRef;
+use simstore_io::numbers::{bytes, count_of};
+
+/// Bytes of memory of a document that is reported, besides its id and values; and the number of documents that are reported in any case.
+const BYTES_OF_ONE_TOLD: u64 = 64;
+const LEAST_TOLD: usize = 1024;
+/// Bytes of memory of a document with sketches: for the sketches, the number of its set, and the join.
+const BYTES_OF_A_SKETCHED_ONE: u64 = 132;
+
+/// Bytes of a stretch that is put on disk: a share of the budget, at least and at most so much.
+const SHARE_OF_A_STRETCH: u64 = 16;
+const SMALL_STRETCH: u64 = 1 << 16;
+const LARGE_STRETCH: u64 = 32 << 20;
+/// All documents in order of input. Each takes the bytes of its fingerprint and of its id, in memory or on disk. Ids that are positions
+/// take nothing.
+#[derive(Debug)]
+pub(crate) struct Corpus<F> {
+    /// All, or those that are not on disk yet.
+    pub(crate) stretch: Stretch<F>,
+    place: Place<F>,
+    /// Documents without text.
+    empty: usize,
+    /// Documents without a value that decides which is kept.
+    missing: usize,
+    /// Whether the ids of all are numbers, and are their positions.
+    are_numbers: bool,
+    are_positions: bool,
+    /// Documents that have an id which another has.
+    same_id: usize,
+    /// Where texts are compared by similarity; until all are read.
+    sketches: Option<RowsWriter<SketchRow>>,
+}
+
+/// Where documents are.
+#[derive(Debug)]
+enum Place<F> {
+    Memory,
+    /// The first ones are on disk.
+    Spilling(Box<Spilling<F>>),
+    Disk(Box<Spilled<F>>),
+}
+
+/// A corpus on disk.
+#[derive(Debug)]
+pub(crate) struct Spilled<F> {
+    pub(crate) on_disk: OnDisk<F>,
+    /// The memory and the folders that may be used.
+    pub(crate) workspace: Workspace,
+}
+
+/// Some documents in memory, to be asked for in any order.
+#[derive(Debug)]
+pub(crate) struct Told<'a, F> {
+    /// Ascending, if these are not all.
+    documents: Option<Vec<usize>>,
+    stretch: Held<'a, F>,
+}
+
+impl<F: Fingerprint> Corpus<F> {
+    /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
+    pub(crate) fn new(keep: &Keep, with_checksums: bool, sketches: Option<RowsWriter<SketchRow>>) -> Self {
+        Corpus {
+            stretch: Stretch::new(Values::new(keep), with_checksums),
+            place: Place::Memory,
+            empty: 0,
+            missing: 0,
+            are_numbers: true,
+            are_positions: true,
+            same_id: 0,
+            sketches,
+        }
+    }
+
+    /// Adds a document.
+    pub(crate) fn push(&mut self, item: &Item<F>) -> Result<()> {
+        if let Some(sketches) = &mut self.sketches {
+            sketches.push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_ref())?)?;
+        }
+        self.stretch.push(item);
+        self.empty += usize::from(item.fingerprint.is_none());
+        self.missing += usize::from(self.stretch.values.lacks(item.extra.as_deref()));
+        Ok(())
+    }
+
+    /// Adds fingerprints of a file, whose ids count up from the position of the first.
+    pub(crate) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+        self.stretch.push_block(fingerprints, position, path, line);
+    }
+
+    /// The bytes of memory for comparing all documents in memory, and for their ids. A fingerprint is in the corpus, among the sorted
+    /// ones and in the space of the join. With its place among the clusters, it takes three and a half times its size.
+    pub(crate) fn memory(&self) -> u64 {
+        let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
+        // With sketches, fingerprints are only kept.
+        let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
+        let sketches =
+            self.sketches.as_ref().map_or(0, |rows| rows.in_memory() as u64 * BYTES_OF_A_SKETCHED_ONE);
+        fingerprints + sketches + self.stretch.memory_of_names()
+    }
+
+    /// Puts documents on disk if to compare all in memory would take more than the budget.
+    pub(crate) fn keep_within(&mut self, workspace: &Workspace, watch: &dyn Watch) -> Result<()> {
+        let budget = workspace.budget;
+        let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
+        let is_too_much = self.memory() > budget.bytes;
+        match &mut self.place {
+            Place::Spilling(spilling) => {
+                self.sketches.iter_mut().try_for_each(RowsWriter::spill)?;
+                if self.stretch.memory() > most {
+                    spilling.push(&self.stretch)?;
+                    self.see_ids();
+                    self.stretch = self.stretch.like();
+                }
+                Ok(())
+            }
+            Place::Memory if is_too_much => {
+                watch.notice(&Notice::Remark(&format!(
+                    "comparing {} needs more than the {} {}: continuing on disk, in {}",
+                    count_of(self.len() as u64, "document"),
+                    bytes(budget.of),
+                    if budget.is_given { "of option `memory`" } else { "of memory available" },
+                    workspace.temporary.folder()?.display()
+                )));
+                self.place = Place::Spilling(Box::new(self.spill(most, &workspace.temporary)?));
+                self.sketches.iter_mut().try_for_each(RowsWriter::spill)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts on disk what is in memory, in stretches of so many bytes: all of one is taken into memory when it is read.
+    fn spill(&mut self, most: u64, temporary: &Arc<Temporary>) -> Result<Spilling<F>> {
+        let mut spilling = Spilling::new(temporary)?;
+        let mut next = self.stretch.like();
+        for at in 0..self.stretch.len() {
+            next.push_of(&self.stretch, at);
+            if next.memory() > most {
+                spilling.push(&next)?;
+                next = next.like();
+            }
+        }
+        self.see_ids();
+        self.stretch = next;
+        Ok(spilling)
+    }
+
+    /// Finds whether the ids in memory are numbers, and whether they are positions.
+    fn see_ids(&mut self) {
+        self.are_numbers &= self.stretch.names.are_numbers();
+        self.are_positions &= self.stretch.names.are_positions();
+    }
+
+    /// To be called when all have been added.
+    pub(crate) fn finish(&mut self, workspace: &Workspace, watch: &dyn Watch) -> Result<()> {
+        self.keep_within(workspace, watch)?;
+        self.see_ids();
+        if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
+            spilling.push(&self.stretch)?;
+            self.stretch = self.stretch.like();
+            let on_disk = spilling.finish()?;
+            let spilled = Spilled { on_disk, workspace: workspace.clone() };
+            self.place = Place::Disk(Box::new(spilled));
+        }
+        Ok(())
+    }
+
+    /// The corpus on disk, if it is there.
+    pub(crate) fn spilled(&self) -> Option<&Spilled<F>> {
+        match &self.place {
+            Place::Disk(spilled) => Some(spilled),
+            Place::Memory | Place::Spilling(_) => None,
+        }
+    }
+
+    /// Takes the sketches of all documents, in order; `None` without sketches, and the second time.
+    pub(crate) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
+        self.sketches.take().map(RowsWriter::finish).transpose()
+    }
+
+    /// Some documents, which ascend, in memory.
+    pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_, F>> {
+        let Some(Spilled { on_disk, .. }) = self.spilled() else {
+            return Ok(Told { documents: None, stretch: Held::Lent(&self.stretch) });
+        };
+        let mut stretch = self.stretch.like();
+        let mut wanted = documents.iter().copied().peekable();
+        let step = Step::new(watch, "documents read back from disk");
+        step.add(0)?;
+        for read in on_disk.stretches()? {
+            if wanted.peek().is_none() {
+                break;
+            }
+            let (first, read) = read?;
+            while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {
+                stretch.push_of(&read, document - first);
+            }
+            step.add(read.len() as u64)?;
+        }
+        Ok(Told { documents: Some(documents), stretch: Held::Read(Box::new(stretch)) })
+    }
+
+    /// How many documents may be told at a time.
+    pub(crate) fn most_told(&self) -> usize {
+        let Some(Spilled { on_disk, workspace }) = self.spilled() else { return usize::MAX };
+        let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
+        usize::try_from(workspace.share() / of_each).unwrap_or(usize::MAX).max(LEAST_TOLD)
+    }
+
+    /// Number of documents.
+    pub(crate) fn len(&self) -> usize {
+        self.stretch.len() + self.place.len()
+    }
+
+    /// Number of documents without text.
+    pub(crate) fn empty(&self) -> usize {
+        self.empty
+    }
+
+    /// How many documents have no value of the field that decides which is kept.
+    pub(crate) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// How many documents have an id that another has.
+    pub(crate) fn same_id(&self) -> usize {
+        self.same_id
+    }
+
+    /// Whether each id is the document's position: so none repeats.
+    pub(crate) fn are_positions(&self) -> bool {
+        self.are_positions
+    }
+
+    /// Says how many documents have an id that another has.
+    pub(crate) fn set_same_id(&mut self, documents: usize) {
+        self.same_id = documents;
+    }
+
+    /// Whether all ids are numbers.
+    pub(crate) fn are_numbers(&self) -> bool {
+        self.are_numbers
+    }
+
+    /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
+    /// number of the first document.
+    pub(crate) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
+        match self.spilled() {
+            Some(spilled) => spilled.on_disk.visit_fingerprints(visitor),
+            None => visit_between(&self.stretch.fingerprints, &self.stretch.empty, visitor),
+        }
+    }
+}
+
+impl<F: Fingerprint> Place<F> {
+    /// Number of documents on disk.
+    fn len(&self) -> usize {
+        match self {
+            Place::Memory => 0,
+            Place::Spilling(spilling) => spilling.len(),
+            Place::Disk(spilled) => spilled.on_disk.len(),
+        }
+    }
+}
+
+impl<F: Fingerprint> Told<'_, F> {
+    /// Where a document is in memory.
+    fn at(&self, document: usize) -> usize {
+        match &self.documents {
+            Some(documents) => documents.partition_point(|&other| other < document),
+            None => document,
+        }
+    }
+
+    /// The fingerprint; zero for a document without text.
+    pub(crate) fn fingerprint(&self, document: usize) -> F {
+        self.stretch.fingerprints[self.at(document)]
+    }
+
+    /// The id of a document.
+    pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
+        self.stretch.id(self.at(document))
+    }
+
+    /// Where a document stands: `FILE:LINE`.
+    pub(crate) fn place(&self, document: usize) -> String {
+        self.stretch.place(self.at(document))
+    }
+}

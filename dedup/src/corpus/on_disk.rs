@@ -1,0 +1,183 @@
+//! Documents on disk: what is too much for the memory.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use simstore::{Fingerprint, Result};
+
+use crate::corpus::block::Stretch;
+use crate::corpus::ids::Names;
+use crate::corpus::keep_rule::Values;
+use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
+
+/// Fingerprints that are read at once.
+const READ: usize = 1 << 14;
+
+/// Documents that are being put on disk, some that follow one another at a time: fingerprints in one file, which is read by itself,
+/// the numbers of documents without text in another, and all else in a third.
+#[derive(Debug)]
+pub(crate) struct Spilling<F> {
+    fingerprints: SpillWriter,
+    empty: SpillWriter,
+    others: SpillWriter,
+    written: Written<F>,
+}
+
+/// What is known in memory of the documents on disk.
+#[derive(Debug)]
+struct Written<F> {
+    documents: usize,
+    /// Documents of each stretch, and those of them without text.
+    stretches: Vec<(usize, usize)>,
+    width: PhantomData<F>,
+}
+
+/// Documents on disk, to be read in order, any number of times.
+#[derive(Debug)]
+pub(crate) struct OnDisk<F> {
+    fingerprints: SpillFile,
+    empty: SpillFile,
+    others: SpillFile,
+    written: Written<F>,
+}
+
+impl<F: Fingerprint> Spilling<F> {
+    pub(crate) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
+        Ok(Spilling {
+            fingerprints: SpillWriter::create(temporary.clone())?,
+            empty: SpillWriter::create(temporary.clone())?,
+            others: SpillWriter::create(temporary.clone())?,
+            written: Written { documents: 0, stretches: Vec::new(), width: PhantomData },
+        })
+    }
+
+    /// Puts documents behind those before.
+    pub(crate) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
+        self.fingerprints.push_all(&stretch.fingerprints)?;
+        let first = self.written.documents;
+        stretch.empty.iter().try_for_each(|&at| self.empty.push_record((first + at) as u64))?;
+        stretch.names.write(&mut self.others)?;
+        stretch.values.write(&mut self.others)?;
+        self.others.push_records([u64::from(stretch.checksums.is_some())].into_iter())?;
+        if let Some(checksums) = &stretch.checksums {
+            self.others.push_records(checksums.iter().copied())?;
+        }
+        self.written.stretches.push((stretch.len(), stretch.empty.len()));
+        self.written.documents += stretch.len();
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<OnDisk<F>> {
+        Ok(OnDisk {
+            fingerprints: self.fingerprints.finish()?,
+            empty: self.empty.finish()?,
+            others: self.others.finish()?,
+            written: self.written,
+        })
+    }
+
+    /// Number of documents.
+    pub(crate) fn len(&self) -> usize {
+        self.written.documents
+    }
+}
+
+impl<F: Fingerprint> OnDisk<F> {
+    /// Number of documents.
+    pub(crate) fn len(&self) -> usize {
+        self.written.documents
+    }
+
+    /// Bytes of the files of ids and what else is known of documents, without their fingerprints.
+    pub(crate) fn bytes_of_others(&self) -> u64 {
+        self.others.bytes()
+    }
+
+    /// All documents, some that follow one another at a time, each time with the number of the first.
+    pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch<F>)>> + use<'_, F>> {
+        let mut readers = [self.fingerprints.read()?, self.empty.read()?, self.others.read()?];
+        let mut first = 0;
+        Ok(self.written.stretches.iter().map(move |&(documents, empty)| {
+            let stretch = read(&mut readers, first, documents, empty)?;
+            first += documents;
+            Ok((first - documents, stretch))
+        }))
+    }
+
+    /// All fingerprints in order, some at a time, each time with the number of the first. Documents without text come in between.
+    pub(crate) fn visit_fingerprints(
+        &self,
+        mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut fingerprints, mut numbers) = (self.fingerprints.read()?, self.empty.read()?);
+        let mut last = None;
+        let mut next_empty = || -> Result<Option<usize>> {
+            let Some(document) = numbers.record::<u64>()? else { return Ok(None) };
+            let document = document as usize;
+            match last.replace(document).is_none_or(|last| last < document) {
+                true => Ok(Some(document)),
+                false => Err(numbers.changed()),
+            }
+        };
+        let (mut first, mut next, mut empty) = (0, Vec::with_capacity(READ), next_empty()?);
+        let mut here = Vec::new();
+        while first < self.len() {
+            next.clear();
+            fingerprints.take(READ.min(self.len() - first), &mut next)?;
+            here.clear();
+            while let Some(document) = empty.filter(|&document| document < first + next.len()) {
+                here.push(document - first);
+                empty = next_empty()?;
+            }
+            visit_between(&next, &here, |at, some| visitor(first + at, some))?;
+            first += next.len();
+        }
+        Ok(())
+    }
+}
+
+/// Visits what lies between those that are left out, which ascend, each time with the place of the first.
+pub(crate) fn visit_between<F>(
+    all: &[F],
+    left_out: &[usize],
+    mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    for &end in left_out.iter().chain([&all.len()]) {
+        if start < end {
+            visitor(start, &all[start..end])?;
+        }
+        start = end + 1;
+    }
+    Ok(())
+}
+
+fn read<F: Fingerprint>(
+    [fingerprints, numbers, others]: &mut [SpillReader; 3],
+    first: usize,
+    documents: usize,
+    empty: usize,
+) -> Result<Stretch<F>> {
+    let mut stretch = Stretch {
+        fingerprints: Vec::with_capacity(documents),
+        empty: Vec::with_capacity(empty),
+        names: Names::read(others, documents)?,
+        values: Values::read(others, documents)?,
+        checksums: None,
+    };
+    fingerprints.take(documents, &mut stretch.fingerprints)?;
+    for _ in 0..empty {
+        match numbers.record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
+            Some(at) if at < documents => stretch.empty.push(at),
+            _ => return Err(numbers.changed()),
+        }
+    }
+    if others.records::<u64>()? == [1] {
+        let checksums = others.records()?;
+        if checksums.len() != documents {
+            return Err(others.changed());
+        }
+        stretch.checksums = Some(checksums);
+    }
+    Ok(stretch)
+}

@@ -1,0 +1,252 @@
+//! Forecast of a search by the search of a sample: the number of candidates, and the time to compare them.
+//!
+//! Documents of one template that are just below the threshold are a crowd: each is near all others, and none is a duplicate. Their
+//! similar pairs are searched by rare shingles, so that few pairs are compared.
+
+use serde::Serialize;
+use simstore::{Fingerprint, Result};
+use simstore_text::{Profile, SKETCHES, SketchSearch, Sketched};
+
+use crate::config::DedupConfig;
+use crate::config::band_choice::{self, Choice};
+use crate::config::resolve::Resolved;
+use crate::corpus::ranks::Ranks;
+use crate::pipeline::bit_set::Marks;
+use crate::pipeline::by_similarity::{self, Searched, Wanted};
+use crate::pipeline::exact::distinct;
+use crate::pipeline::features::FeaturesWriter;
+use crate::pipeline::stored::look_up::SimilarStore;
+use crate::pipeline::stored::similar;
+use crate::rows::{Near, SketchRow};
+use crate::workspace::Workspace;
+use simstore_corpus::Step;
+use simstore_corpus::spill::{Fixed, RowsWriter};
+use simstore_corpus::{Inputs, Watch};
+use simstore_io::InputFile;
+use simstore_io::output::Unfinished;
+
+/// Documents that are searched, at most: all of them may be candidates of one another. And bytes of their texts.
+const SEARCHED: usize = 1024;
+const SEARCHED_BYTES: usize = 64 << 20;
+/// Places of a file that is large or alone, evenly spread, where it can be read from the middle.
+const PLACES: usize = 64;
+
+/// Seconds on one core to compare two texts by their shingles.
+const COMPARED: f64 = 2e-6;
+/// Seconds on one core to prepare a member of a crowd, and to compare the sketches of a pair.
+const ASKED: f64 = 60e-6;
+const LOOKED_AT: f64 = 6e-9;
+
+/// How similar texts are found. Some sketches of 64 bits each are joined within a distance; pairs whose sketches are all together within
+/// a total distance are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Search {
+    /// The least similarity.
+    pub similar: f64,
+    /// The probability that two texts of just that similarity are found.
+    pub recall: f64,
+    /// The probability for texts that are half as far from equal.
+    pub recall_of_closer: f64,
+    /// Sketches of a document.
+    pub sketches: usize,
+    /// How many of them are joined.
+    pub joined: usize,
+    /// Within so many bits of 64.
+    pub distance: u32,
+    /// All sketches together within so many bits.
+    pub total: u32,
+    /// Pairs of unrelated documents whose sketches are looked at.
+    pub unrelated_pairs: f64,
+    /// Documents of the sample that was searched.
+    pub sampled: u64,
+    /// Documents of crowds, such as pages of one template, which are all near one another: they are found by their rare shingles.
+    pub crowded: u64,
+    /// Pairs of documents whose texts are compared.
+    pub candidates: f64,
+    /// Pairs of an input document and a stored document that are compared; `None` without stores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_candidates: Option<f64>,
+    /// Seconds for the whole search on one core, without reading.
+    pub seconds: f64,
+}
+
+impl Search {
+    pub(crate) fn new(least: f64, recall: f64, documents: usize, foretold: Foretold) -> Result<Search> {
+        let Choice { search, unrelated, seconds } = band_choice::choose(least, recall, documents)?;
+        let SketchSearch { joined, distance, total } = search;
+        Ok(Search {
+            similar: least,
+            recall: search.recall(least),
+            recall_of_closer: search.recall((1.0 + least) / 2.0),
+            sketches: SKETCHES,
+            joined,
+            distance,
+            total,
+            unrelated_pairs: unrelated,
+            sampled: foretold.sampled,
+            crowded: foretold.crowded as u64,
+            candidates: foretold.candidates,
+            stored_candidates: foretold.stored_candidates,
+            seconds: seconds + foretold.seconds,
+        })
+    }
+}
+
+/// Forecast of a search.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Foretold {
+    /// Documents that were searched.
+    pub(crate) sampled: u64,
+    /// Documents that are in crowds.
+    pub(crate) crowded: f64,
+    /// Candidates among all documents.
+    pub(crate) candidates: f64,
+    /// Pairs of a document and a stored one.
+    pub(crate) stored_candidates: Option<f64>,
+    /// Seconds on one core to compare them.
+    pub(crate) seconds: f64,
+    /// Bytes of temporary files for similar pairs.
+    pub(crate) disk_of_pairs: u64,
+}
+
+/// The documents that are searched.
+struct Sample<'a> {
+    profile: &'a Profile,
+    sketches: RowsWriter<SketchRow>,
+    features: FeaturesWriter,
+    bytes: usize,
+    documents: usize,
+}
+
+impl Sample<'_> {
+    fn is_full(&self) -> bool {
+        self.documents == SEARCHED || self.bytes > SEARCHED_BYTES
+    }
+
+    /// Takes the first documents of some inputs.
+    fn add(&mut self, inputs: &Inputs, most: usize, step: &Step<'_>) -> Result<()> {
+        let options = inputs.options();
+        for record in inputs.records().take(most) {
+            if self.is_full() {
+                break;
+            }
+            step.add(1)?;
+            // Malformed documents were reported before.
+            let Ok(document) = record.and_then(|record| record.document(options)) else { continue };
+            self.bytes += document.text.len();
+            let features = self.profile.feature_set(&document.text);
+            self.features.push(self.documents as u32, &features)?;
+            self.sketches.push(SketchRow::new(self.documents, Sketched::new(&features).as_ref())?)?;
+            self.documents += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A search that is foretold.
+pub(crate) struct Forecast<'a, F: Fingerprint> {
+    pub(crate) least: f64,
+    pub(crate) resolved: &'a Resolved<F>,
+    pub(crate) config: &'a DedupConfig,
+    /// Stores of similar documents.
+    pub(crate) stores: &'a [SimilarStore<'a, F>],
+    pub(crate) watch: &'a dyn Watch,
+}
+
+/// Searches a sample of some files, which hold so many documents.
+pub(crate) fn foretell<F: Fingerprint>(
+    forecast: &Forecast<'_, F>,
+    files: &[&InputFile],
+    documents: f64,
+) -> Result<Foretold> {
+    let &Forecast { resolved, config, watch, .. } = forecast;
+    let inputs = &resolved.inputs;
+    let step = Step::new(watch, "documents to be searched");
+    step.add(0)?;
+    let workspace = Workspace::new(config, &Unfinished::default(), watch)?;
+    let mut sample = Sample {
+        profile: &resolved.profile,
+        sketches: workspace.rows(),
+        features: FeaturesWriter::new(&workspace)?,
+        bytes: 0,
+        documents: 0,
+    };
+    let looked_into = files.len().min(SEARCHED);
+    let places = PLACES.div_ceil(looked_into.max(1)) as u64;
+    for i in 0..looked_into {
+        let file = files[i * files.len() / looked_into];
+        // Later files make up for documents that earlier ones lack.
+        let left = (SEARCHED - sample.documents).div_ceil(looked_into - i);
+        let size = file.bytes.unwrap_or_default();
+        let sections = if places > 1 { inputs.sections(file, size.div_ceil(places)) } else { Vec::new() };
+        if sections.len() < 2 {
+            sample.add(&inputs.of_files(vec![file.path.clone()]), left, &step)?;
+            continue;
+        }
+        let most = left.div_ceil(sections.len());
+        sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
+    }
+    drop(step);
+    search(forecast, sample, documents, &workspace)
+}
+
+fn search<F: Fingerprint>(
+    forecast: &Forecast<'_, F>,
+    sample: Sample<'_>,
+    documents: f64,
+    workspace: &Workspace,
+) -> Result<Foretold> {
+    let &Forecast { least, resolved, config, stores, watch } = forecast;
+    let Sample { sketches, features, documents: sampled, .. } = sample;
+    let (sketches, features) = (sketches.finish()?, features.finish()?);
+    let wanted = Wanted {
+        least,
+        recall: resolved.recall,
+        cluster_by: resolved.cluster_by,
+        pairs: config.pairs,
+        keeps_none: resolved.keeps_none(),
+    };
+    let step = Step::new(watch, "bands looked up");
+    let of_stores = match stores.is_empty() {
+        true => None,
+        false => Some(similar::look_up(&sketches, stores, workspace, &step)?),
+    };
+    drop(step);
+    let step = Step::new(watch, "documents numbered");
+    let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
+    let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
+    let sets = distinct(keys, &Ranks::Input, workspace, &step)?;
+    drop(step);
+    let out = Marks::new(sets.len());
+    let (sketches, sets) = (&sketches, &sets);
+    let search = by_similarity::Search {
+        wanted,
+        sketches,
+        sets,
+        out: &out,
+        count: documents as usize,
+        keeping: None,
+        workspace,
+        watch,
+    };
+    let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } =
+        search.run(|_| Ok(features))?;
+    let times = (documents / sampled.max(1) as f64).max(1.0);
+    let of_pairs = |pairs: u64| pairs as f64 * times * times;
+    // A document that is similar to a kept one is compared with no more, and one of a crowd with few; unless all pairs are wanted.
+    let is_linear = members > 0 && !wanted.pairs;
+    let of_documents = |pairs: u64| if is_linear { pairs as f64 * times } else { of_pairs(pairs) };
+    let similar = compared - unlike;
+    let similar = if wanted.pairs { of_pairs(similar) } else { similar as f64 * times };
+    let candidates = of_documents(unlike) + similar;
+    let stored_candidates = of_stores.as_ref().map(|found| found.count as f64 * times);
+    let compared = candidates + stored_candidates.unwrap_or_default();
+    let seconds = compared * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
+    let crowded = of_stores.map_or(0, |found| found.crowded() as u64).max(members) as f64 * times;
+    // A list of pairs is sorted, and written again; the most similar documents need each pair in both directions.
+    let listed = if wanted.pairs { similar * 2.0 * <Near as Fixed>::BYTES as f64 } else { 0.0 };
+    let both = if wanted.keeps_none { similar * 2.0 * <(Near, u32) as Fixed>::BYTES as f64 } else { 0.0 };
+    let on_disk = [listed, both].into_iter().filter(|&bytes| bytes > workspace.share() as f64);
+    let disk_of_pairs = on_disk.sum::<f64>() as u64;
+    Ok(Foretold { sampled: sampled as u64, crowded, candidates, stored_candidates, seconds, disk_of_pairs })
+}

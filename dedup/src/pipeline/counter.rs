@@ -1,0 +1,24 @@
+//! A counter that stops at a limit, shared by several threads.
+
+use super::atomic::AtomicU16;
+use super::atomic::Ordering;
+
+/// Counts up to a limit, exactly: no addition below the limit is lost. So the count depends on the number of additions alone, not on
+/// the order of the threads.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU16);
+
+impl Counter {
+    /// Adds one, unless the count has reached `limit`; returns the count before.
+    #[inline]
+    pub(crate) fn add(&self, limit: u16) -> u16 {
+        let more = |count| if count < limit { Some(count + 1) } else { None };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).unwrap_or_else(|count| count)
+    }
+
+    /// Current count.
+    #[inline]
+    pub(crate) fn get(&self) -> u16 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

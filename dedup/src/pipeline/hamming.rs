@@ -1,0 +1,333 @@
+//! The fingerprints of a corpus that are near others, or are there several times, or near something in a store.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bitvec::vec::BitVec;
+use rayon::prelude::*;
+use simstore::batch::{BatchMatch, BatchMethod};
+use simstore::join::{self, Components, Pair};
+use simstore::{Fingerprint, Result, Snapshot};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::checkpoint::stages::{Keeping, KeptReader, Stage, Unsound, check_of};
+use crate::corpus::Corpus;
+use crate::rows::{Stored, Value};
+use crate::workspace::Workspace;
+use simstore_corpus::Step;
+use simstore_corpus::spill::{Rows, Sorter};
+
+/// Something in a store that a fingerprint of the corpus is near to: that fingerprint, the distance, and what it is.
+pub(crate) type NearValue<F> = (Value<F>, (u32, Stored<F>));
+
+/// What is looked for.
+pub(crate) struct LookedFor<'a, F: Fingerprint> {
+    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) distance: u32,
+    /// Whether all pairs are to be known, and not only what they connect.
+    pub(crate) with_pairs: bool,
+    /// The stores that are compared with, by number; `None` if there is none yet.
+    pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) step: &'a Step<'a>,
+}
+
+/// What was found: fingerprints are told by their places among the values.
+pub(crate) struct NearValues<F> {
+    /// The fingerprints of which there is something to tell, ascending.
+    pub(crate) values: Rows<Value<F>>,
+    /// Near ones, `a` < `b`, with their distance, if they are to be known; in order.
+    pub(crate) pairs: Rows<(u32, u32, u32)>,
+    /// What is connected, if pairs are not to be known.
+    pub(crate) edges: Rows<(u32, u32)>,
+    /// What is near in stores: the place, the distance, and what it is; in order.
+    pub(crate) stored: Rows<(u32, (u32, Stored<F>))>,
+    /// Number of distinct fingerprints.
+    pub(crate) distinct: usize,
+}
+
+/// A thread that has panicked while it held a lock ends the command anyway.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<F: Fingerprint> LookedFor<'_, F> {
+    /// Compares all documents that have a fingerprint with one another, and with those of stores.
+    pub(crate) fn find(&self) -> Result<NearValues<F>> {
+        self.step.add(0)?;
+        if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
+    }
+
+    /// The same, kept for a run that carries on, or by an earlier run.
+    pub(crate) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
+        let mut hash = Xxh3::new();
+        self.corpus.visit_fingerprints(|_, some| {
+            self.step.add(0)?;
+            check_of(&mut hash, some.iter().map(|&value| Ok(Value(value))))
+        })?;
+        let asked = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
+        let stage = Stage::new("near", asked, hash.digest());
+        if let Some(near) = keeping.read(&stage, |kept| self.read(kept))? {
+            return Ok(near);
+        }
+        let near = self.find()?;
+        keeping.write(&stage, |kept| {
+            kept.all(&near.values)?;
+            kept.all(&near.pairs)?;
+            kept.rows(near.edges.len(), near.edges.iter()?)?;
+            kept.rows(1, [Ok(near.distinct as u64)].into_iter())
+        })?;
+        Ok(near)
+    }
+
+    fn read(&self, kept: &mut KeptReader) -> Result<NearValues<F>, Unsound> {
+        let values = kept.rows(self.workspace, |_| true)?;
+        self.check(&values)?;
+        let is_pair = |a: u32, b: u32| a != b && (a.max(b) as usize) < values.len();
+        let pairs = kept
+            .rows(self.workspace, |&(a, b, distance)| is_pair(a, b) && a < b && distance <= self.distance)?;
+        let mut edges = self.workspace.rows();
+        kept.visit(|(a, b): (u32, u32)| match is_pair(a, b) {
+            true => Ok(edges.push((a, b))?),
+            false => Err(Unsound::Reason("rows that cannot be".to_owned())),
+        })?;
+        let mut counts = Vec::new();
+        kept.visit(|count: u64| {
+            counts.push(count as usize);
+            Ok(())
+        })?;
+        let documents = self.corpus.len() - self.corpus.empty();
+        let distinct = match counts[..] {
+            [distinct] if (values.len()..=documents).contains(&distinct) => distinct,
+            _ => return Err(Unsound::Reason("a count that cannot be".to_owned())),
+        };
+        for pair in pairs.iter()? {
+            let (a, b, distance) = pair?;
+            if values.get(a as usize)?.0.distance(values.get(b as usize)?.0) != distance {
+                return Err(Unsound::Reason("a pair of another distance".to_owned()));
+            }
+        }
+        let (edges, stored) = (edges.finish()?, self.workspace.rows().finish()?);
+        Ok(NearValues { values, pairs, edges, stored, distinct })
+    }
+
+    /// Fails if no document has one of the fingerprints.
+    fn check(&self, values: &Rows<Value<F>>) -> Result<(), Unsound> {
+        let mut is_there: BitVec = BitVec::repeat(false, values.len());
+        for row in documents_of(values, self.corpus, self.workspace, self.step)?.iter()? {
+            is_there.set(row?.1 as usize, true);
+        }
+        match is_there.first_zero() {
+            Some(place) => {
+                let missing = values.get(place)?.0.to_hex();
+                Err(Unsound::Reason(format!("no document has the fingerprint {missing}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn find_in_memory(&self) -> Result<NearValues<F>> {
+        let &LookedFor { corpus, distance, with_pairs, workspace, step, .. } = self;
+        let mut distinct = Vec::with_capacity(corpus.len() - corpus.empty());
+        corpus.visit_fingerprints(|_, some| {
+            distinct.extend_from_slice(some);
+            step.add(0)
+        })?;
+        join::sort(&mut distinct);
+        let mut repeated: Vec<F> = Vec::new();
+        join::collapse(&mut distinct, &mut repeated);
+        let components = Components::new(if with_pairs { 0 } else { distinct.len() });
+        let near = Mutex::new((components, workspace.sorter::<(u32, u32, u32)>()));
+        let failed = Mutex::new(None);
+        let joined = join::visit_pairs(&distinct, distance, |batch| {
+            let (components, pairs) = &mut *lock(&near);
+            let taken = batch.iter().try_for_each(|&Pair { a, b, distance }| {
+                if with_pairs {
+                    return pairs.push((a as u32, b as u32, distance));
+                }
+                components.connect(a, b);
+                Ok(())
+            });
+            stop_after(taken.and_then(|()| step.add(batch.len() as u64)), &failed)
+        });
+        told(joined, &failed)?;
+        step.add(0)?;
+        let (mut components, pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let pairs = Rows::sorted(pairs)?;
+        let mut stored = workspace.sorter();
+        self.look_up(&distinct, &mut stored)?;
+        let stored = Rows::sorted(stored)?;
+
+        // From here on only the few of which there is something to tell.
+        let place = |value: F| distinct.partition_point(|&other| other < value);
+        let mut is_told: BitVec<u64> = BitVec::repeat(false, distinct.len());
+        repeated.iter().for_each(|&value| is_told.set(place(value), true));
+        for row in stored.iter()? {
+            is_told.set(place(row?.0.0), true);
+        }
+        for pair in pairs.iter()? {
+            let (a, b, _) = pair?;
+            is_told.set(a as usize, true);
+            is_told.set(b as usize, true);
+        }
+        if !with_pairs {
+            for place in 0..distinct.len() {
+                let first = components.first(place);
+                if first != place {
+                    is_told.set(place, true);
+                    is_told.set(first, true);
+                }
+            }
+        }
+        let ranks = Ranked::new(is_told);
+        let (mut values, mut near, mut edges) = (workspace.rows(), workspace.rows(), workspace.rows());
+        for place in ranks.bits.iter_ones() {
+            values.push(Value(distinct[place]))?;
+            if !with_pairs {
+                let first = components.first(place);
+                if first != place {
+                    edges.push((ranks.of(place), ranks.of(first)))?;
+                }
+            }
+        }
+        for pair in pairs.iter()? {
+            let (a, b, distance) = pair?;
+            near.push((ranks.of(a as usize), ranks.of(b as usize), distance))?;
+        }
+        let mut by_place = workspace.rows();
+        for row in stored.iter()? {
+            let (value, how) = row?;
+            by_place.push((ranks.of(place(value.0)), how))?;
+        }
+        Ok(NearValues {
+            values: values.finish()?,
+            pairs: near.finish()?,
+            edges: edges.finish()?,
+            stored: by_place.finish()?,
+            distinct: distinct.len(),
+        })
+    }
+
+    /// Looks distinct fingerprints up in stores. What is in several segments is found several times.
+    pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<NearValue<F>>) -> Result<()> {
+        let (found, failed) = (Mutex::new(found), Mutex::new(None));
+        for (store, snapshot) in (0..).zip(&self.stores) {
+            let Some(snapshot) = snapshot else { continue };
+            let visited = snapshot.batch_visit(distinct, self.distance, BatchMethod::Auto, |some| {
+                let mut found = lock(&found);
+                let taken = some.iter().try_for_each(|near: &BatchMatch<F>| {
+                    let (fingerprint, id) = (near.found.fingerprint, near.found.id);
+                    let stored = Stored { store, id, fingerprint };
+                    found.push((Value(distinct[near.query]), (near.found.distance, stored)))
+                });
+                stop_after(taken.and_then(|()| self.step.add(0)), &failed)
+            });
+            told(visited, &failed)?;
+        }
+        self.step.add(0)
+    }
+}
+
+/// Goes on unless something has failed, which is kept.
+pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> ControlFlow<()> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            lock(failed).get_or_insert(error);
+            ControlFlow::Break(())
+        }
+    }
+}
+
+/// Why something was stopped says more than that it was.
+pub(crate) fn told(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
+    match lock(failed).take() {
+        Some(error) => Err(error),
+        None => result,
+    }
+}
+
+/// Bits, and how many are set before each.
+struct Ranked {
+    bits: BitVec<u64>,
+    before: Vec<u32>,
+}
+
+impl Ranked {
+    fn new(bits: BitVec<u64>) -> Ranked {
+        let mut count = 0;
+        let before = bits.as_raw_slice().iter().map(|word| {
+            count += word.count_ones();
+            count - word.count_ones()
+        });
+        Ranked { before: before.collect(), bits }
+    }
+
+    fn of(&self, place: usize) -> u32 {
+        let word = self.bits.as_raw_slice()[place / 64];
+        self.before[place / 64] + (word & ((1 << (place % 64)) - 1)).count_ones()
+    }
+}
+
+/// Fingerprints that are looked up by one thread, at least.
+const MIN_LOOKED_UP: usize = 1 << 12;
+
+/// The documents of each of some ascending fingerprints, by document: each with the place of its fingerprint.
+pub(crate) fn documents_of<F: Fingerprint>(
+    values: &Rows<Value<F>>,
+    corpus: &Corpus<F>,
+    workspace: &Workspace,
+    step: &Step<'_>,
+) -> Result<Rows<(u64, u32)>> {
+    let mut found = workspace.sorter();
+    let most = usize::try_from(workspace.share()).unwrap_or(usize::MAX) / (F::BYTES + 2);
+    let (mut rows, mut first) = (values.iter()?, 0);
+    loop {
+        let some: Vec<F> = rows.by_ref().take(most.max(1024)).map(|row| Ok(row?.0)).collect::<Result<_>>()?;
+        if some.is_empty() {
+            return Rows::sorted(found);
+        }
+        Places::of(&some).visit(corpus, |document, place| {
+            step.add(0)?;
+            found.push((document, first + place))
+        })?;
+        first += some.len() as u32;
+    }
+}
+
+/// Ascending fingerprints in which others are looked up.
+struct Places<'v, F> {
+    values: &'v [F],
+    /// Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
+    hashes: BitVec,
+}
+
+impl<'v, F: Fingerprint> Places<'v, F> {
+    fn of(values: &'v [F]) -> Self {
+        let bits = (values.len() * 16).max(64).ilog2();
+        let mut places = Places { values, hashes: BitVec::repeat(false, 1 << bits) };
+        for &value in values {
+            let hash = places.hash(value);
+            places.hashes.set(hash, true);
+        }
+        places
+    }
+
+    fn hash(&self, value: F) -> usize {
+        let folded = value.low_u64() ^ value.high_u64().rotate_left(32);
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.hashes.len().ilog2())) as usize
+    }
+
+    /// The documents of a corpus that have one of the values, in order, with the place of the value.
+    fn visit(&self, corpus: &Corpus<F>, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
+        corpus.visit_fingerprints(|first, some| {
+            let found: Vec<(u64, u32)> = (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
+                .filter(|&(_, &value)| self.hashes[self.hash(value)])
+                .filter_map(|(at, value)| {
+                    Some(((first + at) as u64, self.values.binary_search(value).ok()? as u32))
+                })
+                .collect();
+            found.into_iter().try_for_each(|(document, place)| visitor(document, place))
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! The stages in order: the comparison of all documents by the criterion of a run, on one machine.
+
+use simstore::{Error, Fingerprint, Result, Snapshot};
+
+use crate::checkpoint::stages::Keeping;
+use crate::config::criterion::Criterion;
+use crate::config::resolve::Resolved;
+use crate::corpus::Corpus;
+use crate::corpus::file_list::check_unchanged;
+use crate::corpus::ranks::Ranks;
+use crate::pipeline::bit_set::Marks;
+use crate::pipeline::by_distance::NearSearch;
+use crate::pipeline::by_similarity::{Search, Searched, Wanted};
+use crate::pipeline::clusters::Clustering;
+use crate::pipeline::exact::Sets;
+use crate::pipeline::exact::distinct;
+use crate::pipeline::features::{Features, FeaturesWriter, ReadAgain};
+use crate::pipeline::nearest;
+use crate::pipeline::outcome::{NearDocuments, Outcome};
+use crate::pipeline::stored::look_up::SimilarStore;
+use crate::pipeline::stored::matches::FoundStored;
+use crate::pipeline::stored::similar::{self, ComparedStores};
+use crate::reference::ReferenceStore;
+use crate::rows::{SketchRow, of_similarity};
+use crate::workspace::Workspace;
+use simstore_corpus::Step;
+use simstore_corpus::Watch;
+use simstore_corpus::spill::Rows;
+
+/// The comparison of all documents, stage by stage.
+pub(crate) struct Stages<'a, F: Fingerprint> {
+    pub(crate) resolved: &'a Resolved<F>,
+    /// Whether to list all pairs.
+    pub(crate) pairs: bool,
+    pub(crate) corpus: &'a Corpus<F>,
+    /// Sketches of all documents, if these are compared by similarity.
+    pub(crate) sketches: Option<&'a Rows<SketchRow>>,
+    /// Whether the inputs are read again, and must not have changed.
+    pub(crate) reads_twice: bool,
+    /// Where the results of stages are kept.
+    pub(crate) keeping: Option<Keeping<'a>>,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) watch: &'a dyn Watch,
+}
+
+impl<F: Fingerprint> Stages<'_, F> {
+    /// Finds what is near what, and makes clusters of it.
+    pub(crate) fn run(&self) -> Result<Outcome<F>> {
+        match (self.resolved.criterion, self.sketches) {
+            (Criterion::Distance(distance), _) => self.near(distance),
+            (Criterion::Similarity(least), Some(sketches)) => self.similar(least, sketches),
+            (Criterion::Similarity(_), None) => {
+                Err(Error::Bug("similarity is asked of documents without sketches".to_owned()))
+            }
+        }
+    }
+
+    fn near(&self, distance: u32) -> Result<Outcome<F>> {
+        let search = NearSearch {
+            corpus: self.corpus,
+            distance,
+            verify: self.resolved.verify,
+            cluster_by: self.resolved.cluster_by,
+            keep: &self.resolved.keep,
+            pairs: self.pairs,
+            stores: self.resolved.references.stores.iter().map(ReferenceStore::snapshot).collect(),
+            keeping: self.keeping,
+            workspace: self.workspace,
+            watch: self.watch,
+        };
+        search.run(|wanted| self.features(wanted))
+    }
+
+    fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome<F>> {
+        let &Stages { workspace, watch, .. } = self;
+        let Resolved { recall, cluster_by, ref keep, .. } = *self.resolved;
+        let keeps_none = self.resolved.keeps_none();
+        let step = Step::new(watch, "documents numbered");
+        step.add(0)?;
+        let ranks = Ranks::new(self.corpus, keep, None, workspace, &step)?;
+        let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
+        let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
+        let sets = distinct(keys, &ranks, workspace, &step)?;
+        drop((ranks, step));
+        let stored = self.stored(sketches, least)?;
+        let out = self.out(&stored, &sets)?;
+        let wanted = Wanted { least, recall, cluster_by, pairs: self.pairs, keeps_none };
+        let search = Search {
+            wanted,
+            sketches,
+            sets: &sets,
+            out: &out,
+            count: sets.len(),
+            keeping: self.keeping,
+            workspace,
+            watch,
+        };
+        let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
+            search.run(|documents| self.features(documents))?;
+        let equal = of_similarity(1.0);
+        let clustering = Clustering {
+            sets: &sets,
+            leaders: &leaders,
+            out: &out,
+            stored: &stored.of_documents,
+            documents: None,
+            equal,
+            workspace,
+        };
+        let clusters = clustering.clusters()?;
+        let nearest = match keeps_none {
+            true => nearest::of_all_documents(&nearest, &sets, equal, workspace)?,
+            false => nearest::of_documents(&nearest, &sets, workspace)?,
+        };
+        Ok(Outcome {
+            clusters,
+            stored,
+            nearest,
+            distinct: sets.len(),
+            near: NearDocuments { sets, pairs, documents: None, equal },
+            compared: Some(compared),
+            boilerplate,
+        })
+    }
+
+    /// Similar documents in the stores: by their texts, or by an estimate.
+    fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored<F>> {
+        let &Stages { workspace, watch, .. } = self;
+        let references = &self.resolved.references;
+        let profile = self.resolved.profile_of_texts.as_ref().filter(|_| references.are_similar());
+        let Some(profile) = profile else { return FoundStored::none(workspace) };
+        let texts = references.texts(profile)?;
+        let numbered =
+            (0..).zip(&references.stores).filter_map(|(number, store)| Some((number, store.snapshot()?)));
+        let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<F>>) = numbered.unzip();
+        let stores: Vec<SimilarStore<'_, F>> = snapshots.into_iter().zip(&texts).collect();
+        let step = Step::new(watch, "bands looked up");
+        let candidates = similar::look_up(sketches, &stores, workspace, &step)?;
+        drop(step);
+        // Where no store has texts, nothing is compared by features.
+        let has_texts = texts.iter().any(|texts| texts.settings().has_texts());
+        let features = match has_texts {
+            true => self.features(&mut candidates.documents()?)?,
+            false => FeaturesWriter::new(workspace)?.finish()?,
+        };
+        let step = Step::new(watch, "stored documents compared");
+        let compared =
+            ComparedStores { stores: &stores, numbers: &numbers, least, with_all: self.pairs, workspace };
+        compared.compare(&candidates, sketches, &features, &step)
+    }
+
+    /// The sets of documents that are similar to something stored.
+    fn out(&self, stored: &FoundStored<F>, sets: &Sets) -> Result<Marks> {
+        let out = Marks::new(sets.len());
+        if stored.of_documents.is_empty() {
+            return Ok(out);
+        }
+        let by_document = sets.by_document(self.workspace)?;
+        let mut rows = by_document.cursor()?;
+        // Equal documents are out together.
+        for row in stored.of_documents.iter()? {
+            let (document, _) = row?;
+            while rows.take_if(|&(other, _)| other < document)?.is_some() {}
+            if let Some((_, set)) = rows.take_if(|&(other, _)| other == document)? {
+                out.set(set);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Features of `wanted`: ascending documents, each with the number of its features.
+    fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
+        let Resolved { inputs, file_list, profile_of_texts, .. } = self.resolved;
+        let &Stages { corpus, workspace, watch, .. } = self;
+        let Some(profile) = profile_of_texts else { return FeaturesWriter::new(workspace)?.finish() };
+        // Before work that would be in vain.
+        check_unchanged(file_list.as_ref().filter(|_| self.reads_twice), Some(inputs))?;
+        ReadAgain { corpus, inputs, profile, workspace, watch }.features(wanted)
+    }
+}

@@ -1,0 +1,120 @@
+//! Stored fingerprints that are near those of documents, and the clusters they represent.
+
+use simstore::{Fingerprint, Result};
+
+use crate::pipeline::bit_set::Marks;
+use crate::pipeline::by_distance::{NearSearch, SetsOf};
+use crate::pipeline::components;
+use crate::pipeline::exact::Sets;
+use crate::pipeline::hamming::NearValues;
+use crate::pipeline::stored::matches::{FoundStored, ThingOf};
+use crate::rows::{Measure, NearStored, Stored};
+use simstore_corpus::Step;
+use simstore_corpus::spill::{Cursor, Rows};
+
+/// A set, the distance of a stored fingerprint, and that fingerprint.
+type NearSet<F> = (u32, (u32, Stored<F>));
+
+impl<F: Fingerprint> NearSearch<'_, F> {
+    /// Returns the near fingerprints of stores, and the sets that are removed for them.
+    pub(crate) fn stored(
+        &self,
+        near: &NearValues<F>,
+        sets: &Sets,
+        sets_of: &SetsOf,
+        edges: &Rows<(u32, u32)>,
+        step: &Step<'_>,
+    ) -> Result<(FoundStored<F>, Marks)> {
+        let workspace = self.workspace;
+        let out = Marks::new(sets.len());
+        if near.stored.is_empty() {
+            return Ok((FoundStored::none(workspace)?, out));
+        }
+        // Of each set what is near it, each thing once, the nearest first.
+        let mut of_sets = workspace.sorter::<NearSet<F>>();
+        for row in near.stored.iter()? {
+            let (place, how) = row?;
+            of_sets.push((sets_of.only(place)?, how))?;
+        }
+        let of_sets = Rows::sorted(of_sets)?;
+        // The first set of each component; a set that is alone is its own component.
+        let firsts = components::components(edges.iter()?, sets.len(), workspace, step)?;
+        let mut of_firsts = workspace.sorter::<NearSet<F>>();
+        let mut first = firsts.cursor()?;
+        for row in of_sets.iter()? {
+            let (set, how) = row?;
+            while first.take_if(|&(next, _)| next < set)?.is_some() {}
+            let of_set = first.peek()?.filter(|&(next, _)| next == set);
+            of_firsts.push((of_set.map_or(set, |(_, first)| first), how))?;
+        }
+        let mut standing = Vec::new();
+        let mut nearest = workspace.rows();
+        for row in of_firsts.finish()? {
+            let (set, how) = row?;
+            if standing.last() != Some(&set) {
+                standing.clear();
+                standing.push(set);
+                out.set(set);
+                nearest.push((set, how))?;
+            }
+        }
+        self.with_documents(&of_sets, &nearest.finish()?, sets, &firsts, out)
+    }
+
+    fn with_documents(
+        &self,
+        of_sets: &Rows<NearSet<F>>,
+        nearest: &Rows<NearSet<F>>,
+        sets: &Sets,
+        firsts: &Rows<(u32, u32)>,
+        out: Marks,
+    ) -> Result<(FoundStored<F>, Marks)> {
+        let workspace = self.workspace;
+        // The stored fingerprint that represents each set of such components.
+        let mut things = workspace.sorter::<NearSet<F>>();
+        nearest.iter()?.try_for_each(|row| things.push(row?))?;
+        let mut by_first = workspace.sorter::<(u32, u32)>();
+        for row in firsts.iter()? {
+            let (set, first) = row?;
+            if out.has(first) {
+                by_first.push((first, set))?;
+            }
+        }
+        let mut rows = nearest.cursor()?;
+        for row in by_first.finish()? {
+            let (first, set) = row?;
+            while rows.take_if(|&(next, _)| next < first)?.is_some() {}
+            if let Some((_, how)) = rows.peek()? {
+                out.set(set);
+                things.push((set, how))?;
+            }
+        }
+        let mut things = Cursor::new(things.finish()?);
+        let mut standing = workspace.sorter::<ThingOf<F>>();
+        sets.visit(|set, document| {
+            while things.take_if(|&(next, _)| next < set)?.is_some() {}
+            match things.peek()? {
+                Some((next, (distance, stored))) if next == set => {
+                    standing.push((stored, (document, (distance.into(), 0))))
+                }
+                _ => Ok(()),
+            }
+        })?;
+        let mut near = workspace.sorter::<NearStored<F>>();
+        let mut rows = of_sets.cursor()?;
+        while let Some((set, _)) = rows.peek()? {
+            let (mut place, mut last) = (0, None);
+            let documents = sets.documents(set)?;
+            while let Some((_, (distance, stored))) = rows.take_if(|&(next, _)| next == set)? {
+                // A fingerprint in several segments is found several times.
+                if last.replace(stored) == Some(stored) || place > 0 && !self.pairs {
+                    continue;
+                }
+                let measure: Measure = (distance.into(), 0);
+                documents.iter().try_for_each(|&document| near.push(((document, place), stored, measure)))?;
+                place += 1;
+            }
+        }
+        Ok((FoundStored::new(Rows::sorted(near)?, standing, false, workspace)?, out))
+    }
+}

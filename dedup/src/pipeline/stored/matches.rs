@@ -1,0 +1,54 @@
+//! What is near documents in stores.
+
+use simstore::{Fingerprint, Result};
+
+use crate::pipeline::clusters::OfStore;
+use crate::rows::{Measure, NearStored, Stored};
+use crate::workspace::Workspace;
+use simstore_corpus::spill::{Rows, Sorter};
+
+/// All that was found in stores.
+#[derive(Debug)]
+pub(crate) struct FoundStored<F> {
+    /// By document, the nearest first; only that if not all pairs were asked for.
+    pub(crate) near: Rows<NearStored<F>>,
+    /// What stands for clusters, by number.
+    pub(crate) things: Rows<Stored<F>>,
+    /// For each document that is near something, what stands for its cluster.
+    pub(crate) of_documents: Rows<OfStore>,
+    /// Whether similarities are estimated: some store keeps no texts.
+    pub(crate) is_estimated: bool,
+}
+
+/// What stands for clusters, as it is found: what it is, the document, and how near they are.
+pub(crate) type ThingOf<F> = (Stored<F>, (u32, Measure));
+
+impl<F: Fingerprint> FoundStored<F> {
+    /// Nothing.
+    pub(crate) fn none(workspace: &Workspace) -> Result<Self> {
+        let (near, things, of_documents) = (workspace.rows(), workspace.rows(), workspace.rows());
+        let (near, things) = (near.finish()?, things.finish()?);
+        Ok(FoundStored { near, things, of_documents: of_documents.finish()?, is_estimated: false })
+    }
+
+    /// Numbers what stands for clusters.
+    pub(crate) fn new(
+        near: Rows<NearStored<F>>,
+        standing: Sorter<ThingOf<F>>,
+        is_estimated: bool,
+        workspace: &Workspace,
+    ) -> Result<Self> {
+        let (mut things, mut of_documents) = (workspace.rows(), workspace.sorter::<OfStore>());
+        let (mut number, mut last) = (0_u64, None);
+        for row in standing.finish()? {
+            let (thing, (document, measure)) = row?;
+            if last.replace(thing) != Some(thing) {
+                things.push(thing)?;
+                number += 1;
+            }
+            of_documents.push((document, (number - 1, measure)))?;
+        }
+        let (things, of_documents) = (things.finish()?, Rows::sorted(of_documents)?);
+        Ok(FoundStored { near, things, of_documents, is_estimated })
+    }
+}

@@ -1,0 +1,260 @@
+//! The results of a run with the width of its fingerprints, from the comparison to the publication.
+
+use std::path::Path;
+
+use simstore::{Error, Fingerprint, Result, Store};
+use simstore_corpus::spill::Rows;
+use simstore_corpus::{Counts, InputKind, Inputs, Step, Watch};
+use simstore_io::numbers::count_of;
+use simstore_io::output::{Complete, SetAside};
+use simstore_text::{Profile, SimilarSettings, StoredTexts};
+
+use crate::adding::similar_writer::{IntoSimilar, TextsInOrder};
+use crate::adding::{commit, suffix};
+use crate::config::DedupConfig;
+use crate::config::criterion::Criterion;
+use crate::config::resolve::Resolved;
+use crate::corpus::Corpus;
+use crate::corpus::file_list::{FileList, check_unchanged};
+use crate::corpus::keep_rule::Keep;
+use crate::pipeline::outcome::Outcome;
+use crate::reference::{ReferenceStore, References};
+use crate::report::documents::Documents;
+use crate::report::open_outputs::OpenOutputs;
+use crate::report::tables::Results;
+use crate::rows::SketchRow;
+use crate::workspace::Workspace;
+
+/// Results of a run.
+pub(crate) struct Job<F: Fingerprint> {
+    pub(crate) kind: InputKind,
+    /// The documents, to be read again; `None` for fingerprints.
+    pub(crate) inputs: Option<Inputs>,
+    /// State of the input files when the run began, if they are read again.
+    file_list: Option<FileList>,
+    /// Name of the profile of the documents; empty for fingerprints, whose profile only the user can know.
+    profile: String,
+    pub(crate) criterion: Criterion,
+    pub(crate) corpus: Corpus<F>,
+    pub(crate) counts: Counts,
+    pub(crate) outcome: Outcome<F>,
+    /// Whether no document of a cluster is kept.
+    pub(crate) keeps_none: bool,
+    /// Whether only equal texts are duplicates.
+    pub(crate) is_exact: bool,
+    pub(crate) workspace: Workspace,
+    pub(crate) references: References<F>,
+    /// The addition to the first reference store, if documents are added.
+    pub(crate) added_to: Option<AddedTo>,
+    /// The open files, until they are written.
+    outputs: Option<OpenOutputs>,
+    /// The written files, until they have their names.
+    complete: Option<Vec<Complete>>,
+}
+
+/// The addition of kept documents to a store.
+pub(crate) struct AddedTo {
+    /// Distinguishes the run from other runs.
+    run: String,
+    /// Settings and profile of the store, if it is a store of similar documents.
+    similar: Option<(SimilarSettings, Profile)>,
+    /// Sketches of all documents, for a store of similar documents.
+    sketches: Option<Rows<SketchRow>>,
+}
+
+impl AddedTo {
+    pub(crate) fn new<F: Fingerprint>(
+        resolved: &Resolved<F>,
+        run: String,
+        sketches: Option<Rows<SketchRow>>,
+    ) -> AddedTo {
+        let similar = resolved.added_to_similar.zip(resolved.profile_of_texts.clone());
+        AddedTo { run, sketches: sketches.filter(|_| similar.is_some()), similar }
+    }
+
+    fn settings(&self) -> Option<SimilarSettings> {
+        self.similar.as_ref().map(|&(settings, _)| settings)
+    }
+}
+
+impl<F: Fingerprint> Job<F> {
+    #[expect(clippy::too_many_arguments, reason = "all results of a run come together here")]
+    pub(crate) fn new(
+        config: &DedupConfig,
+        resolved: Resolved<F>,
+        corpus: Corpus<F>,
+        counts: Counts,
+        outcome: Outcome<F>,
+        workspace: Workspace,
+        outputs: OpenOutputs,
+        reads_twice: bool,
+        added_to: Option<AddedTo>,
+    ) -> Job<F> {
+        let Resolved { kind, inputs, file_list, references, criterion, keep, profile, .. } = resolved;
+        let are_documents = kind == InputKind::Documents;
+        Job {
+            kind,
+            inputs: are_documents.then_some(inputs),
+            file_list: file_list.filter(|_| reads_twice),
+            profile: if are_documents { profile.to_string() } else { String::new() },
+            criterion,
+            corpus,
+            counts,
+            outcome,
+            keeps_none: keep == Keep::None,
+            is_exact: config.compare.is_exact(),
+            workspace,
+            references,
+            added_to,
+            outputs: Some(outputs),
+            complete: None,
+        }
+    }
+
+    pub(crate) fn results(&self) -> Results<'_, F> {
+        let added_to = self.added_to.as_ref().and_then(AddedTo::settings);
+        Results {
+            corpus: &self.corpus,
+            outcome: &self.outcome,
+            criterion: self.criterion,
+            keeps_none: self.keeps_none,
+            stores: &self.references.stores,
+            makes_estimates: added_to.is_some_and(|settings| !settings.has_texts()),
+            workspace: &self.workspace,
+        }
+    }
+
+    /// Path of a reference store; `None` with a single one.
+    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
+        let stores = &self.references.stores;
+        if stores.len() > 1 { Some(stores.get(store)?.path()) } else { None }
+    }
+
+    /// Writes all files. They have no names yet.
+    pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
+        let outputs = self.outputs.take();
+        let mut outputs = outputs.ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
+        let documents =
+            self.inputs.as_ref().map(|inputs| Documents { inputs, workspace: &self.workspace, watch });
+        let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
+        check_unchanged(self.file_list.as_ref(), self.inputs.as_ref())?;
+        if let Some((store, added_to)) = self.references.stores.first().zip(self.added_to.as_ref()) {
+            let clustered = self.results().clustered()?;
+            store.check_names(&self.corpus, clustered, added_to.similar.is_some(), watch)?;
+        }
+        self.complete = Some(complete);
+        Ok(())
+    }
+
+    /// Gives the files their names, and adds the kept documents to the store, in one step.
+    pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
+        let mut complete = self.complete.take().unwrap_or_default();
+        Step::new(watch, "files").add(0)?;
+        match self.references.stores.first().zip(self.added_to.as_ref()) {
+            None => complete.into_iter().try_for_each(Complete::publish)?,
+            Some((reference, added_to)) => self.add(reference, added_to, &mut complete)?,
+        }
+        // Other processes may write to the store from here on.
+        self.references.stores.iter_mut().for_each(|reference| reference.store = None);
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        reference: &ReferenceStore<F>,
+        added_to: &AddedTo,
+        complete: &mut [Complete],
+    ) -> Result<()> {
+        let added = self.results().to_add();
+        let distance = match self.criterion {
+            Criterion::Distance(distance) => Some(distance),
+            Criterion::Similarity(_) => None,
+        };
+        let made =
+            reference.open_store(distance, added_to.settings(), &self.profile, self.workspace.budget)?;
+        let stored = match (&added_to.similar, reference.to_add_to(made.as_ref())) {
+            (Some((settings, profile)), Some(store)) => Some(self.stored_texts(*settings, profile, store)?),
+            _ => None,
+        };
+        let similar = match &stored {
+            Some(stored) => Some(self.similar_writer(added_to, stored)?),
+            None => None,
+        };
+        let load = reference.load(made.as_ref(), &self.corpus, self.results().clustered()?, similar)?;
+        let suffix = suffix(&added_to.run);
+        let aside: Vec<Option<SetAside>> =
+            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
+        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
+        // From here on the store alone decides whether the files get their names.
+        complete.iter_mut().for_each(Complete::keep);
+        if let Some(load) = load {
+            commit(load, &added_to.run, added, &aside)?;
+        }
+        let store = reference.path().display();
+        for (at, file) in aside.iter().enumerate() {
+            file.publish().map_err(|error| {
+                Error::Refused(format!(
+                    "{error}; {} added to {store} nevertheless, but {} still a hidden name: run this command again to complete the \
+                     outputs",
+                    were(added, "document"),
+                    has(aside.len() - at)
+                ))
+            })?;
+        }
+        reference.settle(made.as_ref()).map_err(|error| match error {
+            Error::Cancelled => Error::Cancelled,
+            error => Error::Refused(format!(
+                "{error}; {} added to {store} nevertheless, and all output files are complete; only the merge of segments is left to the \
+                 next write to the store",
+                were(added, "document")
+            )),
+        })
+    }
+
+    /// Packer for the texts of the store. If the store has no dictionary, one is trained on the first texts.
+    fn stored_texts(
+        &self,
+        settings: SimilarSettings,
+        profile: &Profile,
+        store: &Store<F>,
+    ) -> Result<StoredTexts> {
+        let stored = StoredTexts::new(&store.snapshot(), settings, profile.clone())?;
+        if settings.has_texts() && !stored.learn(store)? {
+            let mut texts = Vec::new();
+            if let Some(inputs) = &self.inputs {
+                let documents = inputs.records().map(|record| record?.document(inputs.options()));
+                // Malformed documents were reported before.
+                let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
+                texts.extend(found.take(StoredTexts::LEARNT_FROM));
+            }
+            stored.learn_from(store, &texts)?;
+        }
+        Ok(stored)
+    }
+
+    /// Writer of documents to a store of similar documents.
+    fn similar_writer<'a>(
+        &'a self,
+        added_to: &'a AddedTo,
+        stored: &'a StoredTexts,
+    ) -> Result<IntoSimilar<'a, F>> {
+        let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
+        let inputs = self.inputs.as_ref().filter(|_| has_texts);
+        let texts = inputs
+            .map_or(TextsInOrder::None, |inputs| TextsInOrder::of(&self.corpus, inputs, &self.workspace));
+        let sketches = added_to.sketches.as_ref();
+        let sketches =
+            sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
+        IntoSimilar::new(sketches, texts, stored, &self.workspace.temporary)
+    }
+}
+
+/// `1 document was`, `2 documents were`.
+fn were(count: u64, what: &str) -> String {
+    format!("{} {}", count_of(count, what), if count == 1 { "was" } else { "were" })
+}
+
+/// `1 output file has`, `2 output files have`.
+fn has(files: usize) -> String {
+    format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
+}

@@ -1,0 +1,396 @@
+//! The report of a run, independent of the width of the fingerprints.
+
+pub(crate) mod display;
+pub(crate) mod documents;
+pub(crate) mod job;
+pub(crate) mod open_outputs;
+pub(crate) mod output_format;
+pub(crate) mod outputs;
+pub(crate) mod pair_score;
+pub(crate) mod summary;
+pub(crate) mod tables;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+
+use simstore::any::AnyWidth;
+use simstore::{Fingerprint, Result, each_width};
+
+use crate::config::criterion::Criterion;
+use crate::corpus::Told;
+use crate::report::job::Job;
+use crate::report::pair_score::{How, Near, Other, Reason};
+use crate::report::summary::Summary;
+use crate::rows;
+use simstore_corpus::spill::{Cursor, RowsIter};
+use simstore_corpus::{Counts, InputKind, Watch};
+use simstore_io::{DocumentId, IdRef};
+
+/// Result of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
+pub struct Report {
+    results: Content,
+    counts: Counts,
+    summary: Box<Summary>,
+}
+
+/// The results of a run, or the number of documents that an identical run has already added.
+enum Content {
+    Found(AnyJob),
+    AddedBefore(u64),
+}
+
+pub(crate) type AnyJob = AnyWidth<Box<Job<u64>>, Box<Job<u128>>>;
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Report").field(&self.summary).finish()
+    }
+}
+
+/// A cluster of near-duplicates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster<'a> {
+    /// Cluster number, from 1. Clusters are in input order of their first documents.
+    pub number: usize,
+    /// Id of the representative.
+    pub representative: DocumentId,
+    /// Index of the representative in the input, from 0; `None` if it is a stored document.
+    pub document: Option<usize>,
+    /// `FILE:LINE` of the representative, if ids repeat in the input and it is not a stored document.
+    pub place: Option<String>,
+    /// Whether the representative was in a store before. If so, no member is kept.
+    pub is_stored: bool,
+    /// Store of the representative, if there are several stores.
+    pub store: Option<&'a Path>,
+    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of them, and is kept,
+    /// except with [`Keep::None`](crate::corpus::keep_rule::Keep::None).
+    pub members: Vec<Member>,
+}
+
+/// A document of a cluster, or a kept document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Index in the input, from 0, not counting malformed documents.
+    pub document: usize,
+    /// Document id.
+    pub id: DocumentId,
+    /// `FILE:LINE` of the document, if ids repeat in the input.
+    pub place: Option<String>,
+    /// Fingerprint in hexadecimal; `None` for a document without text.
+    pub fingerprint: Option<String>,
+    /// Distance to the representative, in bits; `None` if texts are compared by similarity, and for a document of
+    /// [`Report::kept`].
+    pub distance: Option<u32>,
+    /// Similarity of its text to the text of the representative, from 0 to 1; `None` if texts are not compared, and for a document of
+    /// [`Report::kept`].
+    pub similarity: Option<f64>,
+    /// Whether the document is kept. A kept member is the representative of its cluster.
+    pub is_kept: bool,
+}
+
+/// Two near documents, the second from the input or from a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearPair<'a> {
+    /// Index of the first document in the input, from 0.
+    pub document: usize,
+    /// Id of the first document.
+    pub id: IdRef<'a>,
+    /// Index of the second document, which comes later in the input; `None` for a stored document.
+    pub other: Option<usize>,
+    /// Id of the second document.
+    pub other_id: IdRef<'a>,
+    /// Store of the second document, if there are several stores.
+    pub store: Option<&'a Path>,
+    /// Distance of the fingerprints, in bits; `None` if texts are compared by similarity.
+    pub distance: Option<u32>,
+    /// Similarity of the texts, from 0 to 1; `None` if texts are not compared.
+    pub similarity: Option<f64>,
+}
+
+/// A removed document, and the document that it duplicates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removed<'a> {
+    /// Index in the input, from 0, not counting malformed documents.
+    pub document: usize,
+    /// Document id.
+    pub id: IdRef<'a>,
+    /// `FILE:LINE` of the document, if ids repeat in the input.
+    pub place: Option<String>,
+    /// Index of the document that it duplicates; `None` for a stored document.
+    ///
+    /// This is the most similar kept document that passes the threshold. If the removed document is connected with kept documents
+    /// only by chains, this is the representative of its cluster. With [`Keep::None`](crate::corpus::keep_rule::Keep::None), this is the most similar
+    /// of all other documents.
+    pub duplicate_of: Option<usize>,
+    /// Id of the document that it duplicates.
+    pub duplicate_of_id: DocumentId,
+    /// `FILE:LINE` of that document, under the same condition as [`place`](Removed::place).
+    pub duplicate_of_place: Option<String>,
+    /// Store of that document, if there are several stores.
+    pub store: Option<&'a Path>,
+    /// Distance of the two fingerprints, in bits; `None` if texts are compared by similarity.
+    pub distance: Option<u32>,
+    /// Similarity of the two texts, from 0 to 1; `None` if texts are not compared.
+    pub similarity: Option<f64>,
+}
+
+impl Report {
+    pub(crate) fn new(job: AnyJob) -> Result<Report> {
+        let summary = Box::new(each_width!(&job, job => Summary::new(job)?));
+        let counts = each_width!(&job, job => job.counts);
+        Ok(Report { results: Content::Found(job), counts, summary })
+    }
+
+    pub(crate) fn of_added_before(counts: Counts, criterion: Criterion, added: u64) -> Report {
+        let summary = Box::new(Summary::of_added_before(&counts, criterion));
+        Report { results: Content::AddedBefore(added), counts, summary }
+    }
+
+    fn job(&self) -> Option<AnyWidth<&Job<u64>, &Job<u128>>> {
+        match &self.results {
+            Content::Found(job) => Some(job.as_ref().map(|job| &**job, |job| &**job)),
+            Content::AddedBefore(_) => None,
+        }
+    }
+
+    /// The numbers of the run.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Counts of read documents, malformed documents and skipped files.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Number of documents that an identical run has already added to the store, if this run therefore had nothing to do. Outputs and
+    /// store are unchanged, and the report has no documents.
+    pub fn added_before(&self) -> Option<u64> {
+        match self.results {
+            Content::Found(_) => None,
+            Content::AddedBefore(added) => Some(added),
+        }
+    }
+
+    /// Width of the fingerprints, in bits.
+    pub fn bits(&self) -> u32 {
+        self.job().map_or(u64::BITS, |job| job.bits())
+    }
+
+    /// Kind of the input: documents or fingerprints.
+    pub fn kind(&self) -> InputKind {
+        self.job().map_or(InputKind::Documents, |job| each_width!(job, job => job.kind))
+    }
+
+    /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
+    ///
+    /// # Errors
+    /// An item is an error if the store cannot name a stored document. It is also an error if documents were moved to disk for
+    /// lack of memory, and cannot be read back.
+    pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
+        match self.job() {
+            Some(job) => each_width!(job, job => Box::new(Clusters::new(job))),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Kept documents, in input order. Each has a place, whether ids repeat or not.
+    ///
+    /// # Errors
+    /// An item is an error if documents were moved to disk for lack of memory, and cannot be read back.
+    pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Member>> + '_> {
+        match self.job() {
+            Some(job) => each_width!(job, job => match kept_of(job) {
+                Ok(kept) => Box::new(kept),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            }),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Visits the removed documents in input order, each with the document that it duplicates.
+    ///
+    /// # Errors
+    /// Errors of the visitor, and the errors of [`Report::clusters`].
+    pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
+        let Some(job) = self.job() else { return Ok(()) };
+        each_width!(job, job => {
+            let results = job.results();
+            results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
+                visitor(&Removed {
+                    document,
+                    id: told.id(document),
+                    place: results.place(told, document),
+                    duplicate_of: of.document,
+                    duplicate_of_id: of.id,
+                    duplicate_of_place: of.place,
+                    store: of.store.and_then(|store| results.store(store)),
+                    distance: how.distance,
+                    similarity: how.similarity,
+                })
+            })
+        })
+    }
+
+    /// Number of stores compared with, including a store that this run makes.
+    pub fn stores(&self) -> usize {
+        self.job().map_or(0, |job| each_width!(job, job => job.references.stores.len()))
+    }
+
+    /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.
+    pub fn are_numbers(&self) -> (bool, bool) {
+        let Some(job) = self.job() else { return (true, true) };
+        each_width!(job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
+    }
+
+    /// Visits the pairs of near documents in input order, then the pairs of a document and a stored document. If texts are
+    /// compared, only pairs of similar texts are visited. Without [`DedupConfig::pairs`](crate::config::DedupConfig::pairs), only pairs of equal
+    /// fingerprints are known.
+    ///
+    /// # Errors
+    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and an error if the store
+    /// cannot name a stored document.
+    pub fn visit_pairs(
+        &self,
+        watch: &dyn Watch,
+        visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(job) = self.job() else { return Ok(()) };
+        each_width!(job, job => {
+            let results = job.results();
+            results.visit_pairs(watch, |told, Near { document, other, how }| {
+                let (other, other_id, store) = match other {
+                    Other::Document(other) => (Some(other), told.id(other), None),
+                    Other::Stored(id, store) => (None, id, results.store(store)),
+                };
+                let How { distance, similarity, .. } = how;
+                visitor(&NearPair { document, id: told.id(document), other, other_id, store, distance, similarity })
+            })
+        })
+    }
+
+    /// Writes all outputs. They have no names yet.
+    pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
+        match &mut self.results {
+            Content::Found(job) => each_width!(job, job => job.write(watch)),
+            Content::AddedBefore(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn set_seconds(&mut self, seconds: f64) {
+        self.summary.set_seconds(seconds);
+    }
+
+    /// Gives the outputs their names, and adds the kept documents to the store, if any.
+    pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
+        match &mut self.results {
+            Content::Found(job) => each_width!(job, job => job.publish(watch)),
+            Content::AddedBefore(_) => Ok(()),
+        }
+    }
+}
+
+fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<Member>> + '_> {
+    let mut clustered = job.results().clustered()?;
+    Ok(job.corpus.filter_map(move |document| {
+        Ok(clustered.of(document.number)?.is_kept.then(|| Member {
+            document: document.number,
+            id: document.id().into(),
+            place: Some(document.place()),
+            fingerprint: document.fingerprint().map(Fingerprint::to_hex),
+            distance: None,
+            similarity: None,
+            is_kept: true,
+        }))
+    }))
+}
+
+/// Iterator over clusters.
+struct Clusters<'a, F: Fingerprint> {
+    job: &'a Job<F>,
+    /// `None` before the first call of `next`.
+    members: Option<Cursor<RowsIter<'a, rows::Member>, rows::Member>>,
+    /// The next clusters, already read.
+    read: VecDeque<Cluster<'a>>,
+}
+
+impl<'a, F: Fingerprint> Clusters<'a, F> {
+    fn new(job: &'a Job<F>) -> Self {
+        Clusters { job, members: None, read: VecDeque::new() }
+    }
+
+    fn next_cluster(&mut self) -> Result<Option<Cluster<'a>>> {
+        if self.read.is_empty() {
+            self.read_some()?;
+        }
+        Ok(self.read.pop_front())
+    }
+
+    /// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
+    fn read_some(&mut self) -> Result<()> {
+        if self.members.is_none() {
+            self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);
+        }
+        let Some(members) = &mut self.members else { return Ok(()) };
+        let most = if self.job.corpus.spilled().is_some() { self.job.corpus.most_told() / 2 } else { 1 };
+        let mut all: Vec<rows::Member> = Vec::new();
+        while let Some(first) = members.take_if(|_| all.len() < most)? {
+            all.push(first);
+            while let Some(member) = members.take_if(|member| member.cluster == first.cluster)? {
+                all.push(member);
+            }
+        }
+        let mut documents: Vec<usize> = all
+            .iter()
+            .flat_map(|member| [Some(member.document as usize), member.by.get().ok()])
+            .flatten()
+            .collect();
+        documents.sort_unstable();
+        documents.dedup();
+        let told = self.job.corpus.told(documents, &())?;
+        for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
+            self.read.push_back(cluster_of(self.job, members, &told)?);
+        }
+        Ok(())
+    }
+}
+
+fn cluster_of<'a, F: Fingerprint>(
+    job: &'a Job<F>,
+    members: &[rows::Member],
+    told: &Told<'_, F>,
+) -> Result<Cluster<'a>> {
+    let (results, first) = (job.results(), members[0]);
+    let representative = results.named(told, first.by)?;
+    let member = |member: &rows::Member| {
+        let document = member.document as usize;
+        let How { distance, similarity, .. } = results.how_near(told, member)?;
+        Ok(Member {
+            document,
+            id: told.id(document).into(),
+            place: results.place(told, document),
+            fingerprint: Some(told.fingerprint(document).to_hex()),
+            distance,
+            similarity,
+            is_kept: member.is_representative() && !results.keeps_none,
+        })
+    };
+    Ok(Cluster {
+        number: first.cluster as usize,
+        representative: representative.id,
+        document: representative.document,
+        place: representative.place,
+        is_stored: first.is_stored(),
+        store: representative.store.and_then(|store| job.store(store)),
+        members: members.iter().map(member).collect::<Result<_>>()?,
+    })
+}
+
+impl<'a, F: Fingerprint> Iterator for Clusters<'a, F> {
+    type Item = Result<Cluster<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_cluster().transpose()
+    }
+}
