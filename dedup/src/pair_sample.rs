@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 
 use crate::config::DedupConfig;
 use crate::config::band_choice;
@@ -93,7 +93,7 @@ pub fn sample_pairs(
     }
     let (config, threshold) = config.for_pair_sample(inputs, lowest_similarity)?;
     let lowest = config.compare.of_similar().and_then(|similar| similar.least).unwrap_or(threshold);
-    match compare::<u64>(&config, inputs, Outputs::default(), watch)? {
+    match compare(&config, inputs, Outputs::default(), watch)? {
         Compared::Found(job) => sample_of_job(&job, threshold, lowest, count, watch),
         Compared::AddedBefore(..) => Err(Error::Bug("a run without a store was added before".to_owned())),
     }
@@ -108,8 +108,8 @@ fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     Ok(bins.into_iter().find(|&from| band_choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
 }
 
-fn sample_of_job<F: Fingerprint>(
-    job: &Job<F>,
+fn sample_of_job(
+    job: &Job,
     threshold: f64,
     lowest: f64,
     count: usize,
@@ -259,11 +259,7 @@ fn choose(
 }
 
 /// Reads the documents of pairs again.
-fn read_pairs<F: Fingerprint>(
-    job: &Job<F>,
-    pairs: &[SetPair],
-    watch: &dyn Watch,
-) -> Result<Vec<SampledPair>> {
+fn read_pairs(job: &Job, pairs: &[SetPair], watch: &dyn Watch) -> Result<Vec<SampledPair>> {
     let Some(inputs) = job.inputs.as_ref() else { return Ok(Vec::new()) };
     let near = &job.outcome.near;
     let document = |set| near.document(near.sets.best(set)?);

@@ -180,28 +180,28 @@ impl<F: Fingerprint> Fixed for Value<F> {
 
 /// Something in one of the stores that documents are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stored<F> {
+pub(crate) struct Stored {
     /// Which of the stores.
     pub(crate) store: u32,
     pub(crate) id: Option<u64>,
-    /// The fingerprint, where fingerprints are compared.
-    pub(crate) fingerprint: F,
+    /// The fingerprint, if fingerprints are compared. A 64-bit fingerprint has leading zeros.
+    pub(crate) fingerprint: u128,
 }
 
-impl<F: Fingerprint> Fixed for Stored<F> {
-    const BYTES: usize = F::BYTES + 13;
+impl Fixed for Stored {
+    const BYTES: usize = <u128 as Fixed>::BYTES + 13;
 
     fn write(self, bytes: &mut [u8]) {
         let id = (u8::from(self.id.is_some()), self.id.unwrap_or_default());
-        (self.store, Value(self.fingerprint), id).write(bytes);
+        (self.store, self.fingerprint, id).write(bytes);
     }
 
     fn read(bytes: &[u8]) -> Self {
-        let (store, Value(fingerprint), (has_id, id)): (u32, Value<F>, (u8, u64)) = Fixed::read(bytes);
+        let (store, fingerprint, (has_id, id)): (u32, u128, (u8, u64)) = Fixed::read(bytes);
         Stored { store, fingerprint, id: (has_id == 1).then_some(id) }
     }
 }
 
 /// A stored document that is near a document: the document, and the rank among all stored ones near it (the nearest first); the stored
 /// document; and how near they are.
-pub(crate) type NearStored<F> = ((u32, u32), Stored<F>, Measure);
+pub(crate) type NearStored = ((u32, u32), Stored, Measure);

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use simstore::any::{AnyWidth, Width};
 use simstore::error::{did_you_mean, excerpt};
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 use simstore_corpus::spill::RowsWriter;
 use simstore_corpus::{Counts, Inputs, Notice, Watch};
 use simstore_io::formats::listed;
@@ -72,19 +71,9 @@ pub fn run(
     observer: &dyn Observer,
 ) -> Result<Report> {
     let (started, watch) = (Instant::now(), observer.watch());
-    let mut report = match config.width()? {
-        Width::Bits64(()) => match compare::<u64>(config, inputs, outputs, watch)? {
-            Compared::Found(job) => Report::new(AnyWidth::Bits64(job))?,
-            Compared::AddedBefore(counts, criterion, added) => {
-                Report::of_added_before(counts, criterion, added)
-            }
-        },
-        Width::Bits128(()) => match compare::<u128>(config, inputs, outputs, watch)? {
-            Compared::Found(job) => Report::new(AnyWidth::Bits128(job))?,
-            Compared::AddedBefore(counts, criterion, added) => {
-                Report::of_added_before(counts, criterion, added)
-            }
-        },
+    let mut report = match compare(config, inputs, outputs, watch)? {
+        Compared::Found(job) => Report::new(job)?,
+        Compared::AddedBefore(counts, criterion, added) => Report::of_added_before(counts, criterion, added),
     };
     if report.added_before().is_some() {
         return Ok(report);
@@ -98,20 +87,20 @@ pub fn run(
 }
 
 /// Result of a comparison, before anything is written.
-pub(crate) enum Compared<F: Fingerprint> {
-    Found(Box<Job<F>>),
+pub(crate) enum Compared {
+    Found(Box<Job>),
     /// An identical run has already added this number of documents, and written its outputs.
     AddedBefore(Counts, Criterion, u64),
 }
 
 /// Resolves the configuration, reads all inputs, and finds the near-duplicates.
-pub(crate) fn compare<F: Fingerprint>(
+pub(crate) fn compare(
     config: &DedupConfig,
     inputs: &Inputs,
     outputs: Outputs,
     watch: &dyn Watch,
-) -> Result<Compared<F>> {
-    let resolved = config.resolve::<F>(inputs, Some(&outputs), watch)?;
+) -> Result<Compared> {
+    let resolved = config.resolve(inputs, Some(&outputs), watch)?;
     let is_in_memory = inputs.are_given();
     let added_to = resolved.references.stores.first().filter(|_| config.add.is_some());
     let last_run = LastRun::finished(added_to, watch)?;
@@ -163,18 +152,18 @@ pub(crate) fn compare<F: Fingerprint>(
 }
 
 /// Reads all documents, or their parts, into a corpus.
-fn read<F: Fingerprint>(
+fn read(
     config: &DedupConfig,
-    resolved: &Resolved<F>,
+    resolved: &Resolved,
     outputs: &OpenOutputs,
     reads_twice: bool,
     workspace: &Workspace,
     watch: &dyn Watch,
-) -> Result<(Corpus<F>, Counts)> {
+) -> Result<(Corpus, Counts)> {
     // As long as documents are in memory, so are their sketches.
     let sketches = resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
     let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || reads_twice);
-    let corpus = Corpus::new(&resolved.keep, with_checksums, sketches);
+    let corpus = Corpus::new(resolved.width, &resolved.keep, with_checksums, sketches);
     let reading = Reading {
         resume: config.resume.as_ref(),
         profile: &resolved.profile,
@@ -207,12 +196,7 @@ fn nothing_read(counts: &Counts) -> Error {
 }
 
 /// Reports documents that have no value of the field of `keep`; fails if none has one.
-fn check_keep_field<F: Fingerprint>(
-    keep: &Keep,
-    corpus: &Corpus<F>,
-    inputs: &Inputs,
-    watch: &dyn Watch,
-) -> Result<()> {
+fn check_keep_field(keep: &Keep, corpus: &Corpus, inputs: &Inputs, watch: &dyn Watch) -> Result<()> {
     let (Some(field), missing @ 1..) = (keep.field(), corpus.missing()) else { return Ok(()) };
     let takes_numbers = keep.takes_numbers();
     if missing < corpus.len() {

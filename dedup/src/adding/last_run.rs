@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::adding::Run;
@@ -24,10 +24,7 @@ pub(crate) struct LastRun {
 
 impl LastRun {
     /// Completes the files of the last run, whether or not this run is the same.
-    pub(crate) fn finished<F: Fingerprint>(
-        added_to: Option<&ReferenceStore<F>>,
-        watch: &dyn Watch,
-    ) -> Result<LastRun> {
+    pub(crate) fn finished(added_to: Option<&ReferenceStore>, watch: &dyn Watch) -> Result<LastRun> {
         let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
         let finished = match (added_to, &run) {
             (Some(store), Some(run)) => store.finish(run)?,
@@ -63,11 +60,7 @@ impl LastRun {
 }
 
 /// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
-pub(crate) fn run_of<F: Fingerprint>(
-    config: &DedupConfig,
-    resolved: &Resolved<F>,
-    corpus: &Corpus<F>,
-) -> Result<String> {
+pub(crate) fn run_of(config: &DedupConfig, resolved: &Resolved, corpus: &Corpus) -> Result<String> {
     if config.add.is_none() {
         return Ok(String::new());
     }
@@ -76,7 +69,7 @@ pub(crate) fn run_of<F: Fingerprint>(
         Criterion::Distance(distance) => distance.to_string(),
         Criterion::Similarity(least) => format!("similar {least} {recall}"),
     };
-    let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", F::BITS);
+    let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", corpus.width().bits());
     // The contents of the other stores affect the result too.
     for store in config.against.iter().skip(1) {
         how += &format!(" {}", place_of(store).display());

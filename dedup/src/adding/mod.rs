@@ -10,9 +10,10 @@ pub(crate) mod similar_writer;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use simstore::any::{AnyStore, Width};
 use simstore::error::excerpt;
 use simstore::store::Load;
-use simstore::{Error, Fingerprint, Result, Store, StoreOptions};
+use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::spill::Budget;
 use simstore_corpus::{Naming, Watch};
 use simstore_io::IdRef;
@@ -24,7 +25,7 @@ use crate::adding::names_in_use::{InUse, NamesInUse};
 use crate::adding::similar_writer::IntoSimilar;
 use crate::corpus::Corpus;
 use crate::pipeline::clustered::Clustered;
-use crate::reference::{ReferenceStore, options};
+use crate::reference::{ReferenceStore, open_store, options};
 
 /// The mark of the last run, and of each of its files, followed by a number.
 const RUN_MARK: &str = "dedup";
@@ -47,7 +48,7 @@ impl Run {
         self.paths.contains(&place_of(path))
     }
 }
-impl<F: Fingerprint> ReferenceStore<F> {
+impl ReferenceStore {
     /// The run that added to the store last.
     pub(crate) fn last_run(&self) -> Result<Option<Run>> {
         let Some(snapshot) = self.snapshot() else { return Ok(None) };
@@ -89,8 +90,9 @@ impl<F: Fingerprint> ReferenceStore<F> {
         distance: Option<u32>,
         similar: Option<SimilarSettings>,
         profile: &str,
+        width: Width,
         budget: Budget,
-    ) -> Result<Option<Store<F>>> {
+    ) -> Result<Option<AnyStore>> {
         if self.store.is_some() {
             return Ok(None);
         }
@@ -98,7 +100,7 @@ impl<F: Fingerprint> ReferenceStore<F> {
         if let Some(settings) = similar {
             open_similar(self.path(), options.clone(), settings)?;
         }
-        let store = Store::open(self.path(), options)?;
+        let store = open_store(self.path(), width, &options)?;
         let snapshot = store.snapshot();
         if !snapshot.is_empty() || snapshot.highest_id().is_some() {
             return Err(Error::Refused(format!(
@@ -111,7 +113,7 @@ impl<F: Fingerprint> ReferenceStore<F> {
     }
 
     /// Waits for due merges. Without it, many short runs would never merge.
-    pub(crate) fn settle(&self, made: Option<&Store<F>>) -> Result<()> {
+    pub(crate) fn settle(&self, made: Option<&AnyStore>) -> Result<()> {
         match self.store.as_ref().or(made) {
             Some(store) => store.wait_for_background(),
             None => Ok(()),
@@ -121,13 +123,15 @@ impl<F: Fingerprint> ReferenceStore<F> {
     /// Refuses documents whose ids would be ambiguous in the store, before anything changes.
     pub(crate) fn check_names(
         &self,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         mut clustered: Clustered<'_>,
         is_similar: bool,
         watch: &dyn Watch,
     ) -> Result<()> {
-        let mut naming =
-            self.snapshot().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
+        let mut naming = self.snapshot().map_or(
+            (Naming::Undecided, Some(0)),
+            |store| each_width!(store, store => Naming::of_store(store)),
+        );
         let mut ids = Vec::new();
         let mut names = NamesInUse::new(self.snapshot());
         corpus.scan(watch, "ids", |document| {
@@ -145,7 +149,7 @@ impl<F: Fingerprint> ReferenceStore<F> {
     }
 
     /// Refuses a name that several texts have.
-    fn check_name(&self, names: &mut NamesInUse<F>, name: &str) -> Result<()> {
+    fn check_name(&self, names: &mut NamesInUse, name: &str) -> Result<()> {
         let by = match names.enter(name)? {
             None => return Ok(()),
             Some(InUse::Stored) => "is stored with another text (`simstore delete` deletes it)",
@@ -199,24 +203,24 @@ impl<F: Fingerprint> ReferenceStore<F> {
     }
 
     /// The store to add to, if it was there, or was made.
-    pub(crate) fn to_add_to<'a>(&'a self, made: Option<&'a Store<F>>) -> Option<&'a Store<F>> {
+    pub(crate) fn to_add_to<'a>(&'a self, made: Option<&'a AnyStore>) -> Option<&'a AnyStore> {
         self.store.as_ref().or(made)
     }
 
-    /// All that is kept, on its way into the store.
-    pub(crate) fn load<'a>(
-        &'a self,
-        made: Option<&'a Store<F>>,
-        corpus: &Corpus<F>,
+    /// Loads all kept documents into a store, without the commit.
+    pub(crate) fn load<'a, F: Fingerprint>(
+        &self,
+        store: &'a Store<F>,
+        corpus: &Corpus,
         mut clustered: Clustered<'_>,
-        mut similar: Option<IntoSimilar<'_, F>>,
-    ) -> Result<Option<Load<'a, F>>> {
-        let Some(store) = self.to_add_to(made) else { return Ok(None) };
+        mut similar: Option<IntoSimilar<'_>>,
+    ) -> Result<Load<'a, F>> {
         let mut naming = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
         corpus.visit(|document| {
             let is_kept = clustered.of(document.number)?.is_kept;
             let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
+            let fingerprint = F::from_u128(fingerprint);
             let (id, name) = self.assign(&mut naming, document.id())?;
             match (&mut similar, name) {
                 (Some(similar), name) => similar.push(&mut load, &document, id, name.as_deref()),
@@ -225,7 +229,7 @@ impl<F: Fingerprint> ReferenceStore<F> {
             }
         })?;
         similar.map_or(Ok(()), |similar| similar.finish(&mut load))?;
-        Ok(Some(load))
+        Ok(load)
     }
 }
 

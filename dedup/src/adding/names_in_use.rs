@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::any::AnySnapshot;
+use simstore::{Result, each_width};
 use simstore_text::DocumentNames;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -15,17 +16,17 @@ pub(crate) enum InUse {
 }
 
 /// Names of the documents in a store, and of the documents that are added to it.
-pub(crate) struct NamesInUse<'a, F: Fingerprint> {
+pub(crate) struct NamesInUse<'a> {
     /// `None` for a store that does not exist yet.
-    store: Option<&'a Snapshot<F>>,
+    store: Option<&'a AnySnapshot>,
     /// Names in the store; read when the first name is entered.
     stored: Option<DocumentNames>,
     /// Hashes of the names of added documents.
     entered: HashSet<u128>,
 }
 
-impl<'a, F: Fingerprint> NamesInUse<'a, F> {
-    pub(crate) fn new(store: Option<&'a Snapshot<F>>) -> Self {
+impl<'a> NamesInUse<'a> {
+    pub(crate) fn new(store: Option<&'a AnySnapshot>) -> Self {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
@@ -37,9 +38,9 @@ impl<'a, F: Fingerprint> NamesInUse<'a, F> {
         let Some(store) = self.store else { return Ok(None) };
         let stored = match &mut self.stored {
             Some(stored) => stored,
-            none => none.insert(DocumentNames::read(store)?),
+            none => none.insert(each_width!(store, store => DocumentNames::read(store))?),
         };
-        for id in stored.find(store, name)? {
+        for id in each_width!(store, store => stored.find(store, name))? {
             // A deleted document has an empty note.
             if store.note(id)?.is_some_and(|note| !note.is_empty()) {
                 return Ok(Some(InUse::Stored));

@@ -17,18 +17,18 @@ use simstore_corpus::spill::{Cursor, Rows, RowsIter, Temporary};
 use simstore_io::DocumentOptions;
 
 /// The texts of documents, asked for in order.
-pub(crate) enum TextsInOrder<'a, F> {
+pub(crate) enum TextsInOrder<'a> {
     /// The store keeps no texts.
     None,
-    Read(Box<Reread<'a, F>>, &'a DocumentOptions),
+    Read(Box<Reread<'a>>, &'a DocumentOptions),
 }
 
-impl<'a, F: Fingerprint> TextsInOrder<'a, F> {
-    pub(crate) fn of(corpus: &'a Corpus<F>, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
+impl<'a> TextsInOrder<'a> {
+    pub(crate) fn of(corpus: &'a Corpus, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
         TextsInOrder::Read(Box::new(Reread::new(corpus, inputs, workspace)), inputs.options())
     }
 
-    fn next(&mut self, document: &Document<'_, F>) -> Result<String> {
+    fn next(&mut self, document: &Document<'_>) -> Result<String> {
         match self {
             TextsInOrder::None => Ok(String::new()),
             TextsInOrder::Read(reread, options) => {
@@ -77,17 +77,17 @@ impl Drop for Notes<'_> {
 }
 
 /// Takes documents in order, each under the id and the name that it gets.
-pub(crate) struct IntoSimilar<'a, F> {
+pub(crate) struct IntoSimilar<'a> {
     sketches: Cursor<RowsIter<'a, SketchRow>, SketchRow>,
-    texts: TextsInOrder<'a, F>,
+    texts: TextsInOrder<'a>,
     stored: &'a StoredTexts,
     notes: Notes<'a>,
 }
 
-impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
+impl<'a> IntoSimilar<'a> {
     pub(crate) fn new(
         sketches: &'a Rows<SketchRow>,
-        texts: TextsInOrder<'a, F>,
+        texts: TextsInOrder<'a>,
         stored: &'a StoredTexts,
         temporary: &'a Temporary,
     ) -> Result<Self> {
@@ -96,10 +96,10 @@ impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
         Ok(IntoSimilar { sketches: sketches.cursor()?, texts, stored, notes })
     }
 
-    pub(crate) fn push(
+    pub(crate) fn push<F: Fingerprint>(
         &mut self,
         load: &mut Load<'_, F>,
-        document: &Document<'_, F>,
+        document: &Document<'_>,
         id: u64,
         name: Option<&str>,
     ) -> Result<()> {
@@ -121,7 +121,7 @@ impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
     }
 
     /// Adds what goes in the order of ids.
-    pub(crate) fn finish(self, load: &mut Load<'_, F>) -> Result<()> {
+    pub(crate) fn finish<F: Fingerprint>(self, load: &mut Load<'_, F>) -> Result<()> {
         self.notes.load(load)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::store::{is_store, stored_bits};
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_corpus::spill::{Budget, check_memory};
 use simstore_corpus::{InputKind, Inputs, Notice, Watch, profile_of_files};
 use simstore_io::output::place_of;
@@ -29,14 +29,16 @@ const DISTANCE: u32 = 3;
 const RECALL: f64 = 0.95;
 
 /// A configuration without defaults, for certain inputs; and what was opened and listed to decide it.
-pub(crate) struct Resolved<F: Fingerprint> {
+pub(crate) struct Resolved {
     pub(crate) kind: InputKind,
+    /// Width of the fingerprints.
+    pub(crate) width: Width,
     /// The inputs, with the field that the `keep` rule compares, within the memory for reading.
     pub(crate) inputs: Inputs,
     /// State of the input files; `None` for fingerprints.
     pub(crate) file_list: Option<FileList>,
     /// The stores to compare with.
-    pub(crate) references: References<F>,
+    pub(crate) references: References,
     pub(crate) criterion: Criterion,
     /// Least similarity of the texts of near fingerprints, if these are verified.
     pub(crate) verify: Option<f64>,
@@ -53,7 +55,7 @@ pub(crate) struct Resolved<F: Fingerprint> {
     pub(crate) added_to_similar: Option<SimilarSettings>,
 }
 
-impl<F: Fingerprint> Resolved<F> {
+impl Resolved {
     /// Whether texts are read a second time, to be compared.
     pub(crate) fn reads_texts_twice(&self) -> bool {
         self.profile_of_texts.is_some()
@@ -71,12 +73,13 @@ impl DedupConfig {
     /// # Errors
     /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they contradict the stores, and
     /// the errors of listing the inputs and of opening the stores.
-    pub(crate) fn resolve<F: Fingerprint>(
+    pub(crate) fn resolve(
         &self,
         inputs: &Inputs,
         outputs: Option<&Outputs>,
         watch: &dyn Watch,
-    ) -> Result<Resolved<F>> {
+    ) -> Result<Resolved> {
+        let width = self.width()?;
         outputs.map_or(Ok(()), Outputs::check)?;
         self.check()?;
         let kind = inputs.kind()?;
@@ -87,9 +90,9 @@ impl DedupConfig {
             self.check_in_memory(kind, outputs)?;
         }
         let adds = self.add.is_some() && outputs.is_some();
-        let references = References::open(&self.against, adds, budget, watch)?;
+        let references = References::open(&self.against, width, adds, budget, watch)?;
         self.check_profile(kind, &references)?;
-        let criterion = self.criterion(kind, &references, watch)?;
+        let criterion = self.criterion(kind, width, &references, watch)?;
         let file_list = match kind {
             InputKind::Documents => Some(FileList::read(&inputs)?),
             InputKind::Fingerprints => None,
@@ -108,6 +111,7 @@ impl DedupConfig {
         };
         Ok(Resolved {
             kind,
+            width,
             inputs,
             file_list,
             references,
@@ -252,7 +256,7 @@ impl DedupConfig {
     }
 
     /// Refuses a profile of fingerprints that is not the profile of the stores.
-    fn check_profile<F: Fingerprint>(&self, kind: InputKind, references: &References<F>) -> Result<()> {
+    fn check_profile(&self, kind: InputKind, references: &References) -> Result<()> {
         let is_named = self.compare.of_distance().is_some_and(|distance| distance.profile.is_some());
         if is_named && !references.are_similar() && kind == InputKind::Documents {
             self.profile_of_fingerprints(references)?;
@@ -277,10 +281,11 @@ impl DedupConfig {
     /// # Errors
     /// [`Error::BadArgument`] if inputs or stores cannot be compared as the options say, or if a store would change the default
     /// criterion.
-    pub(crate) fn criterion<F: Fingerprint>(
+    pub(crate) fn criterion(
         &self,
         kind: InputKind,
-        references: &References<F>,
+        width: Width,
+        references: &References,
         watch: &dyn Watch,
     ) -> Result<Criterion> {
         let criterion = if references.are_similar() {
@@ -289,21 +294,25 @@ impl DedupConfig {
             self.criterion_of_fingerprints_or_texts(kind, references, watch)?
         };
         match criterion {
-            Criterion::Distance(distance) if distance > F::MAX_DISTANCE => bad(format!(
-                "distance {distance} is too large: at most {} for {}-bit fingerprints",
-                F::MAX_DISTANCE,
-                F::BITS
-            )),
-            Criterion::Distance(_) => Ok(criterion),
+            Criterion::Distance(distance) => {
+                let most = each_width!(width, type F => F::MAX_DISTANCE);
+                if distance > most {
+                    let bits = width.bits();
+                    return bad(format!(
+                        "distance {distance} is too large: at most {most} for {bits}-bit fingerprints"
+                    ));
+                }
+                Ok(criterion)
+            }
             // An impossible similarity or recall is refused before any input is read.
             Criterion::Similarity(least) => band_choice::choose(least, self.recall(), 0).map(|_| criterion),
         }
     }
 
-    fn criterion_of_fingerprints_or_texts<F: Fingerprint>(
+    fn criterion_of_fingerprints_or_texts(
         &self,
         kind: InputKind,
-        references: &References<F>,
+        references: &References,
         watch: &dyn Watch,
     ) -> Result<Criterion> {
         // Every store can answer within the smallest distance of all stores.
@@ -349,11 +358,7 @@ impl DedupConfig {
     }
 
     /// The criterion for stores of similar documents: the similarity of the stores, or a greater one.
-    fn criterion_of_similar_stores<F: Fingerprint>(
-        &self,
-        kind: InputKind,
-        references: &References<F>,
-    ) -> Result<Criterion> {
+    fn criterion_of_similar_stores(&self, kind: InputKind, references: &References) -> Result<Criterion> {
         let default = (&Similar::default(), &Distance::default());
         let (similar, distance) = match &self.compare {
             Compare::Default => default,
@@ -409,10 +414,10 @@ impl DedupConfig {
 
     /// Settings of the store of similar documents that documents are added to, which may be new. `None` if no documents are added, or
     /// if they are added to a store of fingerprints.
-    fn added_to_similar<F: Fingerprint>(
+    fn added_to_similar(
         &self,
         criterion: Criterion,
-        references: &References<F>,
+        references: &References,
     ) -> Result<Option<SimilarSettings>> {
         let (Criterion::Similarity(least), Some((first, add))) =
             (criterion, references.stores.first().zip(self.add))
@@ -441,10 +446,10 @@ impl DedupConfig {
 
     /// Profile of the features by which texts are compared: of the stores, the named one, the profile for code if all files are source
     /// code, or shingles of words. `None` if texts are not compared.
-    fn profile_of_texts<F: Fingerprint>(
+    fn profile_of_texts(
         &self,
         criterion: Criterion,
-        references: &References<F>,
+        references: &References,
         file_list: Option<&FileList>,
         watch: &dyn Watch,
     ) -> Result<Option<Profile>> {
@@ -469,7 +474,7 @@ impl DedupConfig {
 
     /// The profile of fingerprints: the named one, else the profile of the stores, else the default one. Stores of fingerprints
     /// without a profile allow any.
-    fn profile_of_fingerprints<F: Fingerprint>(&self, references: &References<F>) -> Result<Profile> {
+    fn profile_of_fingerprints(&self, references: &References) -> Result<Profile> {
         let named = self.compare.of_distance().and_then(|distance| distance.profile.as_deref());
         profile_with(named, &self.resources, references.profile.as_deref())
     }

@@ -4,7 +4,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::Fingerprint;
+use simstore::any::{AnyFingerprints, AnyWidth, Width};
+use simstore::{Fingerprint, each_width};
 
 use crate::corpus::ids::Names;
 use crate::corpus::keep_rule::Values;
@@ -13,9 +14,9 @@ use simstore_io::{DocumentId, DocumentOptions, IdRef, Record};
 
 /// Documents, numbered from 0 by their places here: their fingerprints, ids, and the values that `--keep` compares.
 #[derive(Debug)]
-pub(crate) struct Stretch<F> {
+pub(crate) struct Stretch {
     /// Zero for a document without text.
-    pub(crate) fingerprints: Vec<F>,
+    pub(crate) fingerprints: AnyFingerprints,
     /// The documents without text, ascending.
     pub(crate) empty: Vec<usize>,
     pub(crate) names: Names,
@@ -25,10 +26,10 @@ pub(crate) struct Stretch<F> {
     pub(crate) checksums: Option<Vec<u32>>,
 }
 
-impl<F: Fingerprint> Stretch<F> {
-    pub(crate) fn new(values: Values, with_checksums: bool) -> Self {
+impl Stretch {
+    pub(crate) fn new(width: Width, values: Values, with_checksums: bool) -> Self {
         Stretch {
-            fingerprints: Vec::new(),
+            fingerprints: width.map(|()| Vec::new(), |()| Vec::new()),
             empty: Vec::new(),
             names: Names::default(),
             values,
@@ -38,29 +39,40 @@ impl<F: Fingerprint> Stretch<F> {
 
     /// An empty stretch that keeps the same columns.
     pub(crate) fn like(&self) -> Self {
-        Stretch::new(self.values.like(), self.checksums.is_some())
+        Stretch::new(self.fingerprints.width(), self.values.like(), self.checksums.is_some())
     }
 
     /// Adds a document.
-    pub(crate) fn push(&mut self, item: &Item<F>) {
+    pub(crate) fn push<F: Fingerprint>(&mut self, item: &Item<F>) {
         self.names.push(item.position..item.position + 1, &item.id, &item.path, item.line);
         self.values.push(item.text_bytes, item.extra.as_deref());
         self.checksums.iter_mut().for_each(|all| all.push(item.checksum as u32));
         if item.fingerprint.is_none() {
             self.empty.push(self.fingerprints.len());
         }
-        self.fingerprints.push(item.fingerprint.unwrap_or_default());
+        let fingerprint = item.fingerprint.unwrap_or_default().to_u128();
+        each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(crate) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+    pub(crate) fn push_block<F: Fingerprint>(
+        &mut self,
+        fingerprints: &[F],
+        position: u64,
+        path: &Arc<Path>,
+        line: u64,
+    ) {
         let positions = position..position + fingerprints.len() as u64;
         self.names.push(positions, &DocumentId::Number(position), path, line);
-        self.fingerprints.extend_from_slice(fingerprints);
+        let fingerprints = fingerprints.iter().map(|one| one.to_u128());
+        match &mut self.fingerprints {
+            AnyWidth::Bits64(all) => all.extend(fingerprints.map(u64::from_u128)),
+            AnyWidth::Bits128(all) => all.extend(fingerprints),
+        }
     }
 
     /// Adds a document of another stretch with the same columns.
-    pub(crate) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
+    pub(crate) fn push_of(&mut self, other: &Stretch, at: usize) {
         self.names.push_of(&other.names, at);
         self.values.push_of(&other.values, at);
         if let (Some(all), Some(others)) = (&mut self.checksums, &other.checksums) {
@@ -69,7 +81,8 @@ impl<F: Fingerprint> Stretch<F> {
         if other.fingerprint(at).is_none() {
             self.empty.push(self.fingerprints.len());
         }
-        self.fingerprints.push(other.fingerprints[at]);
+        let fingerprint = other.value(at);
+        each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
     /// Number of documents.
@@ -86,12 +99,28 @@ impl<F: Fingerprint> Stretch<F> {
 
     /// Bytes that they take.
     pub(crate) fn memory(&self) -> u64 {
-        self.memory_of_names() + self.len() as u64 * F::BYTES as u64
+        self.memory_of_names() + self.len() as u64 * self.bytes_of_a_fingerprint()
+    }
+
+    /// Width of a fingerprint, in bytes.
+    pub(crate) fn bytes_of_a_fingerprint(&self) -> u64 {
+        u64::from(self.fingerprints.bits() / 8)
+    }
+
+    /// The fingerprint; zero for a document without text.
+    pub(crate) fn value(&self, at: usize) -> u128 {
+        each_width!(&self.fingerprints, all => all[at].to_u128())
     }
 
     /// The fingerprint, if the document has one.
-    pub(crate) fn fingerprint(&self, at: usize) -> Option<F> {
-        self.empty.binary_search(&at).is_err().then(|| self.fingerprints[at])
+    pub(crate) fn fingerprint(&self, at: usize) -> Option<u128> {
+        self.empty.binary_search(&at).is_err().then(|| self.value(at))
+    }
+
+    /// The fingerprint in hexadecimal, if the document has one.
+    pub(crate) fn hex(&self, at: usize) -> Option<String> {
+        let has_one = self.empty.binary_search(&at).is_err();
+        has_one.then(|| each_width!(&self.fingerprints, all => all[at].to_hex()))
     }
 
     pub(crate) fn id(&self, at: usize) -> IdRef<'_> {
@@ -111,15 +140,15 @@ impl<F: Fingerprint> Stretch<F> {
 
 /// Documents in memory, borrowed or owned.
 #[derive(Debug)]
-pub(crate) enum Held<'a, F> {
-    Lent(&'a Stretch<F>),
-    Read(Box<Stretch<F>>),
+pub(crate) enum Held<'a> {
+    Lent(&'a Stretch),
+    Read(Box<Stretch>),
 }
 
-impl<F> Deref for Held<'_, F> {
-    type Target = Stretch<F>;
+impl Deref for Held<'_> {
+    type Target = Stretch;
 
-    fn deref(&self) -> &Stretch<F> {
+    fn deref(&self) -> &Stretch {
         match self {
             Held::Lent(stretch) => stretch,
             Held::Read(stretch) => stretch,

@@ -11,10 +11,12 @@ pub(crate) mod repeated_ids;
 pub(crate) mod reread;
 pub(crate) mod scan;
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::{Fingerprint, Result};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::corpus::block::{Held, Stretch};
 use crate::corpus::keep_rule::{Keep, Values};
@@ -40,10 +42,10 @@ const LARGE_STRETCH: u64 = 32 << 20;
 /// All documents in order of input. Each takes the bytes of its fingerprint and of its id, in memory or on disk. Ids that are positions
 /// take nothing.
 #[derive(Debug)]
-pub(crate) struct Corpus<F> {
+pub(crate) struct Corpus {
     /// All, or those that are not on disk yet.
-    pub(crate) stretch: Stretch<F>,
-    place: Place<F>,
+    pub(crate) stretch: Stretch,
+    place: Place,
     /// Documents without text.
     empty: usize,
     /// Documents without a value that decides which is kept.
@@ -59,34 +61,39 @@ pub(crate) struct Corpus<F> {
 
 /// Where documents are.
 #[derive(Debug)]
-enum Place<F> {
+enum Place {
     Memory,
     /// The first ones are on disk.
-    Spilling(Box<Spilling<F>>),
-    Disk(Box<Spilled<F>>),
+    Spilling(Box<Spilling>),
+    Disk(Box<Spilled>),
 }
 
 /// A corpus on disk.
 #[derive(Debug)]
-pub(crate) struct Spilled<F> {
-    pub(crate) on_disk: OnDisk<F>,
+pub(crate) struct Spilled {
+    pub(crate) on_disk: OnDisk,
     /// The memory and the folders that may be used.
     pub(crate) workspace: Workspace,
 }
 
 /// Some documents in memory, to be asked for in any order.
 #[derive(Debug)]
-pub(crate) struct Told<'a, F> {
+pub(crate) struct Told<'a> {
     /// Ascending, if these are not all.
     documents: Option<Vec<usize>>,
-    stretch: Held<'a, F>,
+    stretch: Held<'a>,
 }
 
-impl<F: Fingerprint> Corpus<F> {
+impl Corpus {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
-    pub(crate) fn new(keep: &Keep, with_checksums: bool, sketches: Option<RowsWriter<SketchRow>>) -> Self {
+    pub(crate) fn new(
+        width: Width,
+        keep: &Keep,
+        with_checksums: bool,
+        sketches: Option<RowsWriter<SketchRow>>,
+    ) -> Self {
         Corpus {
-            stretch: Stretch::new(Values::new(keep), with_checksums),
+            stretch: Stretch::new(width, Values::new(keep), with_checksums),
             place: Place::Memory,
             empty: 0,
             missing: 0,
@@ -98,7 +105,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Adds a document.
-    pub(crate) fn push(&mut self, item: &Item<F>) -> Result<()> {
+    pub(crate) fn push<F: Fingerprint>(&mut self, item: &Item<F>) -> Result<()> {
         if let Some(sketches) = &mut self.sketches {
             sketches.push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_ref())?)?;
         }
@@ -109,14 +116,20 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(crate) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+    pub(crate) fn push_block<F: Fingerprint>(
+        &mut self,
+        fingerprints: &[F],
+        position: u64,
+        path: &Arc<Path>,
+        line: u64,
+    ) {
         self.stretch.push_block(fingerprints, position, path, line);
     }
 
     /// The bytes of memory for comparing all documents in memory, and for their ids. A fingerprint is in the corpus, among the sorted
     /// ones and in the space of the join. With its place among the clusters, it takes three and a half times its size.
     pub(crate) fn memory(&self) -> u64 {
-        let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
+        let fingerprints = self.stretch.len() as u64 * self.stretch.bytes_of_a_fingerprint();
         // With sketches, fingerprints are only kept.
         let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
         let sketches =
@@ -155,8 +168,8 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Puts on disk what is in memory, in stretches of so many bytes: all of one is taken into memory when it is read.
-    fn spill(&mut self, most: u64, temporary: &Arc<Temporary>) -> Result<Spilling<F>> {
-        let mut spilling = Spilling::new(temporary)?;
+    fn spill(&mut self, most: u64, temporary: &Arc<Temporary>) -> Result<Spilling> {
+        let mut spilling = Spilling::new(self.width(), temporary)?;
         let mut next = self.stretch.like();
         for at in 0..self.stretch.len() {
             next.push_of(&self.stretch, at);
@@ -191,7 +204,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// The corpus on disk, if it is there.
-    pub(crate) fn spilled(&self) -> Option<&Spilled<F>> {
+    pub(crate) fn spilled(&self) -> Option<&Spilled> {
         match &self.place {
             Place::Disk(spilled) => Some(spilled),
             Place::Memory | Place::Spilling(_) => None,
@@ -204,7 +217,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Some documents, which ascend, in memory.
-    pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_, F>> {
+    pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_>> {
         let Some(Spilled { on_disk, .. }) = self.spilled() else {
             return Ok(Told { documents: None, stretch: Held::Lent(&self.stretch) });
         };
@@ -230,6 +243,16 @@ impl<F: Fingerprint> Corpus<F> {
         let Some(Spilled { on_disk, workspace }) = self.spilled() else { return usize::MAX };
         let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
         usize::try_from(workspace.share() / of_each).unwrap_or(usize::MAX).max(LEAST_TOLD)
+    }
+
+    /// Width of the fingerprints.
+    pub(crate) fn width(&self) -> Width {
+        self.stretch.fingerprints.width()
+    }
+
+    /// A fingerprint of the width of this corpus in hexadecimal.
+    pub(crate) fn hex_of(&self, fingerprint: u128) -> String {
+        each_width!(self.width(), type F => F::from_u128(fingerprint).to_hex())
     }
 
     /// Number of documents.
@@ -269,15 +292,25 @@ impl<F: Fingerprint> Corpus<F> {
 
     /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
     /// number of the first document.
-    pub(crate) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if `F` does not have the width of the corpus, and the errors of the visitor and of reading.
+    pub(crate) fn visit_fingerprints<F: Fingerprint>(
+        &self,
+        visitor: impl FnMut(usize, &[F]) -> Result<()>,
+    ) -> Result<()> {
         match self.spilled() {
             Some(spilled) => spilled.on_disk.visit_fingerprints(visitor),
-            None => visit_between(&self.stretch.fingerprints, &self.stretch.empty, visitor),
+            None => {
+                let all = each_width!(&self.stretch.fingerprints, all => (all as &dyn Any).downcast_ref::<Vec<F>>());
+                let all = all.ok_or_else(|| Error::Bug("fingerprints of another width".to_owned()))?;
+                visit_between(all, &self.stretch.empty, visitor)
+            }
         }
     }
 }
 
-impl<F: Fingerprint> Place<F> {
+impl Place {
     /// Number of documents on disk.
     fn len(&self) -> usize {
         match self {
@@ -288,7 +321,7 @@ impl<F: Fingerprint> Place<F> {
     }
 }
 
-impl<F: Fingerprint> Told<'_, F> {
+impl Told<'_> {
     /// Where a document is in memory.
     fn at(&self, document: usize) -> usize {
         match &self.documents {
@@ -298,8 +331,13 @@ impl<F: Fingerprint> Told<'_, F> {
     }
 
     /// The fingerprint; zero for a document without text.
-    pub(crate) fn fingerprint(&self, document: usize) -> F {
-        self.stretch.fingerprints[self.at(document)]
+    pub(crate) fn fingerprint(&self, document: usize) -> u128 {
+        self.stretch.value(self.at(document))
+    }
+
+    /// The fingerprint in hexadecimal; `None` for a document without text.
+    pub(crate) fn hex(&self, document: usize) -> Option<String> {
+        self.stretch.hex(self.at(document))
     }
 
     /// The id of a document.

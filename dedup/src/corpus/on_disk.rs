@@ -1,9 +1,9 @@
 //! Documents on disk: what is too much for the memory.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use simstore::{Fingerprint, Result};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::corpus::block::Stretch;
 use crate::corpus::ids::Names;
@@ -16,44 +16,44 @@ const READ: usize = 1 << 14;
 /// Documents that are being put on disk, some that follow one another at a time: fingerprints in one file, which is read by itself,
 /// the numbers of documents without text in another, and all else in a third.
 #[derive(Debug)]
-pub(crate) struct Spilling<F> {
+pub(crate) struct Spilling {
     fingerprints: SpillWriter,
     empty: SpillWriter,
     others: SpillWriter,
-    written: Written<F>,
+    written: Written,
 }
 
 /// What is known in memory of the documents on disk.
 #[derive(Debug)]
-struct Written<F> {
+struct Written {
     documents: usize,
     /// Documents of each stretch, and those of them without text.
     stretches: Vec<(usize, usize)>,
-    width: PhantomData<F>,
+    width: Width,
 }
 
 /// Documents on disk, to be read in order, any number of times.
 #[derive(Debug)]
-pub(crate) struct OnDisk<F> {
+pub(crate) struct OnDisk {
     fingerprints: SpillFile,
     empty: SpillFile,
     others: SpillFile,
-    written: Written<F>,
+    written: Written,
 }
 
-impl<F: Fingerprint> Spilling<F> {
-    pub(crate) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
+impl Spilling {
+    pub(crate) fn new(width: Width, temporary: &Arc<Temporary>) -> Result<Self> {
         Ok(Spilling {
             fingerprints: SpillWriter::create(temporary.clone())?,
             empty: SpillWriter::create(temporary.clone())?,
             others: SpillWriter::create(temporary.clone())?,
-            written: Written { documents: 0, stretches: Vec::new(), width: PhantomData },
+            written: Written { documents: 0, stretches: Vec::new(), width },
         })
     }
 
     /// Puts documents behind those before.
-    pub(crate) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
-        self.fingerprints.push_all(&stretch.fingerprints)?;
+    pub(crate) fn push(&mut self, stretch: &Stretch) -> Result<()> {
+        each_width!(&stretch.fingerprints, all => self.fingerprints.push_all(all))?;
         let first = self.written.documents;
         stretch.empty.iter().try_for_each(|&at| self.empty.push_record((first + at) as u64))?;
         stretch.names.write(&mut self.others)?;
@@ -67,7 +67,7 @@ impl<F: Fingerprint> Spilling<F> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<OnDisk<F>> {
+    pub(crate) fn finish(self) -> Result<OnDisk> {
         Ok(OnDisk {
             fingerprints: self.fingerprints.finish()?,
             empty: self.empty.finish()?,
@@ -82,7 +82,7 @@ impl<F: Fingerprint> Spilling<F> {
     }
 }
 
-impl<F: Fingerprint> OnDisk<F> {
+impl OnDisk {
     /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.written.documents
@@ -94,21 +94,24 @@ impl<F: Fingerprint> OnDisk<F> {
     }
 
     /// All documents, some that follow one another at a time, each time with the number of the first.
-    pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch<F>)>> + use<'_, F>> {
+    pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch)>> + use<'_>> {
         let mut readers = [self.fingerprints.read()?, self.empty.read()?, self.others.read()?];
         let mut first = 0;
         Ok(self.written.stretches.iter().map(move |&(documents, empty)| {
-            let stretch = read(&mut readers, first, documents, empty)?;
+            let stretch = read(&mut readers, self.written.width, first, documents, empty)?;
             first += documents;
             Ok((first - documents, stretch))
         }))
     }
 
     /// All fingerprints in order, some at a time, each time with the number of the first. Documents without text come in between.
-    pub(crate) fn visit_fingerprints(
+    pub(crate) fn visit_fingerprints<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
     ) -> Result<()> {
+        if self.written.width.bits() != F::BITS {
+            return Err(Error::Bug("fingerprints of another width".to_owned()));
+        }
         let (mut fingerprints, mut numbers) = (self.fingerprints.read()?, self.empty.read()?);
         let mut last = None;
         let mut next_empty = || -> Result<Option<usize>> {
@@ -152,20 +155,21 @@ pub(crate) fn visit_between<F>(
     Ok(())
 }
 
-fn read<F: Fingerprint>(
+fn read(
     [fingerprints, numbers, others]: &mut [SpillReader; 3],
+    width: Width,
     first: usize,
     documents: usize,
     empty: usize,
-) -> Result<Stretch<F>> {
+) -> Result<Stretch> {
     let mut stretch = Stretch {
-        fingerprints: Vec::with_capacity(documents),
+        fingerprints: width.map(|()| Vec::with_capacity(documents), |()| Vec::with_capacity(documents)),
         empty: Vec::with_capacity(empty),
         names: Names::read(others, documents)?,
         values: Values::read(others, documents)?,
         checksums: None,
     };
-    fingerprints.take(documents, &mut stretch.fingerprints)?;
+    each_width!(&mut stretch.fingerprints, all => fingerprints.take(documents, all))?;
     for _ in 0..empty {
         match numbers.record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
             Some(at) if at < documents => stretch.empty.push(at),

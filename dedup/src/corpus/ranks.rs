@@ -1,7 +1,7 @@
 //! In which order documents are preferred.
 
 use rayon::prelude::*;
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 
 use crate::corpus::Corpus;
 use crate::corpus::block::Stretch;
@@ -20,8 +20,8 @@ pub(crate) enum Ranks {
 
 impl Ranks {
     /// Of all documents of a corpus, or of some that ascend.
-    pub(crate) fn new<F: Fingerprint>(
-        corpus: &Corpus<F>,
+    pub(crate) fn new(
+        corpus: &Corpus,
         keep: &Keep,
         some: Option<&Rows<u64>>,
         workspace: &Workspace,
@@ -104,7 +104,7 @@ impl RanksInOrder<'_> {
     }
 }
 
-fn preference<'a, F>(stretch: &'a Stretch<F>, keep: &'a Keep) -> Preference<'a> {
+fn preference<'a>(stretch: &'a Stretch, keep: &'a Keep) -> Preference<'a> {
     Preference { keep, values: &stretch.values, names: &stretch.names }
 }
 

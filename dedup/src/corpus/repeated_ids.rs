@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::corpus::Corpus;
@@ -17,8 +17,8 @@ use simstore_io::IdRef;
 const BATCH: usize = 1 << 16;
 
 /// Counts them, in so many bytes of memory; what is more goes to disk.
-pub(crate) fn count<F: Fingerprint>(
-    corpus: &Corpus<F>,
+pub(crate) fn count(
+    corpus: &Corpus,
     temporary: &Arc<Temporary>,
     memory: u64,
     watch: &dyn Watch,
@@ -35,8 +35,8 @@ pub(crate) fn count<F: Fingerprint>(
     repeated(corpus, temporary, memory, &step, |id| xxh3_128(id.text().as_bytes()))
 }
 
-fn repeated<F: Fingerprint, K: Fixed>(
-    corpus: &Corpus<F>,
+fn repeated<K: Fixed>(
+    corpus: &Corpus,
     temporary: &Arc<Temporary>,
     memory: u64,
     step: &Step<'_>,
@@ -44,7 +44,7 @@ fn repeated<F: Fingerprint, K: Fixed>(
 ) -> Result<usize> {
     let mut keys = Sorter::new(temporary.clone(), memory);
     for piece in corpus.pieces() {
-        let piece: Piece<'_, F> = piece?;
+        let piece: Piece<'_> = piece?;
         let ids = &piece.names;
         for start in (0..piece.len()).step_by(BATCH) {
             let batch = (start..piece.len().min(start + BATCH)).into_par_iter();

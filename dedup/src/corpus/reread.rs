@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 
 use crate::checkpoint::parts::outdated::remove_parts_of;
 use crate::corpus::Corpus;
@@ -13,11 +13,11 @@ use simstore_corpus::Inputs;
 use simstore_io::{DocumentOptions, ReadProgress, Record, Records};
 
 /// The records of a corpus, read again in order. Each record that is read is compared with its checksum, also if it is not asked for.
-pub(crate) struct Reread<'a, F> {
+pub(crate) struct Reread<'a> {
     records: std::iter::Zip<std::ops::RangeFrom<u64>, Records>,
     progress: Arc<ReadProgress>,
     options: &'a DocumentOptions,
-    documents: InOrder<'a, F>,
+    documents: InOrder<'a>,
     /// The document that is compared next, and the number of all.
     next: usize,
     count: usize,
@@ -25,8 +25,8 @@ pub(crate) struct Reread<'a, F> {
     parts: Option<&'a Path>,
 }
 
-impl<'a, F: Fingerprint> Reread<'a, F> {
-    pub(crate) fn new(corpus: &'a Corpus<F>, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
+impl<'a> Reread<'a> {
+    pub(crate) fn new(corpus: &'a Corpus, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
         let records = inputs.records();
         Reread {
             progress: records.progress(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::Path;
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, each_width};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::corpus::Corpus;
@@ -16,9 +16,9 @@ use simstore_io::{DocumentOptions, IdRef, Record};
 /// Documents that are counted together: to count each takes time.
 const COUNTED: usize = 64;
 
-impl<F: Fingerprint> Corpus<F> {
+impl Corpus {
     /// All documents, in memory or from disk, some that follow one another at a time.
-    pub(crate) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
+    pub(crate) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_>>> + '_> {
         let Some(spilled) = self.spilled() else {
             let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
             return Box::new(std::iter::once(Ok(piece)));
@@ -37,7 +37,7 @@ impl<F: Fingerprint> Corpus<F> {
         &self,
         watch: &dyn Watch,
         what: &'static str,
-        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
+        mut visitor: impl FnMut(Document<'_>) -> Result<()>,
     ) -> Result<()> {
         let step = Step::new(watch, what);
         step.add(0)?;
@@ -49,7 +49,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Visits all documents in order.
-    pub(crate) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
+    pub(crate) fn visit(&self, mut visitor: impl FnMut(Document<'_>) -> Result<()>) -> Result<()> {
         for piece in self.pieces() {
             let piece = piece?;
             (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
@@ -60,7 +60,7 @@ impl<F: Fingerprint> Corpus<F> {
     /// Maps and filters the documents, in order.
     pub(crate) fn filter_map<T>(
         &self,
-        mut make: impl FnMut(Document<'_, F>) -> Result<Option<T>>,
+        mut make: impl FnMut(Document<'_>) -> Result<Option<T>>,
     ) -> impl Iterator<Item = Result<T>> {
         let (mut pieces, mut piece, mut at) = (self.pieces(), None, 0);
         std::iter::from_fn(move || {
@@ -86,37 +86,37 @@ impl<F: Fingerprint> Corpus<F> {
 }
 
 /// Documents that follow one another.
-pub(crate) struct Piece<'a, F> {
+pub(crate) struct Piece<'a> {
     /// The number of the first.
     first: usize,
-    stretch: Held<'a, F>,
+    stretch: Held<'a>,
 }
 
-impl<F> Deref for Piece<'_, F> {
-    type Target = Stretch<F>;
+impl Deref for Piece<'_> {
+    type Target = Stretch;
 
-    fn deref(&self) -> &Stretch<F> {
+    fn deref(&self) -> &Stretch {
         &self.stretch
     }
 }
 
-impl<F: Fingerprint> Piece<'_, F> {
+impl Piece<'_> {
     /// One of them, by its place.
-    pub(crate) fn document(&self, at: usize) -> Document<'_, F> {
+    pub(crate) fn document(&self, at: usize) -> Document<'_> {
         Document { number: self.first + at, stretch: self, at }
     }
 }
 
 /// A document, where all are visited.
-pub(crate) struct Document<'a, F> {
+pub(crate) struct Document<'a> {
     /// Which one, from 0.
     pub(crate) number: usize,
-    pub(crate) stretch: &'a Stretch<F>,
+    pub(crate) stretch: &'a Stretch,
     /// Its place there.
     pub(crate) at: usize,
 }
 
-impl<'a, F: Fingerprint> Document<'a, F> {
+impl<'a> Document<'a> {
     /// The id.
     pub(crate) fn id(&self) -> IdRef<'a> {
         self.stretch.id(self.at)
@@ -138,8 +138,13 @@ impl<'a, F: Fingerprint> Document<'a, F> {
     }
 
     /// Its fingerprint, if it has one.
-    pub(crate) fn fingerprint(&self) -> Option<F> {
+    pub(crate) fn fingerprint(&self) -> Option<u128> {
         self.stretch.fingerprint(self.at)
+    }
+
+    /// Its fingerprint in hexadecimal, if it has one.
+    pub(crate) fn hex(&self) -> Option<String> {
+        self.stretch.hex(self.at)
     }
 
     /// The file of the document.
@@ -153,16 +158,20 @@ impl<'a, F: Fingerprint> Document<'a, F> {
     }
 }
 
-impl<F: Fingerprint> Corpus<F> {
+impl Corpus {
     /// Tells this corpus from any other.
     pub(crate) fn checksum(&self) -> Result<u64> {
         let mut hash = Xxh3::new();
         self.visit(|document| {
             let id = document.id().text();
-            let fingerprint = document.stretch.fingerprints[document.at];
+            // The last and the first 64 bits, which are the same of a 64-bit fingerprint.
+            let [low, high] = each_width!(&document.stretch.fingerprints, all => {
+                let fingerprint = all[document.at];
+                [fingerprint.low_u64(), fingerprint.high_u64()]
+            });
             let checksum = document.stretch.checksums.as_ref().map_or(0, |all| all[document.at]).into();
             let lengths = [document.position(), id.len() as u64, checksum];
-            for number in [fingerprint.low_u64(), fingerprint.high_u64()].into_iter().chain(lengths) {
+            for number in [low, high].into_iter().chain(lengths) {
                 hash.update(&number.to_le_bytes());
             }
             hash.update(id.as_bytes());
@@ -172,22 +181,22 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Documents that are asked for in order.
-    pub(crate) fn in_order(&self) -> InOrder<'_, F> {
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
         InOrder { pieces: self.pieces(), piece: None }
     }
 }
 
 /// Documents that are asked for in order.
-pub(crate) struct InOrder<'a, F> {
-    pieces: Box<dyn Iterator<Item = Result<Piece<'a, F>>> + 'a>,
-    piece: Option<Piece<'a, F>>,
+pub(crate) struct InOrder<'a> {
+    pieces: Box<dyn Iterator<Item = Result<Piece<'a>>> + 'a>,
+    piece: Option<Piece<'a>>,
 }
 
-impl<F: Fingerprint> InOrder<'_, F> {
+impl InOrder<'_> {
     /// A document, which does not come before those that were asked for.
     ///
     /// # Errors The errors of reading; [`Error::Bug`] if there is no such document.
-    pub(crate) fn get(&mut self, number: usize) -> Result<Document<'_, F>> {
+    pub(crate) fn get(&mut self, number: usize) -> Result<Document<'_>> {
         while self.piece.as_ref().is_none_or(|piece| piece.first + piece.len() <= number) {
             self.piece =
                 Some(self.pieces.next().ok_or_else(|| Error::Bug(format!("no document {number}")))??);

@@ -1,6 +1,6 @@
 //! Shards: shares of the reading, which may be done on several machines.
 
-use simstore::{Error, Fingerprint, Result, each_width};
+use simstore::{Error, Result, each_width};
 use simstore_corpus::{Counts, Inputs, Watch};
 use simstore_io::output::Unfinished;
 
@@ -20,23 +20,13 @@ pub fn make_shard(
     unfinished: &Unfinished,
     watch: &dyn Watch,
 ) -> Result<(Counts, Tally)> {
-    each_width!(config.width()?, type F => make_shard_of::<F>(config, inputs, shard, unfinished, watch))
-}
-
-fn make_shard_of<F: Fingerprint>(
-    config: &DedupConfig,
-    inputs: &Inputs,
-    shard: Shard,
-    unfinished: &Unfinished,
-    watch: &dyn Watch,
-) -> Result<(Counts, Tally)> {
-    let resolved = config.resolve::<F>(inputs, None, watch)?;
+    let resolved = config.resolve(inputs, None, watch)?;
     let Some(Resume { folder, section: section_bytes }) = &config.resume else {
         return Err(Error::BadArgument(
             "option `shard` needs option `resume`, the directory for its parts".to_owned(),
         ));
     };
-    resolved.profile.check_bits(F::BITS)?;
+    resolved.profile.check_bits(resolved.width.bits())?;
     let parts = Parts {
         folder,
         shard: Some(shard),
@@ -47,5 +37,5 @@ fn make_shard_of<F: Fingerprint>(
         unfinished,
         watch,
     };
-    parts.visit::<F>(|_| Ok(()))
+    each_width!(resolved.width, type F => parts.visit::<F>(|_| Ok(())))
 }

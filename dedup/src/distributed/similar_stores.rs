@@ -25,7 +25,7 @@ const MEMORY: u64 = 64 << 20;
 
 /// Stores of similar documents, which texts are compared with as [`DedupConfig::against`] says.
 pub struct SimilarStores {
-    references: References<u64>,
+    references: References,
     texts: Vec<StoredTexts>,
     sketcher: Sketcher,
     least: f64,
@@ -46,9 +46,10 @@ impl SimilarStores {
         let compare = similar.map_or(Compare::Default, Compare::similar);
         let config = DedupConfig { compare, against: paths.to_vec(), ..DedupConfig::default() };
         config.check()?;
-        config.width()?;
-        let references = References::open(paths, false, Budget::new(None), &())?;
-        let Criterion::Similarity(least) = config.criterion(InputKind::Documents, &references, &())? else {
+        let width = config.width()?;
+        let references = References::open(paths, width, false, Budget::new(None), &())?;
+        let Criterion::Similarity(least) = config.criterion(InputKind::Documents, width, &references, &())?
+        else {
             return Err(Error::BadArgument("option `against`: not a store of similar documents".to_owned()));
         };
         let profile = profile_with(None, &config.resources, references.profile.as_deref())?;
@@ -77,7 +78,7 @@ impl SimilarStores {
         let rows = sketched.iter().enumerate().map(|(at, sketched)| SketchRow::new(at, sketched.as_ref()));
         let rows: Vec<SketchRow> = rows.collect::<Result<_>>()?;
         let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
-            self.references.snapshots().zip(&self.texts).collect();
+            self.references.of_width().map(|(_, snapshot)| snapshot).zip(&self.texts).collect();
         let step = Step::new(&(), "bands looked up");
         let asked = Asked {
             sketched: &|document| Ok(rows[document as usize].sketched()),

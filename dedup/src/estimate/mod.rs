@@ -187,18 +187,18 @@ fn peak_memory() -> Option<u64> {
 /// [`Error::Cancelled`] if the watch says so, the errors of contradictory options and of listing the files, and [`Error::BadInput`] for
 /// a malformed document in the sample, unless malformed documents are [skipped](Inputs::skip_bad).
 pub fn estimate(config: &DedupConfig, inputs: &Inputs, watch: &dyn Watch) -> Result<Estimate> {
-    each_width!(config.width()?, type F => {
-        let resolved = config.resolve::<F>(inputs, None, watch)?;
-        match resolved.kind {
-            InputKind::Fingerprints => fingerprints(&resolved, config, watch),
-            InputKind::Documents => documents(&resolved, config, watch),
+    let resolved = config.resolve(inputs, None, watch)?;
+    match resolved.kind {
+        InputKind::Fingerprints => {
+            each_width!(resolved.width, type F => fingerprints::<F>(&resolved, config, watch))
         }
-    })
+        InputKind::Documents => documents(&resolved, config, watch),
+    }
 }
 
 /// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
 fn fingerprints<F: Fingerprint>(
-    resolved: &Resolved<F>,
+    resolved: &Resolved,
     config: &DedupConfig,
     watch: &dyn Watch,
 ) -> Result<Estimate> {
@@ -300,11 +300,7 @@ impl Spilled {
     }
 }
 
-fn documents<F: Fingerprint>(
-    resolved: &Resolved<F>,
-    config: &DedupConfig,
-    watch: &dyn Watch,
-) -> Result<Estimate> {
+fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Result<Estimate> {
     let Resolved { inputs, criterion, profile, references, .. } = resolved;
     let step = Step::new(watch, "documents sampled");
     step.add(0)?;
@@ -337,26 +333,31 @@ fn documents<F: Fingerprint>(
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
     // First: the peak so far is the memory of reading.
-    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, profile, &step)?;
+    let first = sized.first().copied();
+    let memory_of_reading = each_width!(resolved.width, type F => {
+        memory_of_reading::<F>(first, inputs, profile, &step)
+    })?;
+    let bytes_of_a_fingerprint = f64::from(resolved.width.bits() / 8);
     drop(step);
     let mut disk_of_pairs = 0;
     let (search, memory_of_one) = match *criterion {
         Criterion::Similarity(least) => {
             let texts = references.texts(profile)?;
-            let stores: Vec<SimilarStore<'_, F>> = references.snapshots().zip(&texts).collect();
+            let stores: Vec<SimilarStore<'_>> =
+                references.of_width().map(|(_, snapshot)| snapshot).zip(&texts).collect();
             let forecast = Forecast { least, resolved, config, stores: &stores, watch };
             let foretold = foretell(&forecast, &sized, count)?;
             disk_of_pairs = foretold.disk_of_pairs;
             let search = Search::new(least, resolved.recall, count as usize, foretold)?;
             (Some(search), MEMORY_OF_SKETCHES)
         }
-        Criterion::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
+        Criterion::Distance(_) => (None, bytes_of_a_fingerprint * MEMORY_OF_A_FINGERPRINT),
     };
     let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
     let of_one = match &search {
-        Some(_) => F::BYTES as f64 + DISK_OF_JOINED_SKETCHES,
+        Some(_) => bytes_of_a_fingerprint + DISK_OF_JOINED_SKETCHES,
         // A checksum, too.
-        None => F::BYTES as f64 * DISK_OF_A_FINGERPRINT + 4.0,
+        None => bytes_of_a_fingerprint * DISK_OF_A_FINGERPRINT + 4.0,
     };
     let all = Sample { documents: count, id_bytes: sample.id_bytes * scale, ..Sample::default() };
     let spilled = Spilled::new(of_one, &all, memory_of_documents, config);

@@ -4,7 +4,7 @@
 //! similar pairs are searched by rare shingles, so that few pairs are compared.
 
 use serde::Serialize;
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketched};
 
 use crate::config::DedupConfig;
@@ -144,21 +144,17 @@ impl Sample<'_> {
 }
 
 /// A search that is foretold.
-pub(crate) struct Forecast<'a, F: Fingerprint> {
+pub(crate) struct Forecast<'a> {
     pub(crate) least: f64,
-    pub(crate) resolved: &'a Resolved<F>,
+    pub(crate) resolved: &'a Resolved,
     pub(crate) config: &'a DedupConfig,
     /// Stores of similar documents.
-    pub(crate) stores: &'a [SimilarStore<'a, F>],
+    pub(crate) stores: &'a [SimilarStore<'a>],
     pub(crate) watch: &'a dyn Watch,
 }
 
 /// Searches a sample of some files, which hold so many documents.
-pub(crate) fn foretell<F: Fingerprint>(
-    forecast: &Forecast<'_, F>,
-    files: &[&InputFile],
-    documents: f64,
-) -> Result<Foretold> {
+pub(crate) fn foretell(forecast: &Forecast<'_>, files: &[&InputFile], documents: f64) -> Result<Foretold> {
     let &Forecast { resolved, config, watch, .. } = forecast;
     let inputs = &resolved.inputs;
     let step = Step::new(watch, "documents to be searched");
@@ -190,8 +186,8 @@ pub(crate) fn foretell<F: Fingerprint>(
     search(forecast, sample, documents, &workspace)
 }
 
-fn search<F: Fingerprint>(
-    forecast: &Forecast<'_, F>,
+fn search(
+    forecast: &Forecast<'_>,
     sample: Sample<'_>,
     documents: f64,
     workspace: &Workspace,

@@ -1,6 +1,6 @@
 //! The stages for documents whose fingerprints are compared: near fingerprints, sets, representatives.
 
-use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::checkpoint::stages::Keeping;
@@ -18,6 +18,7 @@ use crate::pipeline::nearest::{self, NearestSets, Tie};
 use crate::pipeline::outcome::{NearDocuments, Outcome};
 use crate::pipeline::representatives::{Leaders, stars_of};
 use crate::pipeline::verify::Compared;
+use crate::reference::References;
 use crate::rows::{Candidate, Near, Nearness, Stored, of_similarity};
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
@@ -25,8 +26,8 @@ use simstore_corpus::Watch;
 use simstore_corpus::spill::Rows;
 
 /// A search for near fingerprints.
-pub(crate) struct NearSearch<'a, F: Fingerprint> {
-    pub(crate) corpus: &'a Corpus<F>,
+pub(crate) struct NearSearch<'a> {
+    pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
     /// The least similarity of texts, where these are compared.
     pub(crate) verify: Option<f64>,
@@ -34,11 +35,25 @@ pub(crate) struct NearSearch<'a, F: Fingerprint> {
     pub(crate) keep: &'a Keep,
     /// Whether to list all pairs.
     pub(crate) pairs: bool,
-    pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
+    pub(crate) references: &'a References,
     /// Where what stages have found is kept.
     pub(crate) keeping: Option<Keeping<'a>>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) watch: &'a dyn Watch,
+}
+
+/// Near fingerprints. Each has a number, its place among all of them.
+pub(crate) struct NearPlaces {
+    /// The documents that have one, ascending, each with its place.
+    documents: Rows<(u64, u32)>,
+    /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
+    pairs: Rows<(u32, u32, u32)>,
+    /// Connections, if pairs are not listed.
+    edges: Rows<(u32, u32)>,
+    /// Near fingerprints of stores: the place, the distance, and the stored fingerprint; in order.
+    pub(crate) stored: Rows<(u32, (u32, Stored))>,
+    /// Number of distinct fingerprints of the corpus.
+    distinct: usize,
 }
 
 /// The documents of near fingerprints, numbered in order of input.
@@ -81,28 +96,19 @@ impl SetsOf {
     }
 }
 
-impl<F: Fingerprint> NearSearch<'_, F> {
+impl NearSearch<'_> {
     /// Searches. `read` reads the features of some documents, which ascend.
     pub(crate) fn run(
         &self,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
-    ) -> Result<Outcome<F>> {
-        let &NearSearch { corpus, distance, workspace, watch, .. } = self;
+    ) -> Result<Outcome> {
+        let &NearSearch { corpus, workspace, watch, .. } = self;
         let keeps_none = *self.keep == Keep::None;
         let with_pairs =
             self.pairs || self.verify.is_some() || self.cluster_by == ClusterBy::Stars || keeps_none;
-        let step = Step::new(watch, "pairs found");
-        let looked_for =
-            LookedFor { corpus, distance, with_pairs, stores: self.stores.clone(), workspace, step: &step };
-        // The contents of stores may differ in the next run.
-        let keeping = self.keeping.filter(|_| self.stores.is_empty());
-        let near = match keeping {
-            Some(keeping) => looked_for.kept(&keeping)?,
-            None => looked_for.find()?,
-        };
-        drop(step);
+        let near = each_width!(corpus.width(), type F => self.near::<F>(with_pairs))?;
         let step = Step::new(watch, "documents numbered");
-        let told = self.told(&near, &step)?;
+        let told = self.told(&near)?;
         let ranks = Ranks::new(corpus, self.keep, Some(&told.documents), workspace, &step)?;
         drop(step);
         let features = match self.verify {
@@ -156,6 +162,22 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         })
     }
 
+    /// Finds near fingerprints, and the documents that have them.
+    fn near<F: Fingerprint>(&self, with_pairs: bool) -> Result<NearPlaces> {
+        let &NearSearch { corpus, distance, workspace, watch, .. } = self;
+        let step = Step::new(watch, "pairs found");
+        let stores: Vec<(u32, &Snapshot<F>)> = self.references.of_width().collect();
+        // The contents of stores may differ in the next run.
+        let keeping = self.keeping.filter(|_| self.references.stores.is_empty());
+        let looked_for = LookedFor { corpus, distance, with_pairs, stores, workspace, step: &step };
+        let NearValues { values, pairs, edges, stored, distinct } = match keeping {
+            Some(keeping) => looked_for.kept(&keeping)?,
+            None => looked_for.find()?,
+        };
+        let documents = documents_of(&values, corpus, workspace, &step)?;
+        Ok(NearPlaces { documents, pairs, edges, stored, distinct })
+    }
+
     /// How many pairs of documents were compared, and how many of them were not similar: documents of equal texts are.
     fn counts(&self, candidates: u64, similar: &Rows<Near>, sets: &Sets) -> Result<(u64, u64)> {
         let mut equal = 0;
@@ -167,9 +189,9 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         Ok((candidates + equal, candidates - pairs_of_documents(similar, sets)?))
     }
 
-    fn told(&self, near: &NearValues<F>, step: &Step<'_>) -> Result<Told> {
+    fn told(&self, near: &NearPlaces) -> Result<Told> {
         let (mut documents, mut places) = (self.workspace.rows(), self.workspace.rows());
-        for row in documents_of(&near.values, self.corpus, self.workspace, step)?.iter()? {
+        for row in near.documents.iter()? {
             let (document, place) = row?;
             if documents.len() == u32::MAX as usize {
                 return Err(Error::Refused(
@@ -205,7 +227,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
     }
 
     /// Pairs of sets of near fingerprints, and of sets of one fingerprint: their texts are compared.
-    fn candidates(&self, near: &NearValues<F>, sets_of: &SetsOf) -> Result<Rows<Candidate>> {
+    fn candidates(&self, near: &NearPlaces, sets_of: &SetsOf) -> Result<Rows<Candidate>> {
         let mut all = self.workspace.sorter::<Candidate>();
         for row in near.pairs.iter()? {
             let (a, b, _) = row?;
@@ -226,7 +248,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
     }
 
     /// The pairs of the sets of near fingerprints.
-    fn pairs_of_sets(&self, near: &NearValues<F>, sets_of: &SetsOf) -> Result<Rows<Near>> {
+    fn pairs_of_sets(&self, near: &NearPlaces, sets_of: &SetsOf) -> Result<Rows<Near>> {
         let mut pairs = self.workspace.sorter::<Near>();
         for row in near.pairs.iter()? {
             let (a, b, distance) = row?;
@@ -237,7 +259,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
     }
 
     /// Connections of sets.
-    fn edges(&self, near: &NearValues<F>, sets_of: &SetsOf, pairs: &Rows<Near>) -> Result<Rows<(u32, u32)>> {
+    fn edges(&self, near: &NearPlaces, sets_of: &SetsOf, pairs: &Rows<Near>) -> Result<Rows<(u32, u32)>> {
         let mut edges = self.workspace.rows();
         if self.cluster_by == ClusterBy::Stars {
             return edges.finish();
@@ -256,7 +278,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (place, (_, stored)) = row?;
             by_thing.push((stored, sets_of.only(place)?))?;
         }
-        let mut first: Option<(Stored<F>, u32)> = None;
+        let mut first: Option<(Stored, u32)> = None;
         for row in by_thing.finish()? {
             let (stored, set) = row?;
             match first.filter(|(thing, _)| *thing == stored) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 use simstore_text::Profile;
 
 use crate::corpus::Corpus;
@@ -170,15 +170,15 @@ impl Drop for Features {
 }
 
 /// Reads documents again, to take their features.
-pub(crate) struct ReadAgain<'a, F> {
-    pub(crate) corpus: &'a Corpus<F>,
+pub(crate) struct ReadAgain<'a> {
+    pub(crate) corpus: &'a Corpus,
     pub(crate) inputs: &'a Inputs,
     pub(crate) profile: &'a Profile,
     pub(crate) workspace: &'a Workspace,
     pub(crate) watch: &'a dyn Watch,
 }
 
-impl<F: Fingerprint> ReadAgain<'_, F> {
+impl ReadAgain<'_> {
     /// The features of `wanted`: pairs of document, in ascending order, and key.
     pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         let mut all = FeaturesWriter::new(self.workspace)?;

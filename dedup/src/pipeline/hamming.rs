@@ -18,16 +18,16 @@ use simstore_corpus::Step;
 use simstore_corpus::spill::{Rows, Sorter};
 
 /// Something in a store that a fingerprint of the corpus is near to: that fingerprint, the distance, and what it is.
-pub(crate) type NearValue<F> = (Value<F>, (u32, Stored<F>));
+pub(crate) type NearValue<F> = (Value<F>, (u32, Stored));
 
 /// What is looked for.
 pub(crate) struct LookedFor<'a, F: Fingerprint> {
-    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
     /// Whether all pairs are to be known, and not only what they connect.
     pub(crate) with_pairs: bool,
-    /// The stores that are compared with, by number; `None` if there is none yet.
-    pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
+    /// The stores that are compared with, with their numbers.
+    pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) step: &'a Step<'a>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct NearValues<F> {
     /// What is connected, if pairs are not to be known.
     pub(crate) edges: Rows<(u32, u32)>,
     /// What is near in stores: the place, the distance, and what it is; in order.
-    pub(crate) stored: Rows<(u32, (u32, Stored<F>))>,
+    pub(crate) stored: Rows<(u32, (u32, Stored))>,
     /// Number of distinct fingerprints.
     pub(crate) distinct: usize,
 }
@@ -61,7 +61,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
     /// The same, kept for a run that carries on, or by an earlier run.
     pub(crate) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
         let mut hash = Xxh3::new();
-        self.corpus.visit_fingerprints(|_, some| {
+        self.corpus.visit_fingerprints::<F>(|_, some| {
             self.step.add(0)?;
             check_of(&mut hash, some.iter().map(|&value| Ok(Value(value))))
         })?;
@@ -211,13 +211,12 @@ impl<F: Fingerprint> LookedFor<'_, F> {
     /// Looks distinct fingerprints up in stores. What is in several segments is found several times.
     pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<NearValue<F>>) -> Result<()> {
         let (found, failed) = (Mutex::new(found), Mutex::new(None));
-        for (store, snapshot) in (0..).zip(&self.stores) {
-            let Some(snapshot) = snapshot else { continue };
+        for &(store, snapshot) in &self.stores {
             let visited = snapshot.batch_visit(distinct, self.distance, BatchMethod::Auto, |some| {
                 let mut found = lock(&found);
                 let taken = some.iter().try_for_each(|near: &BatchMatch<F>| {
                     let (fingerprint, id) = (near.found.fingerprint, near.found.id);
-                    let stored = Stored { store, id, fingerprint };
+                    let stored = Stored { store, id, fingerprint: fingerprint.to_u128() };
                     found.push((Value(distinct[near.query]), (near.found.distance, stored)))
                 });
                 stop_after(taken.and_then(|()| self.step.add(0)), &failed)
@@ -275,7 +274,7 @@ const MIN_LOOKED_UP: usize = 1 << 12;
 /// The documents of each of some ascending fingerprints, by document: each with the place of its fingerprint.
 pub(crate) fn documents_of<F: Fingerprint>(
     values: &Rows<Value<F>>,
-    corpus: &Corpus<F>,
+    corpus: &Corpus,
     workspace: &Workspace,
     step: &Step<'_>,
 ) -> Result<Rows<(u64, u32)>> {
@@ -319,8 +318,8 @@ impl<'v, F: Fingerprint> Places<'v, F> {
     }
 
     /// The documents of a corpus that have one of the values, in order, with the place of the value.
-    fn visit(&self, corpus: &Corpus<F>, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
-        corpus.visit_fingerprints(|first, some| {
+    fn visit(&self, corpus: &Corpus, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
+        corpus.visit_fingerprints::<F>(|first, some| {
             let found: Vec<(u64, u32)> = (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
                 .filter(|&(_, &value)| self.hashes[self.hash(value)])
                 .filter_map(|(at, value)| {

@@ -13,9 +13,9 @@ use simstore_corpus::spill::Rows;
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Outcome<F> {
+pub(crate) struct Outcome {
     pub(crate) clusters: Clusters,
-    pub(crate) stored: FoundStored<F>,
+    pub(crate) stored: FoundStored,
     pub(crate) near: NearDocuments,
     /// What documents are duplicates of, where that is not what stands for their cluster; by document.
     pub(crate) nearest: Rows<Nearest>,

@@ -1,6 +1,6 @@
 //! Documents as they are read: fingerprints or sketches, what they are called, and what decides which is kept.
 
-use simstore::{Fingerprint, Result};
+use simstore::{Fingerprint, Result, each_width};
 use simstore_text::{Profile, Sketcher};
 
 use crate::checkpoint::parts::Parts;
@@ -27,21 +27,9 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads all.
-    pub(crate) fn read<F: Fingerprint>(
-        &self,
-        inputs: &Inputs,
-        mut corpus: Corpus<F>,
-    ) -> Result<(Corpus<F>, Counts)> {
-        let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
-            corpus.push(item)?;
-            if corpus.len().is_multiple_of(MEMORY_CHECKED) {
-                corpus.keep_within(self.workspace, self.watch)
-            } else {
-                Ok(())
-            }
-        };
-        let counts = self.read_items(inputs, &mut corpus, push)?;
+    /// Reads all documents into a corpus.
+    pub(crate) fn read(&self, inputs: &Inputs, mut corpus: Corpus) -> Result<(Corpus, Counts)> {
+        let counts = each_width!(corpus.width(), type F => self.read_items::<F>(inputs, &mut corpus))?;
         corpus.finish(self.workspace, self.watch)?;
         if !corpus.are_positions() {
             let memory = if corpus.spilled().is_some() { self.workspace.budget.bytes / 2 } else { u64::MAX };
@@ -51,23 +39,26 @@ impl Reading<'_> {
         Ok((corpus, counts))
     }
 
-    fn read_items<F: Fingerprint>(
-        &self,
-        inputs: &Inputs,
-        corpus: &mut Corpus<F>,
-        mut push: impl FnMut(&mut Corpus<F>, &Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
+    fn read_items<F: Fingerprint>(&self, inputs: &Inputs, corpus: &mut Corpus) -> Result<Counts> {
+        let &Reading { profile, sketcher, unfinished, workspace, watch, .. } = self;
+        let push = |corpus: &mut Corpus, item: &Item<F>| {
+            corpus.push(item)?;
+            if corpus.len().is_multiple_of(MEMORY_CHECKED) {
+                corpus.keep_within(workspace, watch)
+            } else {
+                Ok(())
+            }
+        };
         if inputs.kind()? == InputKind::Fingerprints {
-            return inputs.visit_pieces(self.watch, |piece| match piece {
+            return inputs.visit_pieces(watch, |piece| match piece {
                 Piece::Item(item) => push(corpus, &item),
                 Piece::Block(Block { fingerprints, position, path, line }) => {
-                    corpus.push_block(fingerprints, position, path, line);
-                    corpus.keep_within(self.workspace, self.watch)
+                    corpus.push_block::<F>(fingerprints, position, path, line);
+                    corpus.keep_within(workspace, watch)
                 }
             });
         }
-        self.profile.check_bits(F::BITS)?;
-        let &Reading { profile, sketcher, unfinished, watch, .. } = self;
+        profile.check_bits(F::BITS)?;
         let Some(Resume { folder, section: section_bytes }) = self.resume else {
             return match sketcher {
                 Some(sketcher) => inputs.visit_sketched(sketcher, watch, |item| push(corpus, &item)),

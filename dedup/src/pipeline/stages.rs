@@ -1,6 +1,6 @@
 //! The stages in order: the comparison of all documents by the criterion of a run, on one machine.
 
-use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore::{Error, Result, Snapshot};
 
 use crate::checkpoint::stages::Keeping;
 use crate::config::criterion::Criterion;
@@ -20,7 +20,6 @@ use crate::pipeline::outcome::{NearDocuments, Outcome};
 use crate::pipeline::stored::look_up::SimilarStore;
 use crate::pipeline::stored::matches::FoundStored;
 use crate::pipeline::stored::similar::{self, ComparedStores};
-use crate::reference::ReferenceStore;
 use crate::rows::{SketchRow, of_similarity};
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
@@ -28,11 +27,11 @@ use simstore_corpus::Watch;
 use simstore_corpus::spill::Rows;
 
 /// The comparison of all documents, stage by stage.
-pub(crate) struct Stages<'a, F: Fingerprint> {
-    pub(crate) resolved: &'a Resolved<F>,
+pub(crate) struct Stages<'a> {
+    pub(crate) resolved: &'a Resolved,
     /// Whether to list all pairs.
     pub(crate) pairs: bool,
-    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) corpus: &'a Corpus,
     /// Sketches of all documents, if these are compared by similarity.
     pub(crate) sketches: Option<&'a Rows<SketchRow>>,
     /// Whether the inputs are read again, and must not have changed.
@@ -43,9 +42,9 @@ pub(crate) struct Stages<'a, F: Fingerprint> {
     pub(crate) watch: &'a dyn Watch,
 }
 
-impl<F: Fingerprint> Stages<'_, F> {
+impl Stages<'_> {
     /// Finds what is near what, and makes clusters of it.
-    pub(crate) fn run(&self) -> Result<Outcome<F>> {
+    pub(crate) fn run(&self) -> Result<Outcome> {
         match (self.resolved.criterion, self.sketches) {
             (Criterion::Distance(distance), _) => self.near(distance),
             (Criterion::Similarity(least), Some(sketches)) => self.similar(least, sketches),
@@ -55,7 +54,7 @@ impl<F: Fingerprint> Stages<'_, F> {
         }
     }
 
-    fn near(&self, distance: u32) -> Result<Outcome<F>> {
+    fn near(&self, distance: u32) -> Result<Outcome> {
         let search = NearSearch {
             corpus: self.corpus,
             distance,
@@ -63,7 +62,7 @@ impl<F: Fingerprint> Stages<'_, F> {
             cluster_by: self.resolved.cluster_by,
             keep: &self.resolved.keep,
             pairs: self.pairs,
-            stores: self.resolved.references.stores.iter().map(ReferenceStore::snapshot).collect(),
+            references: &self.resolved.references,
             keeping: self.keeping,
             workspace: self.workspace,
             watch: self.watch,
@@ -71,7 +70,7 @@ impl<F: Fingerprint> Stages<'_, F> {
         search.run(|wanted| self.features(wanted))
     }
 
-    fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome<F>> {
+    fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome> {
         let &Stages { workspace, watch, .. } = self;
         let Resolved { recall, cluster_by, ref keep, .. } = *self.resolved;
         let keeps_none = self.resolved.keeps_none();
@@ -124,16 +123,14 @@ impl<F: Fingerprint> Stages<'_, F> {
     }
 
     /// Similar documents in the stores: by their texts, or by an estimate.
-    fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored<F>> {
+    fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored> {
         let &Stages { workspace, watch, .. } = self;
         let references = &self.resolved.references;
         let profile = self.resolved.profile_of_texts.as_ref().filter(|_| references.are_similar());
         let Some(profile) = profile else { return FoundStored::none(workspace) };
         let texts = references.texts(profile)?;
-        let numbered =
-            (0..).zip(&references.stores).filter_map(|(number, store)| Some((number, store.snapshot()?)));
-        let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<F>>) = numbered.unzip();
-        let stores: Vec<SimilarStore<'_, F>> = snapshots.into_iter().zip(&texts).collect();
+        let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<u64>>) = references.of_width().unzip();
+        let stores: Vec<SimilarStore<'_>> = snapshots.into_iter().zip(&texts).collect();
         let step = Step::new(watch, "bands looked up");
         let candidates = similar::look_up(sketches, &stores, workspace, &step)?;
         drop(step);
@@ -150,7 +147,7 @@ impl<F: Fingerprint> Stages<'_, F> {
     }
 
     /// The sets of documents that are similar to something stored.
-    fn out(&self, stored: &FoundStored<F>, sets: &Sets) -> Result<Marks> {
+    fn out(&self, stored: &FoundStored, sets: &Sets) -> Result<Marks> {
         let out = Marks::new(sets.len());
         if stored.of_documents.is_empty() {
             return Ok(out);

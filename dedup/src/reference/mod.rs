@@ -1,10 +1,12 @@
 //! Reference stores: documents that are near a stored document are removed.
 
+use std::any::Any;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use simstore::any::{AnySnapshot, AnyStore, AnyWidth, Width};
 use simstore::store::is_store;
-use simstore::{Codec, Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
+use simstore::{Codec, Error, Fingerprint, Result, Snapshot, Store, StoreOptions, each_width};
 use simstore_corpus::spill::Budget;
 use simstore_corpus::{Notice, Watch, torn_ends};
 use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts};
@@ -13,34 +15,34 @@ use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts};
 const LEAST_OF_SORTING: u64 = 16 << 20;
 
 /// A store that documents are compared with, and perhaps added to.
-pub(crate) struct ReferenceStore<F: Fingerprint> {
+pub(crate) struct ReferenceStore {
     path: PathBuf,
     /// Open for writing, so that no other process adds documents between the comparison and the commit.
-    pub(crate) store: Option<Store<F>>,
+    pub(crate) store: Option<AnyStore>,
     /// `None` if the store does not exist yet.
-    snapshot: Option<Snapshot<F>>,
+    snapshot: Option<AnySnapshot>,
 }
 
-impl<F: Fingerprint> ReferenceStore<F> {
+impl ReferenceStore {
     /// Opens the store. Documents that are added are sorted in a share of the memory.
-    fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
+    fn open(path: &Path, width: Width, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
         let exists = has_store(path)?;
-        let store = if add && exists { Some(Store::<F>::open(path, options(budget))?) } else { None };
-        if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
+        let store = if add && exists { Some(open_store(path, width, &options(budget))?) } else { None };
+        if let Some(torn_end) = store.as_ref().and_then(AnyStore::torn_end) {
             watch.notice(&Notice::Warning(&torn_end.to_string()));
         }
         // Its making was cut off before it was marked: it is made again.
         let store = store.filter(|store| !is_half_made(&store.snapshot()));
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
-            None if exists && !add => Some(open_to_read(path, watch)?),
+            None if exists && !add => Some(open_to_read(path, width, watch)?),
             None => None,
         };
         Ok(ReferenceStore { path: path.to_path_buf(), store, snapshot })
     }
 
     /// Contents of the store, if it exists.
-    pub(crate) fn snapshot(&self) -> Option<&Snapshot<F>> {
+    pub(crate) fn snapshot(&self) -> Option<&AnySnapshot> {
         self.snapshot.as_ref()
     }
 
@@ -56,31 +58,46 @@ impl<F: Fingerprint> ReferenceStore<F> {
 }
 
 /// The reference stores of a run. All have the same kind, width and profile.
-pub(crate) struct References<F: Fingerprint> {
-    pub(crate) stores: Vec<ReferenceStore<F>>,
+pub(crate) struct References {
+    pub(crate) stores: Vec<ReferenceStore>,
     /// Profile of the stores. `None` without stores, and for stores whose fingerprints may have any profile.
     pub(crate) profile: Option<String>,
     /// Settings of the existing stores, if they are stores of similar documents.
     pub(crate) settings: Vec<SimilarSettings>,
 }
 
-impl<F: Fingerprint> References<F> {
+impl References {
     /// Opens stores. If `add` is set, the first store is opened for writing, and may be missing.
     ///
     /// # Errors
     /// [`Error::Refused`] if the stores differ in kind or profile, and the errors of opening.
-    pub(crate) fn open(paths: &[PathBuf], add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
+    pub(crate) fn open(
+        paths: &[PathBuf],
+        width: Width,
+        add: bool,
+        budget: Budget,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
         let stores = paths.iter().enumerate();
-        let stores: Vec<ReferenceStore<F>> = stores
-            .map(|(at, path)| ReferenceStore::open(path, add && at == 0, budget, watch))
+        let stores: Vec<ReferenceStore> = stores
+            .map(|(at, path)| ReferenceStore::open(path, width, add && at == 0, budget, watch))
             .collect::<Result<_>>()?;
         let (profile, settings) = (profile_of(&stores)?.map(str::to_owned), settings_of(&stores)?);
         Ok(References { stores, profile, settings })
     }
 
     /// Snapshots of the existing stores.
-    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &Snapshot<F>> {
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &AnySnapshot> {
         self.stores.iter().filter_map(ReferenceStore::snapshot)
+    }
+
+    /// Numbers and snapshots of the existing stores of this width.
+    pub(crate) fn of_width<F: Fingerprint>(&self) -> impl Iterator<Item = (u32, &Snapshot<F>)> {
+        let stores = (0..).zip(&self.stores);
+        stores.filter_map(|(number, store)| {
+            let snapshot = each_width!(store.snapshot()?, snapshot => snapshot as &dyn Any);
+            Some((number, snapshot.downcast_ref()?))
+        })
     }
 
     /// Whether the stores keep similar documents, not fingerprints alone.
@@ -91,7 +108,9 @@ impl<F: Fingerprint> References<F> {
     /// Texts of each existing store, if these are stores of similar documents.
     pub(crate) fn texts(&self, profile: &Profile) -> Result<Vec<StoredTexts>> {
         let stores = self.snapshots().zip(&self.settings);
-        stores.map(|(store, &settings)| StoredTexts::new(store, settings, profile.clone())).collect()
+        stores
+            .map(|(store, &settings)| each_width!(store, store => StoredTexts::new(store, settings, profile.clone())))
+            .collect()
     }
 }
 
@@ -109,28 +128,39 @@ fn has_store(path: &Path) -> Result<bool> {
 }
 
 /// Whether a store of similar documents was cut off before its mark was written.
-fn is_half_made<F: Fingerprint>(store: &Snapshot<F>) -> bool {
+fn is_half_made(store: &AnySnapshot) -> bool {
     let has_no_mark = || matches!(store.mark(SIMILAR_MARK), Ok(None));
     store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
 }
 
+/// Opens or creates a store.
+pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> Result<AnyStore> {
+    AnyWidth::of_bits(
+        width.bits(),
+        || Store::open(path, options.clone()),
+        || Store::open(path, options.clone()),
+    )
+}
+
 /// Opens a store for reading only. Warns of a torn log, since its lost records are not compared.
-fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapshot<F>> {
-    let store = Snapshot::open_settled(path)?;
-    for torn in torn_ends(&store) {
+fn open_to_read(path: &Path, width: Width, watch: &dyn Watch) -> Result<AnySnapshot> {
+    let open = || Snapshot::open_settled(path);
+    let store: AnySnapshot = AnyWidth::of_bits(width.bits(), open, || Snapshot::open_settled(path))?;
+    let torn_ends: Vec<Error> = each_width!(&store, store => torn_ends(store).collect());
+    for torn in torn_ends {
         watch.notice(&Notice::Warning(&format!("these lost writes are not compared: {torn}")));
     }
     Ok(store)
 }
 
-/// DedupConfig of a store that is added to: sorting takes a quarter of the memory, or the least that the engine takes.
+/// Options of a store that is added to: sorting takes a quarter of the memory, or the least that the engine takes.
 pub(crate) fn options(budget: Budget) -> StoreOptions {
     let memory = (budget.bytes < u64::MAX).then_some((budget.bytes / 4).max(LEAST_OF_SORTING));
     StoreOptions { memory, ..StoreOptions::default() }
 }
 
 /// The profile that all stores have, but those whose fingerprints may be of any.
-fn profile_of<F: Fingerprint>(stores: &[ReferenceStore<F>]) -> Result<Option<&str>> {
+fn profile_of(stores: &[ReferenceStore]) -> Result<Option<&str>> {
     let profiles = stores.iter().filter_map(|store| Some((store, store.snapshot()?.profile())));
     let mut profiles = profiles.filter(|(_, profile)| !profile.is_empty());
     let Some((first, profile)) = profiles.next() else { return Ok(None) };
@@ -145,12 +175,12 @@ fn profile_of<F: Fingerprint>(stores: &[ReferenceStore<F>]) -> Result<Option<&st
 }
 
 /// How similar documents are found in each store, if the stores are of such.
-fn settings_of<F: Fingerprint>(stores: &[ReferenceStore<F>]) -> Result<Vec<SimilarSettings>> {
+fn settings_of(stores: &[ReferenceStore]) -> Result<Vec<SimilarSettings>> {
     let mut kinds = Vec::new();
     for store in stores {
         // One that is made is of the kind of the others.
         let Some(snapshot) = store.snapshot() else { continue };
-        kinds.push((store, SimilarSettings::of_store(snapshot)?));
+        kinds.push((store, each_width!(snapshot, snapshot => SimilarSettings::of_store(snapshot))?));
     }
     let similar = kinds.iter().find(|(_, settings)| settings.is_some());
     let others = kinds.iter().find(|(_, settings)| settings.is_none());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
@@ -17,32 +17,32 @@ use simstore_io::reading::pattern_base;
 use simstore_io::{Annotation, DocumentFormat, DocumentWriter, Record};
 
 /// Writes the fingerprints that are left.
-pub(crate) fn write_kept_fingerprints<F: Fingerprint>(
+pub(crate) fn write_kept_fingerprints(
     clustered: &mut Clustered<'_>,
     mut output: Output,
-    corpus: &Corpus<F>,
+    corpus: &Corpus,
     watch: &dyn Watch,
 ) -> Result<Complete> {
     corpus.scan(watch, "fingerprints written", |document| {
         if !clustered.of(document.number)?.is_kept {
             return Ok(());
         }
-        let hex = document.fingerprint().unwrap_or_default().to_hex();
+        let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
         output.line(format_args!("{hex}\t{}", document.id().column()))
     })?;
     output.complete()
 }
 
 /// Writes all fingerprints with their clusters.
-pub(crate) fn write_annotated_fingerprints<F: Fingerprint>(
+pub(crate) fn write_annotated_fingerprints(
     clustered: &mut Clustered<'_>,
     mut output: Output,
-    corpus: &Corpus<F>,
+    corpus: &Corpus,
     watch: &dyn Watch,
 ) -> Result<Complete> {
     corpus.scan(watch, "fingerprints written", |document| {
         let InCluster { cluster, .. } = clustered.of(document.number)?;
-        let hex = document.fingerprint().unwrap_or_default().to_hex();
+        let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
         let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
         output.line(format_args!("{hex}\t{}\t{cluster}", document.id().column()))
     })?;
@@ -58,24 +58,24 @@ pub(crate) struct Documents<'a> {
 
 impl Documents<'_> {
     /// Writes the documents that are left.
-    pub(crate) fn write_kept<F: Fingerprint>(
+    pub(crate) fn write_kept(
         &self,
         path: &Path,
         output: Output,
         null: bool,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         clustered: &mut Clustered<'_>,
     ) -> Result<Complete> {
         self.write(path, output, null, corpus, |document| Ok(clustered.of(document)?.is_kept.then_some(None)))
     }
 
     /// Writes all documents with their clusters.
-    pub(crate) fn write_annotated<F: Fingerprint>(
+    pub(crate) fn write_annotated(
         &self,
         path: &Path,
         output: Output,
         null: bool,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         clustered: &mut Clustered<'_>,
         field: &str,
     ) -> Result<Complete> {
@@ -86,10 +86,10 @@ impl Documents<'_> {
     }
 
     /// Copies the text files that are left to a folder, under the names that they have in the inputs.
-    pub(crate) fn write_copies<F: Fingerprint>(
+    pub(crate) fn write_copies(
         &self,
         mut folder: OutputFolder,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         clustered: &mut Clustered<'_>,
     ) -> Result<Complete> {
         let places = Places::new(self.inputs.paths());
@@ -112,12 +112,12 @@ impl Documents<'_> {
     }
 
     /// Writes the documents that are wanted, each as it stands, or with an annotation.
-    fn write<'f, F: Fingerprint>(
+    fn write<'f>(
         &self,
         path: &Path,
         output: Output,
         null: bool,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         wanted: impl FnMut(usize) -> Result<Option<Option<Annotation<'f>>>>,
     ) -> Result<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
@@ -143,9 +143,9 @@ impl Documents<'_> {
     }
 
     /// Reads the documents that are wanted once more, in order, as they were.
-    fn read_again<F: Fingerprint, T>(
+    fn read_again<T>(
         &self,
-        corpus: &Corpus<F>,
+        corpus: &Corpus,
         mut wanted: impl FnMut(usize) -> Result<Option<T>>,
         mut write: impl FnMut(&Record, T) -> Result<()>,
     ) -> Result<()> {

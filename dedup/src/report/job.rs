@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use simstore::{Error, Fingerprint, Result, Store};
+use simstore::{Error, Fingerprint, Result, Store, each_width};
 use simstore_corpus::spill::Rows;
 use simstore_corpus::{Counts, InputKind, Inputs, Step, Watch};
 use simstore_io::numbers::count_of;
@@ -26,7 +26,7 @@ use crate::rows::SketchRow;
 use crate::workspace::Workspace;
 
 /// Results of a run.
-pub(crate) struct Job<F: Fingerprint> {
+pub(crate) struct Job {
     pub(crate) kind: InputKind,
     /// The documents, to be read again; `None` for fingerprints.
     pub(crate) inputs: Option<Inputs>,
@@ -35,15 +35,15 @@ pub(crate) struct Job<F: Fingerprint> {
     /// Name of the profile of the documents; empty for fingerprints, whose profile only the user can know.
     profile: String,
     pub(crate) criterion: Criterion,
-    pub(crate) corpus: Corpus<F>,
+    pub(crate) corpus: Corpus,
     pub(crate) counts: Counts,
-    pub(crate) outcome: Outcome<F>,
+    pub(crate) outcome: Outcome,
     /// Whether no document of a cluster is kept.
     pub(crate) keeps_none: bool,
     /// Whether only equal texts are duplicates.
     pub(crate) is_exact: bool,
     pub(crate) workspace: Workspace,
-    pub(crate) references: References<F>,
+    pub(crate) references: References,
     /// The addition to the first reference store, if documents are added.
     pub(crate) added_to: Option<AddedTo>,
     /// The open files, until they are written.
@@ -63,11 +63,7 @@ pub(crate) struct AddedTo {
 }
 
 impl AddedTo {
-    pub(crate) fn new<F: Fingerprint>(
-        resolved: &Resolved<F>,
-        run: String,
-        sketches: Option<Rows<SketchRow>>,
-    ) -> AddedTo {
+    pub(crate) fn new(resolved: &Resolved, run: String, sketches: Option<Rows<SketchRow>>) -> AddedTo {
         let similar = resolved.added_to_similar.zip(resolved.profile_of_texts.clone());
         AddedTo { run, sketches: sketches.filter(|_| similar.is_some()), similar }
     }
@@ -77,19 +73,19 @@ impl AddedTo {
     }
 }
 
-impl<F: Fingerprint> Job<F> {
+impl Job {
     #[expect(clippy::too_many_arguments, reason = "all results of a run come together here")]
     pub(crate) fn new(
         config: &DedupConfig,
-        resolved: Resolved<F>,
-        corpus: Corpus<F>,
+        resolved: Resolved,
+        corpus: Corpus,
         counts: Counts,
-        outcome: Outcome<F>,
+        outcome: Outcome,
         workspace: Workspace,
         outputs: OpenOutputs,
         reads_twice: bool,
         added_to: Option<AddedTo>,
-    ) -> Job<F> {
+    ) -> Job {
         let Resolved { kind, inputs, file_list, references, criterion, keep, profile, .. } = resolved;
         let are_documents = kind == InputKind::Documents;
         Job {
@@ -111,7 +107,7 @@ impl<F: Fingerprint> Job<F> {
         }
     }
 
-    pub(crate) fn results(&self) -> Results<'_, F> {
+    pub(crate) fn results(&self) -> Results<'_> {
         let added_to = self.added_to.as_ref().and_then(AddedTo::settings);
         Results {
             corpus: &self.corpus,
@@ -159,42 +155,22 @@ impl<F: Fingerprint> Job<F> {
         Ok(())
     }
 
-    fn add(
-        &self,
-        reference: &ReferenceStore<F>,
-        added_to: &AddedTo,
-        complete: &mut [Complete],
-    ) -> Result<()> {
+    fn add(&self, reference: &ReferenceStore, added_to: &AddedTo, complete: &mut [Complete]) -> Result<()> {
         let added = self.results().to_add();
         let distance = match self.criterion {
             Criterion::Distance(distance) => Some(distance),
             Criterion::Similarity(_) => None,
         };
-        let made =
-            reference.open_store(distance, added_to.settings(), &self.profile, self.workspace.budget)?;
-        let stored = match (&added_to.similar, reference.to_add_to(made.as_ref())) {
-            (Some((settings, profile)), Some(store)) => Some(self.stored_texts(*settings, profile, store)?),
-            _ => None,
-        };
-        let similar = match &stored {
-            Some(stored) => Some(self.similar_writer(added_to, stored)?),
-            None => None,
-        };
-        let load = reference.load(made.as_ref(), &self.corpus, self.results().clustered()?, similar)?;
-        let suffix = suffix(&added_to.run);
-        let aside: Vec<Option<SetAside>> =
-            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
-        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
-        // From here on the store alone decides whether the files get their names.
-        complete.iter_mut().for_each(Complete::keep);
-        if let Some(load) = load {
-            commit(load, &added_to.run, added, &aside)?;
-        }
-        let store = reference.path().display();
+        let (width, budget) = (self.corpus.width(), self.workspace.budget);
+        let made = reference.open_store(distance, added_to.settings(), &self.profile, width, budget)?;
+        let store = reference.to_add_to(made.as_ref());
+        let store = store.ok_or_else(|| Error::Bug("no store to add to".to_owned()))?;
+        let aside = each_width!(store, store => self.add_to(store, reference, added_to, added, complete))?;
+        let path = reference.path().display();
         for (at, file) in aside.iter().enumerate() {
             file.publish().map_err(|error| {
                 Error::Refused(format!(
-                    "{error}; {} added to {store} nevertheless, but {} still a hidden name: run this command again to complete the \
+                    "{error}; {} added to {path} nevertheless, but {} still a hidden name: run this command again to complete the \
                      outputs",
                     were(added, "document"),
                     has(aside.len() - at)
@@ -204,15 +180,43 @@ impl<F: Fingerprint> Job<F> {
         reference.settle(made.as_ref()).map_err(|error| match error {
             Error::Cancelled => Error::Cancelled,
             error => Error::Refused(format!(
-                "{error}; {} added to {store} nevertheless, and all output files are complete; only the merge of segments is left to the \
+                "{error}; {} added to {path} nevertheless, and all output files are complete; only the merge of segments is left to the \
                  next write to the store",
                 were(added, "document")
             )),
         })
     }
 
+    /// Sets the files aside and commits the kept documents. Returns the files.
+    fn add_to<F: Fingerprint>(
+        &self,
+        store: &Store<F>,
+        reference: &ReferenceStore,
+        added_to: &AddedTo,
+        added: u64,
+        complete: &mut [Complete],
+    ) -> Result<Vec<SetAside>> {
+        let stored = match &added_to.similar {
+            Some((settings, profile)) => Some(self.stored_texts(*settings, profile, store)?),
+            None => None,
+        };
+        let similar = match &stored {
+            Some(stored) => Some(self.similar_writer(added_to, stored)?),
+            None => None,
+        };
+        let load = reference.load(store, &self.corpus, self.results().clustered()?, similar)?;
+        let suffix = suffix(&added_to.run);
+        let aside: Vec<Option<SetAside>> =
+            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
+        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
+        // From here on the store alone decides whether the files get their names.
+        complete.iter_mut().for_each(Complete::keep);
+        commit(load, &added_to.run, added, &aside)?;
+        Ok(aside)
+    }
+
     /// Packer for the texts of the store. If the store has no dictionary, one is trained on the first texts.
-    fn stored_texts(
+    fn stored_texts<F: Fingerprint>(
         &self,
         settings: SimilarSettings,
         profile: &Profile,
@@ -237,7 +241,7 @@ impl<F: Fingerprint> Job<F> {
         &'a self,
         added_to: &'a AddedTo,
         stored: &'a StoredTexts,
-    ) -> Result<IntoSimilar<'a, F>> {
+    ) -> Result<IntoSimilar<'a>> {
         let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
         let inputs = self.inputs.as_ref().filter(|_| has_texts);
         let texts = inputs

@@ -14,8 +14,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
-use simstore::any::AnyWidth;
-use simstore::{Fingerprint, Result, each_width};
+use simstore::Result;
 
 use crate::config::criterion::Criterion;
 use crate::corpus::Told;
@@ -36,11 +35,9 @@ pub struct Report {
 
 /// The results of a run, or the number of documents that an identical run has already added.
 enum Content {
-    Found(AnyJob),
+    Found(Box<Job>),
     AddedBefore(u64),
 }
-
-pub(crate) type AnyJob = AnyWidth<Box<Job<u64>>, Box<Job<u128>>>;
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,9 +133,8 @@ pub struct Removed<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(job: AnyJob) -> Result<Report> {
-        let summary = Box::new(each_width!(&job, job => Summary::new(job)?));
-        let counts = each_width!(&job, job => job.counts);
+    pub(crate) fn new(job: Box<Job>) -> Result<Report> {
+        let (summary, counts) = (Box::new(Summary::new(&job)?), job.counts);
         Ok(Report { results: Content::Found(job), counts, summary })
     }
 
@@ -147,9 +143,9 @@ impl Report {
         Report { results: Content::AddedBefore(added), counts, summary }
     }
 
-    fn job(&self) -> Option<AnyWidth<&Job<u64>, &Job<u128>>> {
+    fn job(&self) -> Option<&Job> {
         match &self.results {
-            Content::Found(job) => Some(job.as_ref().map(|job| &**job, |job| &**job)),
+            Content::Found(job) => Some(job),
             Content::AddedBefore(_) => None,
         }
     }
@@ -175,12 +171,12 @@ impl Report {
 
     /// Width of the fingerprints, in bits.
     pub fn bits(&self) -> u32 {
-        self.job().map_or(u64::BITS, |job| job.bits())
+        self.job().map_or(u64::BITS, |job| job.corpus.width().bits())
     }
 
     /// Kind of the input: documents or fingerprints.
     pub fn kind(&self) -> InputKind {
-        self.job().map_or(InputKind::Documents, |job| each_width!(job, job => job.kind))
+        self.job().map_or(InputKind::Documents, |job| job.kind)
     }
 
     /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
@@ -190,7 +186,7 @@ impl Report {
     /// lack of memory, and cannot be read back.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
         match self.job() {
-            Some(job) => each_width!(job, job => Box::new(Clusters::new(job))),
+            Some(job) => Box::new(Clusters::new(job)),
             None => Box::new(std::iter::empty()),
         }
     }
@@ -201,10 +197,10 @@ impl Report {
     /// An item is an error if documents were moved to disk for lack of memory, and cannot be read back.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Member>> + '_> {
         match self.job() {
-            Some(job) => each_width!(job, job => match kept_of(job) {
+            Some(job) => match kept_of(job) {
                 Ok(kept) => Box::new(kept),
                 Err(error) => Box::new(std::iter::once(Err(error))),
-            }),
+            },
             None => Box::new(std::iter::empty()),
         }
     }
@@ -215,33 +211,31 @@ impl Report {
     /// Errors of the visitor, and the errors of [`Report::clusters`].
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
         let Some(job) = self.job() else { return Ok(()) };
-        each_width!(job, job => {
-            let results = job.results();
-            results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
-                visitor(&Removed {
-                    document,
-                    id: told.id(document),
-                    place: results.place(told, document),
-                    duplicate_of: of.document,
-                    duplicate_of_id: of.id,
-                    duplicate_of_place: of.place,
-                    store: of.store.and_then(|store| results.store(store)),
-                    distance: how.distance,
-                    similarity: how.similarity,
-                })
+        let results = job.results();
+        results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
+            visitor(&Removed {
+                document,
+                id: told.id(document),
+                place: results.place(told, document),
+                duplicate_of: of.document,
+                duplicate_of_id: of.id,
+                duplicate_of_place: of.place,
+                store: of.store.and_then(|store| results.store(store)),
+                distance: how.distance,
+                similarity: how.similarity,
             })
         })
     }
 
     /// Number of stores compared with, including a store that this run makes.
     pub fn stores(&self) -> usize {
-        self.job().map_or(0, |job| each_width!(job, job => job.references.stores.len()))
+        self.job().map_or(0, |job| job.references.stores.len())
     }
 
     /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.
     pub fn are_numbers(&self) -> (bool, bool) {
         let Some(job) = self.job() else { return (true, true) };
-        each_width!(job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
+        (job.corpus.are_numbers(), job.results().mixed_are_numbers())
     }
 
     /// Visits the pairs of near documents in input order, then the pairs of a document and a stored document. If texts are
@@ -257,15 +251,21 @@ impl Report {
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(job) = self.job() else { return Ok(()) };
-        each_width!(job, job => {
-            let results = job.results();
-            results.visit_pairs(watch, |told, Near { document, other, how }| {
-                let (other, other_id, store) = match other {
-                    Other::Document(other) => (Some(other), told.id(other), None),
-                    Other::Stored(id, store) => (None, id, results.store(store)),
-                };
-                let How { distance, similarity, .. } = how;
-                visitor(&NearPair { document, id: told.id(document), other, other_id, store, distance, similarity })
+        let results = job.results();
+        results.visit_pairs(watch, |told, Near { document, other, how }| {
+            let (other, other_id, store) = match other {
+                Other::Document(other) => (Some(other), told.id(other), None),
+                Other::Stored(id, store) => (None, id, results.store(store)),
+            };
+            let How { distance, similarity, .. } = how;
+            visitor(&NearPair {
+                document,
+                id: told.id(document),
+                other,
+                other_id,
+                store,
+                distance,
+                similarity,
             })
         })
     }
@@ -273,7 +273,7 @@ impl Report {
     /// Writes all outputs. They have no names yet.
     pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
         match &mut self.results {
-            Content::Found(job) => each_width!(job, job => job.write(watch)),
+            Content::Found(job) => job.write(watch),
             Content::AddedBefore(_) => Ok(()),
         }
     }
@@ -285,20 +285,20 @@ impl Report {
     /// Gives the outputs their names, and adds the kept documents to the store, if any.
     pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
         match &mut self.results {
-            Content::Found(job) => each_width!(job, job => job.publish(watch)),
+            Content::Found(job) => job.publish(watch),
             Content::AddedBefore(_) => Ok(()),
         }
     }
 }
 
-fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<Member>> + '_> {
+fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
     let mut clustered = job.results().clustered()?;
     Ok(job.corpus.filter_map(move |document| {
         Ok(clustered.of(document.number)?.is_kept.then(|| Member {
             document: document.number,
             id: document.id().into(),
             place: Some(document.place()),
-            fingerprint: document.fingerprint().map(Fingerprint::to_hex),
+            fingerprint: document.hex(),
             distance: None,
             similarity: None,
             is_kept: true,
@@ -307,16 +307,16 @@ fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<M
 }
 
 /// Iterator over clusters.
-struct Clusters<'a, F: Fingerprint> {
-    job: &'a Job<F>,
+struct Clusters<'a> {
+    job: &'a Job,
     /// `None` before the first call of `next`.
     members: Option<Cursor<RowsIter<'a, rows::Member>, rows::Member>>,
     /// The next clusters, already read.
     read: VecDeque<Cluster<'a>>,
 }
 
-impl<'a, F: Fingerprint> Clusters<'a, F> {
-    fn new(job: &'a Job<F>) -> Self {
+impl<'a> Clusters<'a> {
+    fn new(job: &'a Job) -> Self {
         Clusters { job, members: None, read: VecDeque::new() }
     }
 
@@ -356,11 +356,7 @@ impl<'a, F: Fingerprint> Clusters<'a, F> {
     }
 }
 
-fn cluster_of<'a, F: Fingerprint>(
-    job: &'a Job<F>,
-    members: &[rows::Member],
-    told: &Told<'_, F>,
-) -> Result<Cluster<'a>> {
+fn cluster_of<'a>(job: &'a Job, members: &[rows::Member], told: &Told<'_>) -> Result<Cluster<'a>> {
     let (results, first) = (job.results(), members[0]);
     let representative = results.named(told, first.by)?;
     let member = |member: &rows::Member| {
@@ -370,7 +366,7 @@ fn cluster_of<'a, F: Fingerprint>(
             document,
             id: told.id(document).into(),
             place: results.place(told, document),
-            fingerprint: Some(told.fingerprint(document).to_hex()),
+            fingerprint: told.hex(document),
             distance,
             similarity,
             is_kept: member.is_representative() && !results.keeps_none,
@@ -387,7 +383,7 @@ fn cluster_of<'a, F: Fingerprint>(
     })
 }
 
-impl<'a, F: Fingerprint> Iterator for Clusters<'a, F> {
+impl<'a> Iterator for Clusters<'a> {
     type Item = Result<Cluster<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {

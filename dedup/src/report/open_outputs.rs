@@ -1,6 +1,6 @@
 //! The files that are written, from when they are open until they are complete.
 
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 
 use crate::report::documents::{Documents, write_annotated_fingerprints, write_kept_fingerprints};
 use crate::report::outputs::Outputs;
@@ -60,9 +60,9 @@ impl OpenOutputs {
     }
 
     /// Writes all files, which are complete then but for their names.
-    pub(crate) fn write<F: Fingerprint>(
+    pub(crate) fn write(
         &mut self,
-        found: &Results<'_, F>,
+        found: &Results<'_>,
         documents: Option<&Documents<'_>>,
         watch: &dyn Watch,
     ) -> Result<Vec<Complete>> {

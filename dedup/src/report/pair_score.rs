@@ -28,8 +28,8 @@ pub(crate) struct Reason {
 }
 
 /// As [`Reason`], before the names of documents are known.
-pub(crate) enum Why<F> {
-    Stored(Stored<F>, Measure),
+pub(crate) enum Why {
+    Stored(Stored, Measure),
     Nearest(usize, Nearness),
     Cluster(Member),
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 use simstore_corpus::Counts;
 use simstore_corpus::spill::Rows;
 
@@ -117,7 +117,7 @@ pub struct Largest {
 }
 
 impl Summary {
-    pub(crate) fn new<F: Fingerprint>(job: &Job<F>) -> Result<Summary> {
+    pub(crate) fn new(job: &Job) -> Result<Summary> {
         let (counts, results, outcome) = (job.counts, job.results(), &job.outcome);
         let clusters = &outcome.clusters;
         let is_by_distance = matches!(job.criterion, Criterion::Distance(_));
@@ -214,7 +214,7 @@ fn estimated(of_documents: &Rows<OfStore>) -> Result<(u64, f64)> {
 }
 
 /// The largest clusters; among equals, the first.
-fn largest<F: Fingerprint>(job: &Job<F>, is_by_distance: bool) -> Result<Vec<Largest>> {
+fn largest(job: &Job, is_by_distance: bool) -> Result<Vec<Largest>> {
     let members = &job.outcome.clusters.by_cluster;
     let (mut largest, mut cursor): (Vec<(usize, u32)>, _) = (Vec::new(), members.cursor()?);
     while let Some(first) = cursor.take()? {
@@ -226,7 +226,7 @@ fn largest<F: Fingerprint>(job: &Job<F>, is_by_distance: bool) -> Result<Vec<Lar
         largest.sort_by_key(|&(size, cluster)| (Reverse(size), cluster));
         largest.truncate(LARGEST);
     }
-    let mut found: Vec<(u32, Near<F>)> = Vec::new();
+    let mut found: Vec<(u32, Near)> = Vec::new();
     let mut documents = job.corpus.in_order();
     for member in job.outcome.clusters.by_document.iter()? {
         let member = member?;
@@ -263,22 +263,22 @@ const MOST_COMPARED: usize = 1 << 15;
 
 /// How near the documents of a cluster are.
 #[derive(Default)]
-struct Near<F> {
+struct Near {
     least: Option<Nearness>,
     /// Whether a similarity has a standard error.
     is_estimated: bool,
     /// The fingerprints, as long as they are not too many.
-    distinct: BTreeSet<F>,
+    distinct: BTreeSet<u128>,
 }
 
-impl<F: Fingerprint> Near<F> {
+impl Near {
     /// The greatest distance between two; `None` if there are too many to compare all.
     fn farthest(&self) -> Option<u32> {
         if self.distinct.len() > MOST_COMPARED {
             return None;
         }
-        let distinct: Vec<F> = self.distinct.iter().copied().collect();
-        let farthest = |(i, a): (usize, &F)| distinct[i + 1..].iter().map(|b| a.distance(*b)).max();
+        let distinct: Vec<u128> = self.distinct.iter().copied().collect();
+        let farthest = |(i, a): (usize, &u128)| distinct[i + 1..].iter().map(|b| (a ^ b).count_ones()).max();
         distinct.par_iter().enumerate().filter_map(farthest).max().or(Some(0))
     }
 }

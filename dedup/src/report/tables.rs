@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use simstore::any::AnySnapshot;
 use simstore::error::excerpt;
-use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
 use crate::corpus::{Corpus, Told};
@@ -21,22 +22,22 @@ use simstore_io::output::{Complete, Output};
 use simstore_io::rows::{Cell, Column, Kind, Rows};
 
 /// The results of a run.
-pub(crate) struct Results<'a, F: Fingerprint> {
-    pub(crate) corpus: &'a Corpus<F>,
-    pub(crate) outcome: &'a Outcome<F>,
+pub(crate) struct Results<'a> {
+    pub(crate) corpus: &'a Corpus,
+    pub(crate) outcome: &'a Outcome,
     pub(crate) criterion: Criterion,
     /// Whether the representatives of clusters are removed, too.
     pub(crate) keeps_none: bool,
     /// The stores that were compared with.
-    pub(crate) stores: &'a [ReferenceStore<F>],
+    pub(crate) stores: &'a [ReferenceStore],
     /// Whether documents are added to a store of similar documents that keeps no texts.
     pub(crate) makes_estimates: bool,
     pub(crate) workspace: &'a Workspace,
 }
 
-impl<'a, F: Fingerprint> Results<'a, F> {
+impl<'a> Results<'a> {
     /// Snapshots of the stores.
-    fn stored(&self) -> impl Iterator<Item = &'a Snapshot<F>> + use<'a, F> {
+    fn stored(&self) -> impl Iterator<Item = &'a AnySnapshot> + use<'a> {
         self.stores.iter().filter_map(ReferenceStore::snapshot)
     }
 
@@ -85,7 +86,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     /// Where a document stands, in case its id does not tell which one it is.
-    pub(crate) fn place(&self, told: &Told<'_, F>, document: usize) -> Option<String> {
+    pub(crate) fn place(&self, told: &Told<'_>, document: usize) -> Option<String> {
         (self.corpus.same_id() > 0).then(|| told.place(document))
     }
 
@@ -96,7 +97,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         what: &'static str,
         mut rows: impl Iterator<Item = Result<T>>,
         documents: impl Fn(&T) -> [Option<usize>; 2],
-        mut visitor: impl FnMut(&Told<'_, F>, T) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, T) -> Result<()>,
     ) -> Result<()> {
         let step = Step::new(watch, what);
         step.add(0)?;
@@ -220,7 +221,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     pub(crate) fn visit_pairs(
         &self,
         watch: &dyn Watch,
-        mut visitor: impl FnMut(&Told<'_, F>, Near<'_>) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, Near<'_>) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
         let of_corpus = near.pairs(self.workspace)?.map(|pair| {
@@ -230,7 +231,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         let documents = |&(a, b, _): &(usize, usize, Nearness)| [Some(a), Some(b)];
         self.with_told(watch, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
             let how =
-                self.how((nearness, 0), || told.fingerprint(document).distance(told.fingerprint(other)));
+                self.how((nearness, 0), || distance(told.fingerprint(document), told.fingerprint(other)));
             let how = How { error: None, ..how };
             visitor(told, Near { document, other: Other::Document(other), how })
         })?;
@@ -238,7 +239,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let ((number, _), stored, measure) = row?;
             Ok((near.document(number)? as usize, stored, measure))
         });
-        let documents = |&(document, ..): &(usize, Stored<F>, _)| [Some(document), None];
+        let documents = |&(document, ..): &(usize, Stored, _)| [Some(document), None];
         self.with_told(
             watch,
             "pairs with the store",
@@ -272,8 +273,8 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     /// The id of a stored document: its name, its number or, in a store without ids, its fingerprint.
-    fn stored_id(&self, &Stored { store, id, fingerprint }: &Stored<F>) -> Result<DocumentId> {
-        let Some(id) = id else { return Ok(DocumentId::Name(fingerprint.to_hex())) };
+    fn stored_id(&self, &Stored { store, id, fingerprint }: &Stored) -> Result<DocumentId> {
+        let Some(id) = id else { return Ok(DocumentId::Name(self.corpus.hex_of(fingerprint))) };
         let snapshot = self.stores.get(store as usize).and_then(ReferenceStore::snapshot);
         Ok(match snapshot.map_or(Ok(None), |store| store.name(id))? {
             Some(name) => DocumentId::Name(name),
@@ -282,7 +283,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     /// The id of an input document or of a stored document.
-    pub(crate) fn named(&self, told: &Told<'_, F>, by: By) -> Result<Named> {
+    pub(crate) fn named(&self, told: &Told<'_>, by: By) -> Result<Named> {
         Ok(match by.get() {
             Ok(document) => Named {
                 id: told.id(document).into(),
@@ -299,14 +300,14 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     /// The nearness of a cluster's member and its representative.
-    pub(crate) fn how_near(&self, told: &Told<'_, F>, member: &Member) -> Result<How> {
+    pub(crate) fn how_near(&self, told: &Told<'_>, member: &Member) -> Result<How> {
         let document = member.document as usize;
         let centre = match (self.criterion, member.by.get()) {
-            (Criterion::Similarity(_), _) => F::default(),
+            (Criterion::Similarity(_), _) => 0,
             (_, Ok(other)) => told.fingerprint(other),
             (_, Err(number)) => self.outcome.stored.things.get(number as usize)?.fingerprint,
         };
-        let how = self.how(member.measure, || told.fingerprint(document).distance(centre));
+        let how = self.how(member.measure, || distance(told.fingerprint(document), centre));
         Ok(How { error: how.error.filter(|_| member.is_stored()), ..how })
     }
 
@@ -327,11 +328,11 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         &self,
         watch: &dyn Watch,
         what: &'static str,
-        mut visitor: impl FnMut(&Told<'_, F>, Reason) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, Reason) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
         let (mut nearest, mut stored) = (self.outcome.nearest.cursor()?, self.outcome.stored.near.cursor()?);
-        let reason = |member: Result<Member>| -> Result<Option<(usize, Why<F>)>> {
+        let reason = |member: Result<Member>| -> Result<Option<(usize, Why)>> {
             let member = member?;
             if member.is_representative() && !self.keeps_none {
                 return Ok(None);
@@ -362,7 +363,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         };
         let members = self.outcome.clusters.by_document.iter()?;
         let reasons = members.map(reason).filter_map(Result::transpose);
-        let documents = |(document, why): &(usize, Why<F>)| {
+        let documents = |(document, why): &(usize, Why)| {
             let other = match why {
                 Why::Stored(..) => None,
                 Why::Nearest(other, _) => Some(*other),
@@ -378,7 +379,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
                     (Named { id, place: None, document: None, store }, how)
                 }
                 Why::Nearest(other, nearness) => {
-                    let distance = || told.fingerprint(document).distance(told.fingerprint(other));
+                    let distance = || distance(told.fingerprint(document), told.fingerprint(other));
                     let how = How { error: None, ..self.how((nearness, 0), distance) };
                     (self.named(told, By::document(other as u64))?, how)
                 }
@@ -414,7 +415,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         &self,
         watch: &dyn Watch,
         what: &'static str,
-        mut visitor: impl FnMut(&Told<'_, F>, Member, &Named, How) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, Member, &Named, How) -> Result<()>,
     ) -> Result<()> {
         let documents = |member: &Member| [Some(member.document as usize), member.by.get().ok()];
         let mut last: Option<(u32, Named)> = None;
@@ -445,4 +446,9 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             rows.push(&cells)
         })
     }
+}
+
+/// Number of differing bits of two fingerprints of one width.
+fn distance(a: u128, b: u128) -> u32 {
+    (a ^ b).count_ones()
 }

@@ -5,8 +5,8 @@
 //! that are not similar, so that few features are compared.
 
 use rayon::prelude::*;
+use simstore::Result;
 use simstore::processor::{Work, dispatch};
-use simstore::{Fingerprint, Result};
 use simstore_text::{
     Estimate, EstimateLimit, SKETCHES, SketchSearch, Sketched, StoredDocument, jaccard_from,
 };
@@ -23,8 +23,8 @@ const BYTES_OF_A_TEXT: u64 = 256;
 const BYTES_OF_A_CANDIDATE: u64 = 16;
 
 /// Documents that are compared together.
-pub(crate) struct DenseComparison<'a, F: Fingerprint> {
-    stores: &'a [SimilarStore<'a, F>],
+pub(crate) struct DenseComparison<'a> {
+    stores: &'a [SimilarStore<'a>],
     least: f64,
     /// Whether to find all similar stored documents of a document, and not only the most similar one.
     with_all: bool,
@@ -47,8 +47,8 @@ struct Text {
     most_similar: Option<Match>,
 }
 
-impl<'a, F: Fingerprint> DenseComparison<'a, F> {
-    pub(crate) fn new(stores: &'a [SimilarStore<'a, F>], least: f64, with_all: bool) -> Self {
+impl<'a> DenseComparison<'a> {
+    pub(crate) fn new(stores: &'a [SimilarStore<'a>], least: f64, with_all: bool) -> Self {
         let (texts, words, candidates) = (Vec::new(), Vec::new(), Vec::new());
         DenseComparison { stores, least, with_all, texts, words, candidates, bytes: 0 }
     }

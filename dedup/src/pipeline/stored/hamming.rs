@@ -1,37 +1,36 @@
 //! Stored fingerprints that are near those of documents, and the clusters they represent.
 
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 
 use crate::pipeline::bit_set::Marks;
-use crate::pipeline::by_distance::{NearSearch, SetsOf};
+use crate::pipeline::by_distance::{NearPlaces, NearSearch, SetsOf};
 use crate::pipeline::components;
 use crate::pipeline::exact::Sets;
-use crate::pipeline::hamming::NearValues;
 use crate::pipeline::stored::matches::{FoundStored, ThingOf};
 use crate::rows::{Measure, NearStored, Stored};
 use simstore_corpus::Step;
 use simstore_corpus::spill::{Cursor, Rows};
 
 /// A set, the distance of a stored fingerprint, and that fingerprint.
-type NearSet<F> = (u32, (u32, Stored<F>));
+type NearSet = (u32, (u32, Stored));
 
-impl<F: Fingerprint> NearSearch<'_, F> {
+impl NearSearch<'_> {
     /// Returns the near fingerprints of stores, and the sets that are removed for them.
     pub(crate) fn stored(
         &self,
-        near: &NearValues<F>,
+        near: &NearPlaces,
         sets: &Sets,
         sets_of: &SetsOf,
         edges: &Rows<(u32, u32)>,
         step: &Step<'_>,
-    ) -> Result<(FoundStored<F>, Marks)> {
+    ) -> Result<(FoundStored, Marks)> {
         let workspace = self.workspace;
         let out = Marks::new(sets.len());
         if near.stored.is_empty() {
             return Ok((FoundStored::none(workspace)?, out));
         }
         // Of each set what is near it, each thing once, the nearest first.
-        let mut of_sets = workspace.sorter::<NearSet<F>>();
+        let mut of_sets = workspace.sorter::<NearSet>();
         for row in near.stored.iter()? {
             let (place, how) = row?;
             of_sets.push((sets_of.only(place)?, how))?;
@@ -39,7 +38,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let of_sets = Rows::sorted(of_sets)?;
         // The first set of each component; a set that is alone is its own component.
         let firsts = components::components(edges.iter()?, sets.len(), workspace, step)?;
-        let mut of_firsts = workspace.sorter::<NearSet<F>>();
+        let mut of_firsts = workspace.sorter::<NearSet>();
         let mut first = firsts.cursor()?;
         for row in of_sets.iter()? {
             let (set, how) = row?;
@@ -63,15 +62,15 @@ impl<F: Fingerprint> NearSearch<'_, F> {
 
     fn with_documents(
         &self,
-        of_sets: &Rows<NearSet<F>>,
-        nearest: &Rows<NearSet<F>>,
+        of_sets: &Rows<NearSet>,
+        nearest: &Rows<NearSet>,
         sets: &Sets,
         firsts: &Rows<(u32, u32)>,
         out: Marks,
-    ) -> Result<(FoundStored<F>, Marks)> {
+    ) -> Result<(FoundStored, Marks)> {
         let workspace = self.workspace;
         // The stored fingerprint that represents each set of such components.
-        let mut things = workspace.sorter::<NearSet<F>>();
+        let mut things = workspace.sorter::<NearSet>();
         nearest.iter()?.try_for_each(|row| things.push(row?))?;
         let mut by_first = workspace.sorter::<(u32, u32)>();
         for row in firsts.iter()? {
@@ -90,7 +89,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             }
         }
         let mut things = Cursor::new(things.finish()?);
-        let mut standing = workspace.sorter::<ThingOf<F>>();
+        let mut standing = workspace.sorter::<ThingOf>();
         sets.visit(|set, document| {
             while things.take_if(|&(next, _)| next < set)?.is_some() {}
             match things.peek()? {
@@ -100,7 +99,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
                 _ => Ok(()),
             }
         })?;
-        let mut near = workspace.sorter::<NearStored<F>>();
+        let mut near = workspace.sorter::<NearStored>();
         let mut rows = of_sets.cursor()?;
         while let Some((set, _)) = rows.peek()? {
             let (mut place, mut last) = (0, None);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use simstore::batch::BatchMethod;
-use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore::{Error, Result, Snapshot};
 use simstore_text::StoredTexts;
 
 use crate::rows::SketchRow;
@@ -18,22 +18,22 @@ const BYTES_OF_A_MATCH: u64 = 64;
 const LEAST_MATCHES: usize = 1 << 12;
 
 /// A store of similar documents, and the comparison with its texts.
-pub(crate) type SimilarStore<'a, F> = (&'a Snapshot<F>, &'a StoredTexts);
+pub(crate) type SimilarStore<'a> = (&'a Snapshot<u64>, &'a StoredTexts);
 
 /// A document, a store, and the id there of a document that may be similar.
 pub(crate) type Likely = (u32, (u32, u64));
 
 /// Look-up of documents in stores.
-pub(crate) struct LookUp<'a, F: Fingerprint> {
-    stores: &'a [SimilarStore<'a, F>],
+pub(crate) struct LookUp<'a> {
+    stores: &'a [SimilarStore<'a>],
     /// Matches of several documents that are in memory, at most.
     limit: usize,
     step: &'a Step<'a>,
 }
 
-impl<'a, F: Fingerprint> LookUp<'a, F> {
+impl<'a> LookUp<'a> {
     /// Look-up whose matches take about this much memory, unless a single document has more.
-    pub(crate) fn new(stores: &'a [SimilarStore<'a, F>], memory: u64, step: &'a Step<'a>) -> Self {
+    pub(crate) fn new(stores: &'a [SimilarStore<'a>], memory: u64, step: &'a Step<'a>) -> Self {
         let limit = usize::try_from(memory / BYTES_OF_A_MATCH).unwrap_or(usize::MAX).max(LEAST_MATCHES);
         LookUp { stores, limit, step }
     }
@@ -76,7 +76,7 @@ impl<'a, F: Fingerprint> LookUp<'a, F> {
         for (store, (snapshot, texts)) in (0..).zip(self.stores) {
             for sketch in 0..texts.settings().sketches() {
                 self.step.add(0)?;
-                let queries: Vec<F> = rows.iter().map(|row| F::from_u128(row.words[sketch].into())).collect();
+                let queries: Vec<u64> = rows.iter().map(|row| row.words[sketch]).collect();
                 let distance = texts.settings().distance();
                 let visited = snapshot.batch_visit(&queries, distance, BatchMethod::Auto, |matches| {
                     let found = matches

@@ -1,6 +1,6 @@
 //! What is near documents in stores.
 
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 
 use crate::pipeline::clusters::OfStore;
 use crate::rows::{Measure, NearStored, Stored};
@@ -9,11 +9,11 @@ use simstore_corpus::spill::{Rows, Sorter};
 
 /// All that was found in stores.
 #[derive(Debug)]
-pub(crate) struct FoundStored<F> {
+pub(crate) struct FoundStored {
     /// By document, the nearest first; only that if not all pairs were asked for.
-    pub(crate) near: Rows<NearStored<F>>,
+    pub(crate) near: Rows<NearStored>,
     /// What stands for clusters, by number.
-    pub(crate) things: Rows<Stored<F>>,
+    pub(crate) things: Rows<Stored>,
     /// For each document that is near something, what stands for its cluster.
     pub(crate) of_documents: Rows<OfStore>,
     /// Whether similarities are estimated: some store keeps no texts.
@@ -21,9 +21,9 @@ pub(crate) struct FoundStored<F> {
 }
 
 /// What stands for clusters, as it is found: what it is, the document, and how near they are.
-pub(crate) type ThingOf<F> = (Stored<F>, (u32, Measure));
+pub(crate) type ThingOf = (Stored, (u32, Measure));
 
-impl<F: Fingerprint> FoundStored<F> {
+impl FoundStored {
     /// Nothing.
     pub(crate) fn none(workspace: &Workspace) -> Result<Self> {
         let (near, things, of_documents) = (workspace.rows(), workspace.rows(), workspace.rows());
@@ -33,8 +33,8 @@ impl<F: Fingerprint> FoundStored<F> {
 
     /// Numbers what stands for clusters.
     pub(crate) fn new(
-        near: Rows<NearStored<F>>,
-        standing: Sorter<ThingOf<F>>,
+        near: Rows<NearStored>,
+        standing: Sorter<ThingOf>,
         is_estimated: bool,
         workspace: &Workspace,
     ) -> Result<Self> {

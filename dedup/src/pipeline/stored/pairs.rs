@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 use simstore_text::{Estimate, EstimateLimit, Sketched, StoredDocument, jaccard_from};
 
 use crate::pipeline::stored::look_up::{Likely, SimilarStore};
@@ -37,8 +37,8 @@ type Similar = (Match, u32);
 ///
 /// Without texts, estimates count within the [limit](EstimateLimit) for all candidates of the document. Features of documents take about
 /// this much memory.
-pub(crate) fn compare<F: Fingerprint>(
-    stores: &[SimilarStore<'_, F>],
+pub(crate) fn compare(
+    stores: &[SimilarStore<'_>],
     likely: &[Likely],
     asked: &Asked<'_>,
     least: f64,
@@ -80,8 +80,8 @@ struct Text {
 }
 
 /// Pairs that are compared together.
-struct Comparing<'a, F: Fingerprint> {
-    stores: &'a [SimilarStore<'a, F>],
+struct Comparing<'a> {
+    stores: &'a [SimilarStore<'a>],
     texts: &'a HashMap<u32, Text>,
     least: f64,
     similar: Vec<Similar>,
@@ -89,7 +89,7 @@ struct Comparing<'a, F: Fingerprint> {
     near: HashMap<u32, u64>,
 }
 
-impl<F: Fingerprint> Comparing<'_, F> {
+impl Comparing<'_> {
     /// Compares the pairs of one store, in order of the stored documents.
     fn compare(&mut self, pairs: &[((u32, u64), u32)], step: &Step<'_>) -> Result<()> {
         let of_stored: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();

@@ -3,7 +3,7 @@
 //! A document with few candidates is looked up once, and its candidates are rows. A document with many, such as a page of a template that a
 //! store has thousands of pages of, is looked up again when it is compared. So no list of all candidates is written.
 
-use simstore::{Fingerprint, Result};
+use simstore::Result;
 
 use crate::pipeline::features::Features;
 use crate::pipeline::stored::dense_groups::DenseComparison;
@@ -52,9 +52,9 @@ impl Candidates {
 }
 
 /// Looks up documents in stores.
-pub(crate) fn look_up<F: Fingerprint>(
+pub(crate) fn look_up(
     sketches: &Rows<SketchRow>,
-    stores: &[SimilarStore<'_, F>],
+    stores: &[SimilarStore<'_>],
     workspace: &Workspace,
     step: &Step<'_>,
 ) -> Result<Candidates> {
@@ -73,8 +73,8 @@ pub(crate) fn look_up<F: Fingerprint>(
 }
 
 /// Compares documents with their candidates.
-pub(crate) struct ComparedStores<'a, F: Fingerprint> {
-    pub(crate) stores: &'a [SimilarStore<'a, F>],
+pub(crate) struct ComparedStores<'a> {
+    pub(crate) stores: &'a [SimilarStore<'a>],
     /// The numbers of these stores among all.
     pub(crate) numbers: &'a [u32],
     pub(crate) least: f64,
@@ -91,7 +91,7 @@ fn row(found: Match) -> Found {
     ((document, !of_similarity(estimate.similarity)), ((store, id), of_similarity(estimate.standard_error)))
 }
 
-impl<F: Fingerprint> ComparedStores<'_, F> {
+impl ComparedStores<'_> {
     /// Compares documents, whose features are there if a store keeps texts.
     pub(crate) fn compare(
         &self,
@@ -99,7 +99,7 @@ impl<F: Fingerprint> ComparedStores<'_, F> {
         sketches: &Rows<SketchRow>,
         features: &Features,
         step: &Step<'_>,
-    ) -> Result<FoundStored<F>> {
+    ) -> Result<FoundStored> {
         let &ComparedStores { stores, workspace, .. } = self;
         let mut found: Sorter<Found> = workspace.sorter();
         let sketched = |document: u32| Ok(sketches.get(document as usize)?.sketched());
@@ -132,14 +132,14 @@ impl<F: Fingerprint> ComparedStores<'_, F> {
         self.found(found)
     }
 
-    fn found(&self, found: Sorter<Found>) -> Result<FoundStored<F>> {
+    fn found(&self, found: Sorter<Found>) -> Result<FoundStored> {
         let &ComparedStores { stores, numbers, workspace, .. } = self;
-        let (mut near, mut standing) = (workspace.rows::<NearStored<F>>(), workspace.sorter::<ThingOf<F>>());
+        let (mut near, mut standing) = (workspace.rows::<NearStored>(), workspace.sorter::<ThingOf>());
         let (mut last, mut place) = (None, 0);
         for row in found.finish()? {
             let ((document, order), ((store, id), error)) = row?;
             place = if last.replace(document) == Some(document) { place + 1 } else { 0 };
-            let stored = Stored { store: numbers[store as usize], id: Some(id), fingerprint: F::default() };
+            let stored = Stored { store: numbers[store as usize], id: Some(id), fingerprint: 0 };
             let measure = (!order, error);
             near.push(((document, place), stored, measure))?;
             if place == 0 {
