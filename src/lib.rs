@@ -54,6 +54,7 @@ mod compaction;
 pub mod error;
 mod fingerprint;
 mod format;
+#[doc(hidden)]
 pub mod fs;
 mod huffman;
 pub mod join;
@@ -67,9 +68,11 @@ pub mod plan;
 pub mod progress;
 mod radix;
 mod segment;
+#[doc(hidden)]
 pub mod spill;
 pub mod store;
 mod table;
+#[doc(hidden)]
 pub mod threads;
 mod wal;
 
@@ -90,6 +93,7 @@ pub mod raw {
     pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
 }
 
+#[doc(hidden)]
 /// Safe code that is compiled for several processors, of which the best one is chosen at run time.
 pub mod processor {
     pub use crate::kernels::{Work, dispatch};

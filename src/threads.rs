@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
@@ -97,6 +97,12 @@ pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
     let threads = start(name, usual())?;
     let builder = ThreadPoolBuilder::new().num_threads(threads.len());
     builder.spawn_handler(taking(threads)).build().map_err(|error| not_started(io::Error::other(error)))
+}
+
+/// Takes a lock, even if a thread has panicked while it held the lock. The panic itself continues in the thread that waits for the
+/// panicked one.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does something on a pool of its own, which is there as long as it takes: for work that may have to wait, on which nothing else

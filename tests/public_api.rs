@@ -1,134 +1,256 @@
-//! What the engine shows: `tests/data/public-api.txt`. A change of it is seen in review; `UPDATE_API=1` writes it anew.
+//! The public API of each library: `tests/data/api/`. A change of it is seen in review; `UPDATE_API=1` writes the lists again.
 //!
-//! All that is `pub` can be reached from outside: the lint `unreachable_pub` sees to that.
+//! The lists leave out items that are public only for other packages of this project, which are marked `#[doc(hidden)]`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            sources(&path, files);
-        } else if !path.ends_with("tests.rs") && !path.components().any(|part| part.as_os_str() == "tests") {
-            files.push(path);
+use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
+
+use crate::structure::{root, rust_files};
+
+const LIBRARIES: [(&str, &str); 5] = [
+    ("simstore", "src"),
+    ("simstore-text", "text/src"),
+    ("simstore-io", "io/src"),
+    ("simstore-corpus", "corpus/src"),
+    ("simstore-dedup", "dedup/src"),
+];
+
+/// Module names from the root of a library.
+type Names = Vec<String>;
+
+/// The sources of a library.
+struct Library {
+    /// Items of each module.
+    modules: BTreeMap<Names, Vec<Item>>,
+    /// Public methods and constants of each type, by the top module and the name of the type.
+    members: BTreeMap<(String, String), BTreeSet<String>>,
+}
+
+fn is_public(visibility: &Visibility) -> bool {
+    matches!(visibility, Visibility::Public(_))
+}
+
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let hidden =
+            |list: &syn::MetaList| attribute.path().is_ident("doc") && list.tokens.to_string() == "hidden";
+        attribute.meta.require_list().is_ok_and(hidden)
+    })
+}
+
+impl Library {
+    fn read(src: &Path) -> Library {
+        let mut library = Library { modules: BTreeMap::new(), members: BTreeMap::new() };
+        for path in rust_files(src) {
+            let name = path.strip_prefix(src).unwrap().with_extension("");
+            let mut names: Names = name.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+            names.pop_if(|name| name == "mod" || name == "lib");
+            let source = fs::read_to_string(&path).unwrap();
+            let file = syn::parse_file(&source).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            library.add(names, file.items);
+        }
+        library
+    }
+
+    fn add(&mut self, module: Names, mut items: Vec<Item>) {
+        for item in &mut items {
+            match item {
+                Item::Mod(item) => {
+                    if let Some((_, items)) = item.content.take() {
+                        self.add([&module[..], &[item.ident.to_string()]].concat(), items);
+                    }
+                }
+                Item::Impl(item) if item.trait_.is_none() => self.add_members(&module, item),
+                _ => {}
+            }
+        }
+        self.modules.insert(module, items);
+    }
+
+    fn add_members(&mut self, module: &[String], item: &syn::ItemImpl) {
+        let syn::Type::Path(path) = &*item.self_ty else { return };
+        let name = path.path.segments.last().unwrap().ident.to_string();
+        let top = module.first().cloned().unwrap_or_default();
+        let members = self.members.entry((top, name)).or_default();
+        members.extend(item.items.iter().filter_map(|item| match item {
+            ImplItem::Fn(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
+                Some(format!("fn {}", item.sig.ident))
+            }
+            ImplItem::Const(item) if is_public(&item.vis) => Some(format!("const {}", item.ident)),
+            _ => None,
+        }));
+    }
+
+    /// The public items of a module, each with its members.
+    fn list(&self, module: &[String], list: &mut BTreeSet<String>) {
+        for item in &self.modules[module] {
+            match item {
+                Item::Mod(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
+                    self.list(&[module, &[item.ident.to_string()]].concat(), list);
+                }
+                Item::Use(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
+                    self.list_use(&item.tree, Vec::new(), module, list);
+                }
+                item => self.list_item(module, item, module, None, list),
+            }
         }
     }
-}
 
-/// An item without what is behind its name: arguments, types and bodies change more often than what there is.
-fn name_of(line: &str) -> String {
-    let line = line.trim().trim_start_matches("pub ");
-    let end = line.find(['(', '<', ':', '=', ';', '{', ',']).unwrap_or(line.len());
-    line[..end].trim().to_string()
-}
-
-/// The type of `impl<F: Fingerprint> Trait<F> for Type<F> {`.
-fn implementer(line: &str) -> String {
-    let mut depth = 0;
-    // Where the parameters behind `impl` end.
-    let end = line.char_indices().find(|&(at, c)| {
-        depth += i32::from(c == '<') - i32::from(c == '>');
-        at >= "impl".len() && depth == 0
-    });
-    let rest = line[end.map_or(0, |(at, _)| at + 1)..].rsplit(" for ").next().unwrap_or_default();
-    rest.trim().split(['<', ' ', '{']).next().unwrap_or_default().to_string()
-}
-
-/// The public items of a file: those outside of everything, and below each the fields, variants and methods.
-fn items(source: &str) -> Vec<String> {
-    let mut items = Vec::new();
-    // The type that the lines are part of, and whether all of its members are public.
-    let mut within: Option<(String, bool)> = None;
-    for line in source.lines() {
-        if line.starts_with("mod tests") {
-            break;
-        }
-        let depth = line.len() - line.trim_start().len();
-        let is_public = line.trim_start().starts_with("pub ");
-        if line.starts_with("mod ") {
-            within = None;
-        } else if depth == 0 && line != "{" && (line.ends_with('{') || line.starts_with("pub trait")) {
-            let all = line.starts_with("pub enum") || line.starts_with("pub trait");
-            let of = if line.starts_with("impl") { implementer(line) } else { name_of(line) };
-            within = Some((of.split(' ').next_back().unwrap_or_default().to_string(), all));
-        }
-        match &within {
-            _ if depth == 0 && is_public && !line.starts_with("pub use") => items.push(name_of(line)),
-            Some((of, all)) if depth == 4 => {
-                let member = line.trim_start();
-                let is_variant = member.starts_with(|c: char| c.is_ascii_uppercase());
-                let is_member =
-                    *all && (is_variant || member.starts_with("fn ") || member.starts_with("const "));
-                if is_public || is_member {
-                    items.push(format!("    {of}: {}", name_of(line)));
-                }
+    /// The items that a public `use` names.
+    fn list_use(&self, tree: &UseTree, mut above: Names, module: &[String], list: &mut BTreeSet<String>) {
+        let (name, alias) = match tree {
+            UseTree::Path(path) => {
+                above.push(path.ident.to_string());
+                return self.list_use(&path.tree, above, module, list);
             }
-            // What a macro makes of these lines.
-            Some((of, _)) if depth == 8 && is_public && line.ends_with(';') => {
-                items.push(format!("    {of}: {}", name_of(line)));
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.list_use(tree, above.clone(), module, list));
+                return;
+            }
+            UseTree::Name(name) => (name.ident.to_string(), None),
+            UseTree::Rename(rename) => (rename.ident.to_string(), Some(rename.rename.to_string())),
+            UseTree::Glob(_) => panic!("a public glob import in {module:?}"),
+        };
+        let from = match above.first().map(String::as_str) {
+            Some("crate") => above[1..].to_vec(),
+            Some("self") => [module, &above[1..]].concat(),
+            Some(_) => [module, &above[..]].concat(),
+            None => return,
+        };
+        let inner = [&from[..], std::slice::from_ref(&name)].concat();
+        if self.modules.contains_key(&inner) {
+            return self.list(&inner, list);
+        }
+        let Some(items) = self.modules.get(&from) else { panic!("{module:?}: no module {from:?}") };
+        let before = list.len();
+        for item in items {
+            match item {
+                Item::Use(item) => self.list_reexport(&item.tree, &name, &from, module, list),
+                item => self.list_item(&from, item, module, Some((&name, alias.as_deref())), list),
+            }
+        }
+        assert!(list.len() > before || !list.is_empty(), "{module:?}: {name} is not in {from:?}");
+    }
+
+    /// The item `name` behind a `use` of another module.
+    fn list_reexport(
+        &self,
+        tree: &UseTree,
+        name: &str,
+        from: &[String],
+        module: &[String],
+        list: &mut BTreeSet<String>,
+    ) {
+        fn find(tree: &UseTree, name: &str, above: &[String]) -> Option<Names> {
+            match tree {
+                UseTree::Path(path) => find(&path.tree, name, &[above, &[path.ident.to_string()]].concat()),
+                UseTree::Group(group) => group.items.iter().find_map(|tree| find(tree, name, above)),
+                UseTree::Name(found) if found.ident == name => Some([above, &[name.to_owned()]].concat()),
+                _ => None,
+            }
+        }
+        let Some(path) = find(tree, name, &[]) else { return };
+        let (last, above) = path.split_last().unwrap();
+        let from = match above.first().map(String::as_str) {
+            Some("crate") => above[1..].to_vec(),
+            Some("self") => [from, &above[1..]].concat(),
+            _ => return,
+        };
+        for item in self.modules.get(&from).into_iter().flatten() {
+            match item {
+                Item::Use(item) => self.list_reexport(&item.tree, last, &from, module, list),
+                item => self.list_item(&from, item, module, Some((last, None)), list),
+            }
+        }
+    }
+
+    /// An item of the module `home`, listed in `module`; only if it has this name, and under its other name if there is one.
+    fn list_item(
+        &self,
+        home: &[String],
+        item: &Item,
+        module: &[String],
+        wanted: Option<(&str, Option<&str>)>,
+        list: &mut BTreeSet<String>,
+    ) {
+        let (kind, ident, visibility, attributes) = match item {
+            Item::Const(item) => ("const", &item.ident, Some(&item.vis), &item.attrs),
+            Item::Enum(item) => ("enum", &item.ident, Some(&item.vis), &item.attrs),
+            Item::Fn(item) => ("fn", &item.sig.ident, Some(&item.vis), &item.attrs),
+            Item::Struct(item) => ("struct", &item.ident, Some(&item.vis), &item.attrs),
+            Item::Trait(item) => ("trait", &item.ident, Some(&item.vis), &item.attrs),
+            Item::Type(item) => ("type", &item.ident, Some(&item.vis), &item.attrs),
+            Item::Macro(syn::ItemMacro { ident: Some(ident), attrs, .. })
+                if attrs.iter().any(|attribute| attribute.path().is_ident("macro_export")) =>
+            {
+                ("macro", ident, None, attrs)
+            }
+            _ => return,
+        };
+        if visibility.is_some_and(|visibility| !is_public(visibility))
+            || is_hidden(attributes)
+            || wanted.is_some_and(|(name, _)| ident != name)
+        {
+            return;
+        }
+        let name = wanted.and_then(|(_, alias)| alias).map_or_else(|| ident.to_string(), str::to_owned);
+        let path = [module, &[name]].concat().join("::");
+        let mut add = |member: String| {
+            list.insert(format!("{path}: {member}"));
+        };
+        let fields = |fields: &Fields| -> Vec<String> {
+            let public = fields.iter().filter(|field| is_public(&field.vis));
+            public.filter_map(|field| Some(format!("field {}", field.ident.as_ref()?))).collect()
+        };
+        match item {
+            Item::Struct(item) => fields(&item.fields).into_iter().for_each(&mut add),
+            Item::Enum(item) => {
+                item.variants.iter().for_each(|variant| add(format!("variant {}", variant.ident)));
+            }
+            Item::Trait(item) => {
+                for item in &item.items {
+                    match item {
+                        TraitItem::Fn(item) => add(format!("fn {}", item.sig.ident)),
+                        TraitItem::Const(item) => add(format!("const {}", item.ident)),
+                        _ => {}
+                    }
+                }
             }
             _ => {}
         }
+        let top = home.first().cloned().unwrap_or_default();
+        let members = self.members.get(&(top, ident.to_string()));
+        members.into_iter().flatten().for_each(|member| add(member.clone()));
+        list.insert(format!("{path} ({kind})"));
     }
-    items
-}
-
-/// The names at the root.
-fn front_door(lib: &str) -> Vec<String> {
-    let root = lib.split("pub mod raw {").next().unwrap_or_default();
-    let mut names = Vec::new();
-    for import in root.split("pub use crate::").skip(1) {
-        let import = import.split(';').next().unwrap_or_default();
-        let last = import.rsplit("::").next().unwrap_or_default();
-        names.extend(
-            last.split([',', '{', '}']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_string),
-        );
-    }
-    names.sort();
-    names
 }
 
 #[test]
 fn the_public_api_is_the_one_that_is_written_down() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let lib = fs::read_to_string(root.join("src/lib.rs")).unwrap();
-    let names = front_door(&lib);
-    let mut text = format!("The front door, {} names: {}\n", names.len(), names.join(", "));
-    for line in lib.lines().filter(|line| line.starts_with("pub mod ")) {
-        text += &format!("{}\n", line.trim_end_matches([';', '{', ' ']));
-    }
-    let raw = lib.split("pub mod raw {").nth(1).unwrap();
-    for line in raw.lines().filter(|line| line.starts_with("    pub use")) {
-        text += &format!("{line}\n");
-    }
-    let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
-    let mut parts: Vec<(String, Vec<String>)> = Vec::new();
-    for file in files {
-        let name = file.strip_prefix(root.join("src")).unwrap().to_string_lossy().into_owned();
-        let items = items(&fs::read_to_string(&file).unwrap());
-        if name != "lib.rs" && !items.is_empty() {
-            parts.push((name, items));
+    let folder: PathBuf = root().join("tests/data/api");
+    for (name, src) in LIBRARIES {
+        let library = Library::read(&root().join(src));
+        let mut list = BTreeSet::new();
+        library.list(&[], &mut list);
+        assert!(list.len() > 20, "{name}: a short list");
+        let text: String = list.iter().map(|line| format!("{line}\n")).collect();
+        let written = folder.join(format!("{name}.txt"));
+        if std::env::var_os("UPDATE_API").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&written, &text).unwrap();
         }
-    }
-    parts.sort();
-    for (name, items) in parts {
-        text += &format!("\n{name}\n{}\n", items.join("\n"));
-    }
-    let written = root.join("tests/data/public-api.txt");
-    if std::env::var_os("UPDATE_API").is_some() {
-        fs::create_dir_all(written.parent().unwrap()).unwrap();
-        fs::write(&written, &text).unwrap();
-    }
-    let expected = fs::read_to_string(&written).unwrap_or_default();
-    for (line, (is, was)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(
-            is,
-            was,
-            "line {} of {}: if it is meant, run with UPDATE_API=1",
-            line + 1,
-            written.display()
+        let expected = fs::read_to_string(&written).unwrap_or_default();
+        let is_new = |a: &str, b: &str| -> Vec<String> {
+            let b: BTreeSet<&str> = b.lines().collect();
+            a.lines().filter(|line| !b.contains(line)).map(str::to_owned).collect()
+        };
+        let (more, less) = (is_new(&text, &expected), is_new(&expected, &text));
+        assert!(
+            more.is_empty() && less.is_empty(),
+            "{name}: more: {more:#?}, less: {less:#?}: if that is meant, run with UPDATE_API=1"
         );
     }
-    assert_eq!(text.lines().count(), expected.lines().count(), "{}", written.display());
 }

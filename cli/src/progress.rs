@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use simstore::threads::lock;
 use simstore_corpus::{self, Notice, ReadNotes, Watch};
 
 use crate::bad::BadList;
@@ -178,10 +179,6 @@ fn counted(count: u64, what: &str) -> String {
     let (noun, rest) = what.split_once(' ').map_or((what, ""), |(noun, _)| (noun, &what[noun.len()..]));
     let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
     format!("{} {noun}{rest}", grouped(count))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How a bar that fills as files are read looks. The template is a constant; without it the bar is only less pretty.

@@ -10,18 +10,18 @@ use simstore_io::formats::listed;
 use simstore_io::numbers::count_of;
 
 use crate::adding::last_run::{LastRun, run_of};
-use crate::checkpoint::stages::Keeping;
+use crate::checkpoint::stage_results::Keeping;
 use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::keep_rule::Keep;
-use crate::pipeline::signatures::Reading;
+use crate::pipeline::reading::Reading;
 use crate::pipeline::stages::Stages;
 use crate::report::Report;
-use crate::report::job::{AddedTo, Job};
 use crate::report::open_outputs::OpenOutputs;
 use crate::report::outputs::Outputs;
+use crate::report::run_results::{AddedTo, Job};
 use crate::workspace::Workspace;
 
 /// Receives the progress and the results of [`run`]. Each [`Watch`] is an observer that ignores the results.

@@ -65,12 +65,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
 pub mod bytes;
+#[doc(hidden)]
 pub mod document;
+#[doc(hidden)]
 pub mod formats;
 pub mod numbers;
 pub mod output;
 mod progress;
+#[doc(hidden)]
 pub mod reading;
 pub mod rows;
 mod writing;

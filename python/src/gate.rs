@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyTypeError;
@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use simstore::progress::ProgressCallback;
 use simstore::threads::in_this_process;
+use simstore::threads::lock;
 use simstore::{Error, Result};
 use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
 
@@ -379,8 +380,4 @@ pub(crate) fn warn_of(py: Python<'_>, said: &str) -> PyResult<()> {
     let category = py.import("simstore.errors")?.getattr("SimstoreWarning")?;
     let said = CString::new(said.replace('\0', " ")).unwrap_or_default();
     PyErr::warn(py, &category, &said, 1)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -48,7 +48,7 @@ mod tests;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub use self::components::{Components, clusters};
 pub use self::crowds::Crowds;
@@ -66,6 +66,7 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
 use crate::radix;
 use crate::threads;
+use crate::threads::lock;
 
 /// Returns all pairs within `distance` bits of one another, sorted by `a`, then `b`.
 ///
@@ -158,12 +159,6 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^= hash >> 31;
     ((u128::from(hash) * buckets as u128) >> 64) as usize
-}
-
-/// Takes a lock even if a thread panicked while holding it. The panic itself continues in the thread that waits for
-/// the panicked one.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Visits all pairs within `distance` bits of one another, each once, in batches and in no particular order.

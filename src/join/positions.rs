@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Components, Pair, lock, visit_pairs};
+use super::{Components, Pair, visit_pairs};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::progress::{ProgressCallback, Steps};
 use crate::radix;
 use crate::threads;
+use crate::threads::lock;
 
 /// More pairs than this are refused: they would take some 100 GiB.
 const MOST_PAIRS: u64 = u32::MAX as u64;

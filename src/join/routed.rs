@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::lock;
 use super::parts::Table;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::spill::{Place, SpillFile, SpillWriter};
+use crate::threads::lock;
 
 /// Bytes that are read together, and written together where there is memory for it.
 pub(super) const BUFFER: usize = 1 << 20;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::shared::{Change, Shared, lock};
+use super::shared::{Change, Shared};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
 use crate::segment::{Segment, SegmentBuilder};
+use crate::threads::lock;
 
 /// Flushes memtables that take no more, until the store is closed and none is left, or a write fails. Were they left to the
 /// next who opens the store, and closes it soon, logs would become ever more.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use super::load::Load;
 use super::merge::Way;
 use super::open;
-use super::shared::{Shared, Written, lock};
+use super::shared::{Shared, Written};
 use super::snapshot::Snapshot;
 use super::writer::{Insertion, Transaction, Writer};
 use super::{flush, merge};
@@ -16,6 +16,7 @@ use crate::fingerprint::Fingerprint;
 use crate::options::{Durability, StoreOptions, check_memory};
 use crate::progress::ProgressCallback;
 use crate::segment::Match;
+use crate::threads::lock;
 use crate::threads::{self, Ready};
 
 /// Options of [`Store::compact_with`].

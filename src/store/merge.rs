@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use super::flush;
-use super::shared::{Change, Shared, lock};
+use super::shared::{Change, Shared};
 use super::snapshot::Snapshot;
 use super::throttle::Throttle;
 use super::view::View;
@@ -14,6 +14,7 @@ use crate::fingerprint::Fingerprint;
 use crate::manifest::Manifest;
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::SegmentBuilder;
+use crate::threads::lock;
 
 /// Merges segments in the background as they come, until the store is closed or a write fails.
 pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {

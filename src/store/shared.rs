@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
+use crate::threads::lock;
 use rayon::ThreadPool;
 
 use super::snapshot::Snapshot;
@@ -19,11 +20,6 @@ use crate::threads::{self, Process};
 
 /// Interval of asking a callback whether to continue waiting.
 const ASKED_EVERY: Duration = Duration::from_millis(50);
-
-/// Takes a lock. The guarded data is consistent even if a thread panicked while it held the lock.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// State of the background work, for the threads that do it and the threads that wait for it.
 #[derive(Debug, Default)]

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock, SyncFile, WriteFile};
 use crate::map::Bytes;
+use crate::threads::lock;
 
 pub(super) struct Throttle<F: Fingerprint> {
     shared: Arc<Shared<F>>,

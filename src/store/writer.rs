@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::open::start_log;
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::view::Recent;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -13,6 +13,7 @@ use crate::format;
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::segment::Match;
+use crate::threads::lock;
 use crate::wal::{LogStart, LogSyncer, LogWriter, Operation, Payload};
 
 /// Most memtables that may wait to be flushed; a writer that would add another one waits.

@@ -58,6 +58,7 @@ mod similarity;
 mod sketch;
 mod splitmix;
 mod steps;
+mod threshold;
 mod tokenize;
 mod weights;
 
@@ -75,6 +76,7 @@ pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members}
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
 #[doc(hidden)]
 pub use crate::steps::Steps;
+pub use crate::threshold::{check_recall, check_similarity, too_low_similarity};
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,plain-text,simplified";

@@ -14,10 +14,10 @@ mod adding;
 mod known;
 mod listener;
 mod options;
+mod read_position;
 mod same_id;
 mod similar;
 mod sources;
-mod trail;
 
 pub use self::listener::Listener;
 pub use self::options::{AddOptions, Added};

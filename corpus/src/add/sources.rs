@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::trail::{Point, Trail};
+use super::read_position::{Point, Trail};
 use crate::inputs::item::Malformed;
 use crate::inputs::visit::tell_notes;
 use crate::watch::Step;

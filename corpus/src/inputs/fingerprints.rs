@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::inputs::given::GivenFingerprints;
+use crate::inputs::in_memory::GivenFingerprints;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::Encoding;
 use simstore_io::MAX_NAME_BYTES;

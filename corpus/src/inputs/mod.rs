@@ -3,7 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod code;
 pub(crate) mod fingerprints;
-mod given;
+mod in_memory;
 pub(crate) mod item;
 pub(crate) mod visit;
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::inputs::batch::FingerprintedDocuments;
 use crate::inputs::fingerprints::Fingerprints;
-use crate::inputs::given::GivenFingerprints;
+use crate::inputs::in_memory::GivenFingerprints;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::InputFiles;

@@ -24,7 +24,7 @@ use simstore_text::{SimilarSettings, open_similar};
 use crate::adding::names_in_use::{InUse, NamesInUse};
 use crate::adding::similar_writer::IntoSimilar;
 use crate::corpus::Corpus;
-use crate::pipeline::clustered::Clustered;
+use crate::pipeline::cluster_of_document::Clustered;
 use crate::reference::{ReferenceStore, open_store, options};
 
 /// The mark of the last run, and of each of its files, followed by a number.

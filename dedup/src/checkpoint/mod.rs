@@ -2,4 +2,4 @@
 
 pub(crate) mod checksummed_file;
 pub(crate) mod parts;
-pub(crate) mod stages;
+pub(crate) mod stage_results;

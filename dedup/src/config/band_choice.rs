@@ -1,7 +1,7 @@
 //! Chooses the number of sketches to join and the distance: the cheapest search with enough recall.
 
-use simstore::{Error, Fingerprint, Result, join};
-use simstore_text::{SKETCHES, SketchSearch};
+use simstore::{Fingerprint, Result, join};
+use simstore_text::{SKETCHES, SketchSearch, too_low_similarity};
 
 /// Time to sort one sketch of a document, in seconds on one core.
 const ORDERED: f64 = 100e-9;
@@ -29,16 +29,8 @@ const SPENT_ON_ONE: f64 = 0.25e-6;
 /// # Errors
 /// [`Error::BadArgument`] if no distance of sketches finds so many.
 pub(crate) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
-    let least = cheapest(similarity, recall, documents).ok_or_else(|| {
-        let least = (1..100)
-            .map(|percent| f64::from(percent) / 100.0)
-            .find(|&least| SketchSearch::new(least, recall, SKETCHES, u64::MAX_DISTANCE).is_some());
-        Error::BadArgument(format!(
-            "a similarity of {similarity} is too low for a recall of {recall}: give option `similar` {} or more, or a smaller option \
-             `recall`",
-            least.unwrap_or(1.0)
-        ))
-    })?;
+    let least =
+        cheapest(similarity, recall, documents).ok_or_else(|| too_low_similarity(similarity, recall))?;
     let most = least.seconds + SPENT + documents as f64 * SPENT_ON_ONE;
     let better = [0.2, 0.4].iter().filter_map(|missed| {
         cheapest(similarity, 1.0 - missed * (1.0 - recall), documents).filter(|choice| choice.seconds <= most)

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use simstore::{Error, Result};
-use simstore_text::{Profile, Resources};
+use simstore_text::{Profile, Resources, check_recall, check_similarity};
 
 use simstore_corpus::{Notice, Watch};
 
@@ -91,11 +91,9 @@ impl Compare {
     /// Refuses numbers out of range.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
-            Compare::Similar(Similar { least: Some(least), .. }) if !(*least > 0.0 && *least <= 1.0) => {
-                bad("option `similar`: expected a number above 0, up to 1")
-            }
-            Compare::Similar(Similar { recall: Some(recall), .. }) if !(*recall > 0.0 && *recall < 1.0) => {
-                bad("option `recall`: expected a number between 0 and 1")
+            Compare::Similar(Similar { least, recall, .. }) => {
+                least.map_or(Ok(()), check_similarity)?;
+                recall.map_or(Ok(()), check_recall)
             }
             Compare::Distance(Distance { verify: Some(Verify { least, .. }), .. })
                 if !(0.0..=1.0).contains(least) =>

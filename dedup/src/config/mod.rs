@@ -65,7 +65,7 @@ impl Add {
     /// Combines three separate options; `None` if nothing is added.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if `with_texts` or `again` is set without `add`.
+    /// [`BadArgument`](simstore::Error::BadArgument) if `with_texts` or `again` is set without `add`.
     pub fn of_options(add: bool, with_texts: bool, again: bool) -> Result<Option<Add>> {
         match (add, again, with_texts) {
             (true, ..) => Ok(Some(Add { with_texts, again })),

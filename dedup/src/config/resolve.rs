@@ -28,7 +28,7 @@ const DISTANCE: u32 = 3;
 /// Default recall: the least probability of finding a pair of exactly the requested similarity.
 const RECALL: f64 = 0.95;
 
-/// A configuration without defaults, for certain inputs; and what was opened and listed to decide it.
+/// A configuration without defaults, for certain inputs, with the opened stores and the list of input files.
 pub(crate) struct Resolved {
     pub(crate) kind: InputKind,
     /// Width of the fingerprints.
@@ -49,7 +49,7 @@ pub(crate) struct Resolved {
     pub(crate) profile: Profile,
     /// Makes the sketches of texts, if these are compared by similarity.
     pub(crate) sketcher: Option<Sketcher>,
-    /// Profile of the features by which texts are compared; `None` if fingerprints alone are compared.
+    /// Profile for comparing texts; `None` if only fingerprints are compared.
     pub(crate) profile_of_texts: Option<Profile>,
     /// Settings of the store of similar documents that documents are added to, if any.
     pub(crate) added_to_similar: Option<SimilarSettings>,
@@ -444,8 +444,8 @@ impl DedupConfig {
         Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
-    /// Profile of the features by which texts are compared: of the stores, the named one, the profile for code if all files are source
-    /// code, or shingles of words. `None` if texts are not compared.
+    /// Profile for comparing texts: the profile of the stores, the named one, the profile for code if all files are source code, or
+    /// shingles of words. `None` if texts are not compared.
     fn profile_of_texts(
         &self,
         criterion: Criterion,

@@ -3,13 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use simstore::{Error, Result};
-use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard_from};
+use simstore_text::{
+    Profile, SKETCHES, SketchSearch, Sketcher, check_recall, check_similarity, jaccard_from,
+};
 
 use crate::config::band_choice;
 use crate::pipeline::candidate_rule::{are_brought_together, may_be_similar};
 use crate::pipeline::representatives::pairs_of_stars;
 
-/// The pieces of the search by similarity of [`find`](crate::find): a program that combines them on several machines finds the same
+/// The pieces of the search by similarity of a [run](crate::run()): a program that combines them on several machines finds the same
 /// pairs.
 ///
 /// 1. A [`sketcher`](SimilarSearch::sketcher) makes sketches of each text. Texts of one [digest](simstore_text::Sketched::digest)
@@ -44,10 +46,8 @@ impl SimilarSearch {
     /// # Errors
     /// [`Error::BadArgument`] unless that is a number above 0, up to 1.
     pub fn new(similar: f64) -> Result<Self> {
-        if similar > 0.0 && similar <= 1.0 {
-            return Ok(SimilarSearch { least: similar });
-        }
-        Err(Error::BadArgument("option `similar`: expected a number above 0, up to 1".to_owned()))
+        check_similarity(similar)?;
+        Ok(SimilarSearch { least: similar })
     }
 
     /// Makes the sketches of texts by the features of a profile.
@@ -61,9 +61,7 @@ impl SimilarSearch {
     /// # Errors
     /// [`Error::BadArgument`] if no distance of sketches finds so many, or `recall` is no number between 0 and 1.
     pub fn choose(&self, recall: f64, distinct: usize) -> Result<SketchSearch> {
-        if !(recall > 0.0 && recall < 1.0) {
-            return Err(Error::BadArgument("option `recall`: expected a number between 0 and 1".to_owned()));
-        }
+        check_recall(recall)?;
         Ok(band_choice::choose(self.least, recall, distinct)?.search)
     }
 

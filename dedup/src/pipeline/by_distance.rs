@@ -3,7 +3,7 @@
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::checkpoint::stages::Keeping;
+use crate::checkpoint::stage_results::Keeping;
 use crate::config::ClusterBy;
 use crate::corpus::Corpus;
 use crate::corpus::keep_rule::Keep;

@@ -9,7 +9,7 @@ use simstore::Result;
 use simstore_text::SketchSearch;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stages::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
+use crate::checkpoint::stage_results::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
 use crate::config::ClusterBy;
 use crate::config::band_choice;
 use crate::pipeline::bit_set::Marks;

@@ -8,10 +8,11 @@
 //! pairs are found by their features.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use simstore::join::{self, Crowds, NearPair, Pair, Parts};
+use simstore::threads::lock;
 use simstore::{Error, Result};
 
 use crate::pipeline::bit_set::Marks;
@@ -377,11 +378,6 @@ impl Pairing<'_> {
             Error::Cancelled
         })
     }
-}
-
-/// A thread that has panicked while it held a lock ends the run anyway.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many parts there have to be, so that each takes at most so much memory, of the whole.

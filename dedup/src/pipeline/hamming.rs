@@ -1,16 +1,17 @@
 //! The fingerprints of a corpus that are near others, or are there several times, or near something in a store.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::join::{self, Components, Pair};
+use simstore::threads::lock;
 use simstore::{Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stages::{Keeping, KeptReader, Stage, Unsound, check_of};
+use crate::checkpoint::stage_results::{Keeping, KeptReader, Stage, Unsound, check_of};
 use crate::corpus::Corpus;
 use crate::rows::{Stored, Value};
 use crate::workspace::Workspace;
@@ -44,11 +45,6 @@ pub(crate) struct NearValues<F> {
     pub(crate) stored: Rows<(u32, (u32, Stored))>,
     /// Number of distinct fingerprints.
     pub(crate) distinct: usize,
-}
-
-/// A thread that has panicked while it held a lock ends the command anyway.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<F: Fingerprint> LookedFor<'_, F> {

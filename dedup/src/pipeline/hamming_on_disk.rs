@@ -3,9 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use simstore::join::{DistinctOnDisk, Forest, JoinOnDisk, NearPair};
+use simstore::threads::lock;
 use simstore::{Fingerprint, Result};
 
-use crate::pipeline::hamming::{LookedFor, NearValue, NearValues, lock, stop_after, told};
+use crate::pipeline::hamming::{LookedFor, NearValue, NearValues, stop_after, told};
 use crate::rows::Value;
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};

@@ -2,7 +2,7 @@
 
 use simstore::{Error, Result, Snapshot};
 
-use crate::checkpoint::stages::Keeping;
+use crate::checkpoint::stage_results::Keeping;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;

@@ -6,7 +6,7 @@ use simstore::{Error, Result};
 
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
-use crate::pipeline::clustered::{Clustered, InCluster};
+use crate::pipeline::cluster_of_document::{Clustered, InCluster};
 use crate::report::output_format::check_format;
 use crate::workspace::Workspace;
 use simstore_corpus::Step;

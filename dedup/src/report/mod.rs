@@ -2,11 +2,11 @@
 
 pub(crate) mod display;
 pub(crate) mod documents;
-pub(crate) mod job;
+pub(crate) mod near_pair;
 pub(crate) mod open_outputs;
 pub(crate) mod output_format;
 pub(crate) mod outputs;
-pub(crate) mod pair_score;
+pub(crate) mod run_results;
 pub(crate) mod summary;
 pub(crate) mod tables;
 
@@ -18,8 +18,8 @@ use simstore::Result;
 
 use crate::config::criterion::Criterion;
 use crate::corpus::Told;
-use crate::report::job::Job;
-use crate::report::pair_score::{How, Near, Other, Reason};
+use crate::report::near_pair::{How, Near, Other, Reason};
+use crate::report::run_results::Job;
 use crate::report::summary::Summary;
 use crate::rows;
 use simstore_corpus::spill::{Cursor, RowsIter};

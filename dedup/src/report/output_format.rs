@@ -6,7 +6,7 @@ use simstore::{Error, Result};
 
 use simstore_io::DocumentFormat;
 use simstore_io::output::names_folder;
-use simstore_io::output::{NamedFormat, name};
+use simstore_io::output::{NamedFormat, format_of_name};
 
 /// Refuses an output name whose extension contradicts the format of the documents. `format` is `None` for fingerprints and
 /// `Some(None)` for inputs without documents.
@@ -22,7 +22,7 @@ pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
             path.display()
         )));
     }
-    let named = name::format(path);
+    let named = format_of_name::format(path);
     let said = match (named, format) {
         (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
         (

@@ -11,7 +11,7 @@ use crate::report::output_format::check_format;
 use simstore_corpus::{Notice, Watch};
 use simstore_io::DocumentFormat;
 use simstore_io::output::names_folder;
-use simstore_io::output::{NamedFormat, name};
+use simstore_io::output::{NamedFormat, format_of_name};
 use simstore_io::output::{Unfinished, place_of};
 use simstore_io::reading::FilesById;
 use simstore_io::rows;
@@ -99,7 +99,7 @@ impl Outputs {
         }
         self.check_null()?;
         self.rows().try_for_each(rows::check)?;
-        self.documents().filter(|path| !names_folder(path)).try_for_each(name::check)?;
+        self.documents().filter(|path| !names_folder(path)).try_for_each(format_of_name::check)?;
         let others = self.rows().chain(self.annotated.as_deref());
         if let Some(path) = others.into_iter().find(|path| names_folder(path)) {
             return Err(Error::BadArgument(format!(
@@ -126,7 +126,10 @@ impl Outputs {
         }
         let mut lists = self.keep_list.iter().chain(&self.remove_list).filter(|_| self.null);
         let has_format = |list: &&PathBuf| {
-            !matches!(name::format(list), NamedFormat::None | NamedFormat::Documents(DocumentFormat::Text))
+            !matches!(
+                format_of_name::format(list),
+                NamedFormat::None | NamedFormat::Documents(DocumentFormat::Text)
+            )
         };
         match lists.find(has_format) {
             Some(list) => Err(Error::BadArgument(format!(

@@ -12,7 +12,7 @@ use simstore_corpus::spill::Rows;
 use crate::config::criterion::Criterion;
 use crate::pipeline::boilerplate::Boilerplate;
 use crate::pipeline::clusters::OfStore;
-use crate::report::job::Job;
+use crate::report::run_results::Job;
 use crate::rows::{Nearness, similarity};
 
 /// Number of the largest clusters that are reported.
@@ -105,7 +105,7 @@ pub struct Spilled {
 pub struct Largest {
     /// Its documents.
     pub size: usize,
-    /// The greatest distance of two of them, in bits; `None` if there are too many different ones to compare all.
+    /// The greatest distance of two of them, in bits; `None` for too many different fingerprints to compare all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub farthest: Option<u32>,
     /// The least similarity of a member to the representative, where texts are compared.
@@ -272,7 +272,7 @@ struct Near {
 }
 
 impl Near {
-    /// The greatest distance between two; `None` if there are too many to compare all.
+    /// The greatest distance between two; `None` for too many to compare all.
     fn farthest(&self) -> Option<u32> {
         if self.distinct.len() > MOST_COMPARED {
             return None;

@@ -9,10 +9,10 @@ use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
 use crate::corpus::{Corpus, Told};
-use crate::pipeline::clustered::Clustered;
+use crate::pipeline::cluster_of_document::Clustered;
 use crate::pipeline::outcome::Outcome;
 use crate::reference::ReferenceStore;
-use crate::report::pair_score::{How, Named, Near, Other, Reason, Why};
+use crate::report::near_pair::{How, Named, Near, Other, Reason, Why};
 use crate::rows::{By, Measure, Member, Nearness, Stored, similarity};
 use crate::workspace::Workspace;
 use simstore_corpus::Watch;

@@ -15,7 +15,7 @@ use encoding_rs::UTF_8;
 use crate::bytes::compression::Compression;
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::limit::Longest;
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::Pipes;
 use crate::bytes::section::{self, SectionRead};
 use crate::bytes::transcode::{self, NotUtf8};

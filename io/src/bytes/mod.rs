@@ -5,14 +5,14 @@ pub(crate) mod compressor;
 pub mod encoding;
 pub(crate) mod input;
 pub(crate) mod limit;
-pub(crate) mod opening;
+pub(crate) mod open_errors;
 pub(crate) mod pipes;
 pub(crate) mod section;
 pub(crate) mod transcode;
 
 pub use self::input::Input;
 pub use self::limit::{Longest, MORE_MEMORY};
-pub use self::opening::{cannot_open, is_folder};
+pub use self::open_errors::{cannot_open, is_folder};
 pub use self::pipes::{Pipes, is_read_once, is_stdin};
 pub use self::section::Section;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use simstore::{Error, Result};
 
 /// What one job has read of such inputs, and its readers to come are still to get. All that is held is gone with it.

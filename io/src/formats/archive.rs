@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipArchive};
 use crate::bytes::compression::Compression;
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::Input;
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use crate::progress::{Counted, ReadNote, ReadProgress};
 use simstore::{Error, Result};
 

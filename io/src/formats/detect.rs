@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::bytes::compression::{Compression, MAGIC_BYTES};
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::BYTE_ORDER_MARK;
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::{Pipes, is_stdin};
 use crate::formats::{archive, binary};
 use crate::{DocumentFormat, DocumentOptions};

@@ -25,7 +25,7 @@ use self::schema::{
     with_bytes_for_strings, with_views,
 };
 use crate::DocumentOptions;
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::is_read_once;
 use crate::progress::ReadProgress;
 use simstore::{Error, Result};

@@ -16,7 +16,7 @@ use crate::{Compression, Compressor};
 
 mod complete;
 pub(crate) mod folder;
-pub mod name;
+pub mod format_of_name;
 mod temporary;
 mod temporary_folder;
 mod unfinished;
@@ -24,7 +24,7 @@ mod unfinished;
 pub use self::complete::Complete;
 pub use self::complete::{SetAside, place_of};
 pub use self::folder::{OutputFolder, names_folder};
-pub use self::name::NamedFormat;
+pub use self::format_of_name::NamedFormat;
 pub use self::unfinished::Unfinished;
 
 /// Bytes that are handed on at once.

@@ -14,7 +14,7 @@ use crate::formats::objects::Objects;
 #[cfg(feature = "parquet")]
 use crate::formats::parquet;
 use crate::formats::warc::{self, Page};
-use crate::reading::given::GivenReader;
+use crate::reading::in_memory::GivenReader;
 use crate::reading::record::{Content, Record};
 use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::Result;

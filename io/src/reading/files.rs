@@ -15,7 +15,7 @@ use self::named::Named;
 pub use self::once::FilesById;
 pub use self::pattern::{matches_of, pattern_base};
 use crate::bytes::compression::Compression;
-use crate::bytes::opening::{cannot_open, is_folder};
+use crate::bytes::open_errors::{cannot_open, is_folder};
 use crate::bytes::pipes::Pipes;
 use crate::formats::detect::{self, Format};
 use crate::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};

@@ -3,11 +3,11 @@
 mod field_names;
 mod file;
 pub(crate) mod files;
-pub(crate) mod given;
+pub(crate) mod in_memory;
 pub(crate) mod record;
 pub(crate) mod records;
 pub mod sections;
 
 pub use self::files::named::{Named, has_file};
 pub use self::files::{FilesById, matches_of, pattern_base};
-pub use self::given::GivenDocuments;
+pub use self::in_memory::GivenDocuments;

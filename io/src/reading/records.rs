@@ -8,7 +8,7 @@ use crate::bytes::section::Section;
 use crate::progress::ReadProgress;
 use crate::reading::file::File;
 use crate::reading::files::{Files, Found};
-use crate::reading::given::GivenDocuments;
+use crate::reading::in_memory::GivenDocuments;
 use crate::reading::record::Record;
 use crate::{Document, DocumentOptions};
 use simstore::{Error, Result};

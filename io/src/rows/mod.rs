@@ -9,7 +9,7 @@ use serde::ser::{SerializeMap, Serializer};
 use simstore::{Error, Result};
 
 use crate::DocumentFormat;
-use crate::output::name::{self, NamedFormat};
+use crate::output::format_of_name::{self, NamedFormat};
 use crate::output::{Complete, Output};
 
 mod cell;
@@ -56,8 +56,8 @@ impl Serialize for Object<'_> {
 /// # Errors
 /// [`Error::BadArgument`], which says which formats there are.
 pub fn check(path: &Path) -> Result<()> {
-    name::check(path)?;
-    match name::format(path) {
+    format_of_name::check(path)?;
+    match format_of_name::format(path) {
         NamedFormat::Documents(DocumentFormat::Warc) | NamedFormat::HexLines | NamedFormat::Raw => {
             Err(Error::BadArgument(format!(
                 "{}: a table is .jsonl, .csv, .tsv or .parquet; any other extension gives lines",
@@ -74,7 +74,7 @@ impl Rows {
     /// # Errors
     /// [`Error::Io`] if the names of the columns cannot be written.
     pub fn new(path: &Path, output: Output, columns: &[Column], json: bool) -> Result<Rows> {
-        let writer = match name::format(path) {
+        let writer = match format_of_name::format(path) {
             NamedFormat::Documents(DocumentFormat::Jsonl) => Writer::Json(output),
             NamedFormat::Documents(separated @ (DocumentFormat::Csv | DocumentFormat::Tsv)) => {
                 let delimiter = if separated == DocumentFormat::Csv { b',' } else { b'\t' };

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::writer::Writer;
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::fs::Disk;
 use crate::manifest::Manifest;
+use crate::threads::lock;
 use crate::{BuildOptions, Durability, PlanChoice, StoreOptions};
 
 /// A store without its threads: what they do is done when a test says so.

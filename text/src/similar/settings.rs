@@ -3,6 +3,7 @@
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
+use crate::threshold::{check_recall, check_similarity, too_low_similarity};
 use crate::{SKETCHES, SketchSearch};
 
 /// The mark of a store that finds similar documents.
@@ -43,24 +44,11 @@ impl SimilarSettings {
     /// [`Error::BadArgument`] if they are no numbers between 0 and 1 (`similar` may be 1), or no distance that a store can
     /// have finds so many.
     pub fn new(similar: f64, recall: f64) -> Result<Self> {
-        if !(similar > 0.0 && similar <= 1.0) {
-            return Err(Error::BadArgument(
-                "option `similar`: expected a number above 0, up to 1".to_owned(),
-            ));
-        }
-        if !(recall > 0.0 && recall < 1.0) {
-            return Err(Error::BadArgument("option `recall`: expected a number between 0 and 1".to_owned()));
-        }
+        check_similarity(similar)?;
+        check_recall(recall)?;
         let few = (1..=SKETCHES).find_map(|sketches| SketchSearch::new(similar, recall, sketches, DISTANCE));
-        let search = few.or_else(|| search(similar, recall, SKETCHES)).ok_or_else(|| {
-            let least = (1..100).map(|percent| f64::from(percent) / 100.0);
-            let least = least.into_iter().find(|&least| search(least, recall, SKETCHES).is_some());
-            Error::BadArgument(format!(
-                "a similarity of {similar} is too low for a recall of {recall}: give option `similar` {} or more, or a smaller \
-                 option `recall`",
-                least.unwrap_or(1.0)
-            ))
-        })?;
+        let search = few.or_else(|| search(similar, recall, SKETCHES));
+        let search = search.ok_or_else(|| too_low_similarity(similar, recall))?;
         Ok(SimilarSettings { similar, recall, search, has_texts: false })
     }
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod header;
 pub(crate) mod outdated;
-pub(crate) mod placed;
 pub(crate) mod reader;
+pub(crate) mod section_lines;
 pub(crate) mod shard;
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,8 @@ use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SKETCHES, Sketcher};
 
 use crate::checkpoint::parts::header::{Header, SectionEnd};
-use crate::checkpoint::parts::placed::Placed;
 use crate::checkpoint::parts::reader::{First, Part};
+use crate::checkpoint::parts::section_lines::Placed;
 use crate::checkpoint::parts::shard::{Shard, Tally};
 use crate::checkpoint::parts::units::{Unit, units};
 use crate::checkpoint::parts::writer::Writer;

@@ -11,8 +11,8 @@ use simstore_text::{
     Estimate, EstimateLimit, SKETCHES, SketchSearch, Sketched, StoredDocument, jaccard_from,
 };
 
-use crate::pipeline::bitmap::Bitmap;
 use crate::pipeline::candidate_rule::Rule;
+use crate::pipeline::feature_bitmaps::Bitmap;
 use crate::pipeline::stored::look_up::{Likely, SimilarStore};
 use crate::pipeline::stored::pairs::{Match, READ};
 use crate::rows::SketchRow;

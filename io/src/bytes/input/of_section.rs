@@ -7,7 +7,7 @@ use bytes::BytesMut;
 
 use super::{BUFFER_BYTES, Input};
 use crate::bytes::compression::Within;
-use crate::bytes::opening::cannot_open;
+use crate::bytes::open_errors::cannot_open;
 use crate::bytes::section::{Section, SectionRead, Stream};
 use crate::bytes::transcode;
 use crate::progress::ReadProgress;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use walkdir::DirEntry;
 
-use crate::bytes::opening::is_of_process;
+use crate::bytes::open_errors::is_of_process;
 use simstore::Error;
 
 /// Whether a link cannot be followed since nothing is there, or it leads back to itself.
