@@ -8,8 +8,9 @@ use simstore_corpus::spill::RowsWriter;
 use simstore_corpus::{Counts, Inputs, Notice, Watch};
 use simstore_io::formats::listed;
 use simstore_io::numbers::count_of;
+use simstore_io::output::place_of;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::adding::last_run::{LastRun, run_of};
 use crate::checkpoint::stage_results::Keeping;
 use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
@@ -73,11 +74,8 @@ pub fn run(
     let (started, watch) = (Instant::now(), observer.watch());
     let mut report = match compare(config, inputs, outputs, watch)? {
         Compared::Found(job) => Report::new(job)?,
-        Compared::AddedBefore(counts, criterion, added) => Report::of_added_before(counts, criterion, added),
+        Compared::AddedBefore(report) => return Ok(*report),
     };
-    if report.added_before().is_some() {
-        return Ok(report);
-    }
     observer.compared(&report)?;
     report.write(watch)?;
     report.set_seconds(started.elapsed().as_secs_f64());
@@ -89,8 +87,8 @@ pub fn run(
 /// Result of a comparison, before anything is written.
 pub(crate) enum Compared {
     Found(Box<Job>),
-    /// An identical run has already added this number of documents, and written its outputs.
-    AddedBefore(Counts, Criterion, u64),
+    /// The report of a run that an identical run has already done.
+    AddedBefore(Box<Report>),
 }
 
 /// Resolves the configuration, reads all inputs, and finds the near-duplicates.
@@ -102,8 +100,6 @@ pub(crate) fn compare(
 ) -> Result<Compared> {
     let resolved = config.resolve(inputs, Some(&outputs), watch)?;
     let is_in_memory = inputs.are_given();
-    let added_to = resolved.references.stores.first().filter(|_| config.add.is_some());
-    let last_run = LastRun::finished(added_to, watch)?;
     let workspace = Workspace::new(config, &outputs.unfinished, watch)?;
     // Outputs are opened before the work starts, so that a missing folder is reported at once.
     let outputs = OpenOutputs::create(outputs)?;
@@ -119,8 +115,9 @@ pub(crate) fn compare(
     }
     let sketches = corpus.take_sketches()?;
     let run = run_of(config, &resolved, &corpus)?;
-    if let Some(added) = last_run.has_added(&run, config, outputs.requested())? {
-        return Ok(Compared::AddedBefore(counts, resolved.criterion, added));
+    if let Some(added) = resolved.last_run.has_added(&run, config, outputs.requested())? {
+        let report = Report::of_added_before(&resolved, counts, added);
+        return Ok(Compared::AddedBefore(Box::new(report)));
     }
     let stages = Stages {
         resolved: &resolved,
@@ -149,6 +146,24 @@ pub(crate) fn compare(
         reads_twice,
         added_to,
     ))))
+}
+
+/// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
+fn run_of(config: &DedupConfig, resolved: &Resolved, corpus: &Corpus) -> Result<String> {
+    if config.add.is_none() {
+        return Ok(String::new());
+    }
+    let Resolved { criterion, recall, cluster_by, keep, profile, .. } = resolved;
+    let near = match criterion {
+        Criterion::Distance(distance) => distance.to_string(),
+        Criterion::Similarity(least) => format!("similar {least} {recall}"),
+    };
+    let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", corpus.width().bits());
+    // The contents of the other stores affect the result too.
+    for store in config.against.iter().skip(1) {
+        how += &format!(" {}", place_of(store).display());
+    }
+    Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
 }
 
 /// Reads all documents, or their parts, into a corpus.

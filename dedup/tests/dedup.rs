@@ -475,3 +475,27 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
         assert!(list("first").exists() && !list("second").exists());
     }
 }
+
+/// A run that was killed between the commit and the publication leaves its output under a hidden name. The next run gives the file its
+/// name before it lists its inputs: the file may be one of them.
+#[test]
+fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
+    let folder = Folder::new();
+    let input = folder.file("in/a.jsonl", documents());
+    let (top, store) = (input.parent().unwrap(), folder.0.path().join("store"));
+    let config =
+        DedupConfig { against: vec![store.clone()], add: Some(Add::default()), ..DedupConfig::default() };
+    let kept = top.join("kept.jsonl");
+    let outputs = Outputs { output: Some(kept.clone()), ..Outputs::default() };
+    found(simstore_dedup::run(&config, &inputs(&input), outputs, &()));
+    let mark = Snapshot::<u64>::open(&store).unwrap().mark("dedup").unwrap().unwrap();
+    let mark: serde_json::Value = serde_json::from_slice(&mark).unwrap();
+    let hidden = top.join(format!(".kept.jsonl.{}.new", mark["run"].as_str().unwrap()));
+    fs::rename(&kept, &hidden).unwrap();
+    let list = folder.0.path().join("list");
+    let outputs = Outputs { keep_list: Some(list.clone()), ..Outputs::default() };
+    let next = found(simstore_dedup::run(&config, &inputs(top), outputs, &()));
+    assert!(kept.exists() && !hidden.exists() && list.exists());
+    // All documents are stored: those of both files are duplicates.
+    assert_eq!((next.counts().read, next.summary().kept), (24 + mark["added"].as_u64().unwrap(), 0));
+}

@@ -3,13 +3,9 @@
 use std::path::PathBuf;
 
 use simstore::{Error, Result};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::adding::Run;
 use crate::config::DedupConfig;
-use crate::config::criterion::Criterion;
-use crate::config::resolve::Resolved;
-use crate::corpus::Corpus;
 use crate::reference::ReferenceStore;
 use crate::report::outputs::Outputs;
 use simstore_corpus::{Notice, Watch};
@@ -57,24 +53,6 @@ impl LastRun {
             None => Ok(None),
         }
     }
-}
-
-/// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
-pub(crate) fn run_of(config: &DedupConfig, resolved: &Resolved, corpus: &Corpus) -> Result<String> {
-    if config.add.is_none() {
-        return Ok(String::new());
-    }
-    let Resolved { criterion, recall, cluster_by, keep, profile, .. } = resolved;
-    let near = match criterion {
-        Criterion::Distance(distance) => distance.to_string(),
-        Criterion::Similarity(least) => format!("similar {least} {recall}"),
-    };
-    let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", corpus.width().bits());
-    // The contents of the other stores affect the result too.
-    for store in config.against.iter().skip(1) {
-        how += &format!(" {}", place_of(store).display());
-    }
-    Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
 }
 
 /// Fails unless the outputs that are asked for are there, from a run that was the same.

@@ -13,6 +13,7 @@ use simstore_corpus::{InputKind, Inputs, Notice, Watch, profile_of_files};
 use simstore_io::output::place_of;
 use simstore_text::{Profile, Resources, SimilarSettings, Sketcher};
 
+use crate::adding::last_run::LastRun;
 use crate::config::band_choice;
 use crate::config::criterion::{Compare, Criterion, Distance, Similar, Verify, bad, given_resources};
 use crate::config::{ClusterBy, DedupConfig};
@@ -39,6 +40,8 @@ pub(crate) struct Resolved {
     pub(crate) file_list: Option<FileList>,
     /// The stores to compare with.
     pub(crate) references: References,
+    /// The last run that added to the first store.
+    pub(crate) last_run: LastRun,
     pub(crate) criterion: Criterion,
     /// Least similarity of the texts of near fingerprints, if these are verified.
     pub(crate) verify: Option<f64>,
@@ -68,7 +71,7 @@ impl Resolved {
 
 impl DedupConfig {
     /// Decides what a run on these inputs does. Stores are opened, the first of them for writing if a run with `outputs` adds
-    /// documents. Without `outputs`, nothing is written, as in an estimate.
+    /// documents; then the files of an interrupted run get their names. Without `outputs`, nothing is written, as in an estimate.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they contradict the stores, and
@@ -92,6 +95,8 @@ impl DedupConfig {
         let adds = self.add.is_some() && outputs.is_some();
         let references = References::open(&self.against, width, adds, budget, watch)?;
         self.check_profile(kind, &references)?;
+        // Before the inputs are listed: the files of an interrupted run may be among them.
+        let last_run = LastRun::finished(references.stores.first().filter(|_| adds), watch)?;
         let criterion = self.criterion(kind, width, &references, watch)?;
         let file_list = match kind {
             InputKind::Documents => Some(FileList::read(&inputs)?),
@@ -115,6 +120,7 @@ impl DedupConfig {
             inputs,
             file_list,
             references,
+            last_run,
             criterion,
             verify: self.compare.verify().map(|verify| verify.least),
             recall: self.recall(),
@@ -457,8 +463,8 @@ impl DedupConfig {
         if !by_similarity && self.compare.verify().is_none() {
             return Ok(None);
         }
-        if references.are_similar() {
-            return profile_with(None, &self.resources, references.profile.as_deref()).map(Some);
+        if let Some(stored) = references.profile.as_deref().filter(|_| references.are_similar()) {
+            return profile_with(None, &self.resources, Some(stored)).map(Some);
         }
         let named = match &self.compare {
             Compare::Similar(Similar { profile, .. })

@@ -44,8 +44,6 @@ pub(crate) struct NearSearch<'a> {
 
 /// Near fingerprints. Each has a number, its place among all of them.
 pub(crate) struct NearPlaces {
-    /// The documents that have one, ascending, each with its place.
-    documents: Rows<(u64, u32)>,
     /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
     pairs: Rows<(u32, u32, u32)>,
     /// Connections, if pairs are not listed.
@@ -106,9 +104,10 @@ impl NearSearch<'_> {
         let keeps_none = *self.keep == Keep::None;
         let with_pairs =
             self.pairs || self.verify.is_some() || self.cluster_by == ClusterBy::Stars || keeps_none;
-        let near = each_width!(corpus.width(), type F => self.near::<F>(with_pairs))?;
+        let (near, documents) = each_width!(corpus.width(), type F => self.near::<F>(with_pairs))?;
         let step = Step::new(watch, "documents numbered");
-        let told = self.told(&near)?;
+        let told = self.told(&documents)?;
+        drop(documents);
         let ranks = Ranks::new(corpus, self.keep, Some(&told.documents), workspace, &step)?;
         drop(step);
         let features = match self.verify {
@@ -162,8 +161,8 @@ impl NearSearch<'_> {
         })
     }
 
-    /// Finds near fingerprints, and the documents that have them.
-    fn near<F: Fingerprint>(&self, with_pairs: bool) -> Result<NearPlaces> {
+    /// Finds near fingerprints, and the documents that have them, ascending, each with the place of its fingerprint.
+    fn near<F: Fingerprint>(&self, with_pairs: bool) -> Result<(NearPlaces, Rows<(u64, u32)>)> {
         let &NearSearch { corpus, distance, workspace, watch, .. } = self;
         let step = Step::new(watch, "pairs found");
         let stores: Vec<(u32, &Snapshot<F>)> = self.references.of_width().collect();
@@ -175,7 +174,7 @@ impl NearSearch<'_> {
             None => looked_for.find()?,
         };
         let documents = documents_of(&values, corpus, workspace, &step)?;
-        Ok(NearPlaces { documents, pairs, edges, stored, distinct })
+        Ok((NearPlaces { pairs, edges, stored, distinct }, documents))
     }
 
     /// How many pairs of documents were compared, and how many of them were not similar: documents of equal texts are.
@@ -189,9 +188,9 @@ impl NearSearch<'_> {
         Ok((candidates + equal, candidates - pairs_of_documents(similar, sets)?))
     }
 
-    fn told(&self, near: &NearPlaces) -> Result<Told> {
+    fn told(&self, near: &Rows<(u64, u32)>) -> Result<Told> {
         let (mut documents, mut places) = (self.workspace.rows(), self.workspace.rows());
-        for row in near.documents.iter()? {
+        for row in near.iter()? {
             let (document, place) = row?;
             if documents.len() == u32::MAX as usize {
                 return Err(Error::Refused(

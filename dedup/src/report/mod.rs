@@ -16,7 +16,7 @@ use std::path::Path;
 
 use simstore::Result;
 
-use crate::config::criterion::Criterion;
+use crate::config::resolve::Resolved;
 use crate::corpus::Told;
 use crate::report::near_pair::{How, Near, Other, Reason};
 use crate::report::run_results::Job;
@@ -29,6 +29,8 @@ use simstore_io::{DocumentId, IdRef};
 /// Result of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
 pub struct Report {
     results: Content,
+    kind: InputKind,
+    bits: u32,
     counts: Counts,
     summary: Box<Summary>,
 }
@@ -135,12 +137,14 @@ pub struct Removed<'a> {
 impl Report {
     pub(crate) fn new(job: Box<Job>) -> Result<Report> {
         let (summary, counts) = (Box::new(Summary::new(&job)?), job.counts);
-        Ok(Report { results: Content::Found(job), counts, summary })
+        let (kind, bits) = (job.kind, job.corpus.width().bits());
+        Ok(Report { results: Content::Found(job), kind, bits, counts, summary })
     }
 
-    pub(crate) fn of_added_before(counts: Counts, criterion: Criterion, added: u64) -> Report {
-        let summary = Box::new(Summary::of_added_before(&counts, criterion));
-        Report { results: Content::AddedBefore(added), counts, summary }
+    pub(crate) fn of_added_before(resolved: &Resolved, counts: Counts, added: u64) -> Report {
+        let summary = Box::new(Summary::of_added_before(&counts, resolved.criterion));
+        let (kind, bits) = (resolved.kind, resolved.width.bits());
+        Report { results: Content::AddedBefore(added), kind, bits, counts, summary }
     }
 
     fn job(&self) -> Option<&Job> {
@@ -171,12 +175,12 @@ impl Report {
 
     /// Width of the fingerprints, in bits.
     pub fn bits(&self) -> u32 {
-        self.job().map_or(u64::BITS, |job| job.corpus.width().bits())
+        self.bits
     }
 
     /// Kind of the input: documents or fingerprints.
     pub fn kind(&self) -> InputKind {
-        self.job().map_or(InputKind::Documents, |job| job.kind)
+        self.kind
     }
 
     /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
