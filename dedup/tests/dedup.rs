@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use simstore::{Error, Result, Snapshot};
+use simstore::any::Width;
+use simstore::{Error, Result, Snapshot, Store, StoreOptions, each_width};
 use simstore_corpus::{Inputs, Progress, Watch};
 use simstore_dedup::{
     Add, ClusterBy, Compare, DedupConfig, Distance, Keep, Observer, Outputs, Report, Similar,
@@ -498,4 +499,29 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     assert!(kept.exists() && !hidden.exists() && list.exists());
     // All documents are stored: those of both files are duplicates.
     assert_eq!((next.counts().read, next.summary().kept), (24 + mark["added"].as_u64().unwrap(), 0));
+}
+
+/// Stores keep the identity of the run that added to them last, so that the same run is not repeated, also by a later version.
+#[test]
+fn runs_are_identified_as_by_earlier_versions() {
+    for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {
+        let folder = Folder::new();
+        let config = DedupConfig {
+            compare: Compare::Distance(Distance { bits: Some(bits), ..Distance::default() }),
+            against: vec![folder.0.path().join("store")],
+            add: Some(Add::default()),
+            ..DedupConfig::default()
+        };
+        let texts = ["To be, or not to be", "that is the question", "", "To be, or not to be!"];
+        let texts = (0..).map(DocumentId::Number).zip(texts.map(str::to_owned));
+        let report = found(simstore_dedup::run(&config, &given::texts(texts), Outputs::default(), &()));
+        // The report does not keep the store open for writing.
+        let store = &config.against[0];
+        let mark = each_width!(Width::of(bits).unwrap(), type F => {
+            drop(Store::<F>::open(store, StoreOptions::default()).unwrap());
+            Snapshot::<F>::open(store).unwrap().mark("dedup").unwrap().unwrap()
+        });
+        let mark: serde_json::Value = serde_json::from_slice(&mark).unwrap();
+        assert_eq!((mark["run"].as_str(), report.summary().kept), (Some(expected), 3), "{bits}");
+    }
 }
