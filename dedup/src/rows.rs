@@ -205,3 +205,30 @@ impl Fixed for Stored {
 /// A stored document that is near a document: the document, and the rank among all stored ones near it (the nearest first); the stored
 /// document; and how near they are.
 pub(crate) type NearStored = ((u32, u32), Stored, Measure);
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    fn check<R: Fixed + PartialEq + Debug>(row: R) {
+        let mut bytes = vec![0xaa; R::BYTES + 1];
+        row.write(&mut bytes);
+        assert_eq!((R::read(&bytes), bytes[R::BYTES]), (row, 0xaa));
+    }
+
+    #[test]
+    fn rows_come_back_from_their_bytes() {
+        for (id, fingerprint) in [(None, 0), (Some(0), u128::MAX), (Some(u64::MAX), 1 << 64)] {
+            check(Stored { store: u32::MAX, id, fingerprint });
+        }
+        for by in [By::document(7), By::stored(7), By::stored(0)] {
+            check(Member { document: u64::MAX >> 1, cluster: 3, by, measure: (of_similarity(0.8), 1) });
+        }
+        let words = std::array::from_fn(|at| u64::MAX - at as u64);
+        check(SketchRow { number: 1, features: u32::MAX, sum: u64::MAX, words });
+        check(Value(u64::MAX));
+        check(Value(u128::MAX - 1));
+    }
+}

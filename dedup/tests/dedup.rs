@@ -507,7 +507,7 @@ fn runs_are_identified_as_by_earlier_versions() {
     for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {
         let folder = Folder::new();
         let config = DedupConfig {
-            compare: Compare::Distance(Distance { bits: Some(bits), ..Distance::default() }),
+            compare: Compare::Distance(Distance { most: Some(3), bits: Some(bits), ..Distance::default() }),
             against: vec![folder.0.path().join("store")],
             add: Some(Add::default()),
             ..DedupConfig::default()
@@ -515,8 +515,19 @@ fn runs_are_identified_as_by_earlier_versions() {
         let texts = ["To be, or not to be", "that is the question", "", "To be, or not to be!"];
         let texts = (0..).map(DocumentId::Number).zip(texts.map(str::to_owned));
         let report = found(simstore_dedup::run(&config, &given::texts(texts), Outputs::default(), &()));
-        // The report does not keep the store open for writing.
         let store = &config.against[0];
+        let other = || given::texts([(DocumentId::Number(9), "something else altogether".to_owned())]);
+        // A report does not keep a store open for writing, also if the store existed before.
+        let again = DedupConfig { add: None, ..config.clone() };
+        let more = DedupConfig { against: vec![folder.0.path().join("more")], ..config.clone() };
+        for _ in 0..2 {
+            let held = found(simstore_dedup::run(&more, &other(), Outputs::default(), &()));
+            each_width!(Width::of(bits).unwrap(), type F => {
+                drop(Store::<F>::open(&more.against[0], StoreOptions::default()).unwrap());
+            });
+            drop(held);
+        }
+        assert_eq!(found(simstore_dedup::run(&again, &other(), Outputs::default(), &())).summary().kept, 1);
         let mark = each_width!(Width::of(bits).unwrap(), type F => {
             drop(Store::<F>::open(store, StoreOptions::default()).unwrap());
             Snapshot::<F>::open(store).unwrap().mark("dedup").unwrap().unwrap()

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Removed, Report};
+use simstore_dedup::{ClusterBy, Compare, DedupConfig, Distance, Keep, Outputs, Removed, Report};
 use simstore_io::{Document, DocumentId};
 use simstore_text::{Profile, jaccard};
 
@@ -284,6 +284,16 @@ fn what_does_not_go_with_keeping_none_is_refused() {
         DedupConfig { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
     let said = simstore_dedup::run(&stars, &one(), Outputs::default(), &()).unwrap_err().to_string();
     assert!(said.contains("leave out option `cluster_by`"), "{said}");
+    for (bits, distance, expected) in [
+        (64, 17, "distance 17 is too large: at most 16 for 64-bit fingerprints"),
+        (128, 33, "distance 33 is too large: at most 32 for 128-bit fingerprints"),
+    ] {
+        let compare =
+            Compare::Distance(Distance { most: Some(distance), bits: Some(bits), ..Distance::default() });
+        let config = DedupConfig { compare, ..DedupConfig::default() };
+        let said = simstore_dedup::run(&config, &one(), Outputs::default(), &()).unwrap_err().to_string();
+        assert_eq!(said, expected);
+    }
     let files = Outputs { reasons: true, ..Outputs::default() };
     let said = simstore_dedup::run(&DedupConfig::default(), &one(), files, &()).unwrap_err().to_string();
     assert!(said.contains("option `reasons` needs option `remove_list`"), "{said}");

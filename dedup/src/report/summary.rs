@@ -127,7 +127,6 @@ impl Summary {
             true => Some(estimated(&outcome.stored.of_documents)?),
         };
         Ok(Summary {
-            documents: counts.read,
             fingerprints: outcome.distinct,
             clusters: clusters.count,
             clustered: clusters.by_cluster.len(),
@@ -142,22 +141,14 @@ impl Summary {
             unlike: outcome.compared.map(|(_, unlike)| unlike),
             boilerplate: outcome.boilerplate,
             same_id: job.corpus.same_id(),
-            empty: counts.empty,
-            short: counts.short,
-            replaced: counts.replaced,
-            bad: counts.bad,
-            other_names: counts.other_names,
-            passed_over: counts.passed_over,
-            text_bytes: counts.text_bytes,
             spilled: job.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.workspace.temporary;
                 Spilled { written: temporary.counts.written(), most: temporary.counts.most() }
             }),
-            seconds: 0.0,
-            criterion: job.criterion,
             first_of_stores: job.store(0).map(|store| store.display().to_string()),
             keeps_none: job.keeps_none,
             is_exact: job.is_exact,
+            ..Summary::of_added_before(&counts, job.criterion)
         })
     }
 
