@@ -536,3 +536,24 @@ fn runs_are_identified_as_by_earlier_versions() {
         assert_eq!((mark["run"].as_str(), report.summary().kept), (Some(expected), 3), "{bits}");
     }
 }
+
+/// Documents without text have no fingerprint: they are kept, however many there are.
+#[test]
+fn documents_without_text_match_nothing() {
+    // By similarity, signs are compared, too.
+    for (compare, empty) in [(Compare::distance(3), 3), (Compare::similar(0.8), 2)] {
+        let texts = ["", "some words of a text", "...", "", "other words"].map(str::to_owned);
+        let texts = given::texts((0..).map(DocumentId::Number).zip(texts));
+        let config = DedupConfig { compare, ..DedupConfig::default() };
+        let report = found(simstore_dedup::run(&config, &texts, Outputs::default(), &()));
+        let summary = report.summary();
+        assert_eq!((summary.empty, summary.clusters, summary.kept), (empty, 0, 5), "{config:?}");
+        let without: Vec<usize> = report
+            .kept()
+            .map(Result::unwrap)
+            .filter_map(|kept| kept.fingerprint.is_none().then_some(kept.document))
+            .collect();
+        let is_by_distance = matches!(config.compare, Compare::Distance(_));
+        assert!(!is_by_distance || without == [0, 2, 3], "{without:?}");
+    }
+}
