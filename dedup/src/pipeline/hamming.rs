@@ -18,14 +18,14 @@ use crate::workspace::Workspace;
 use simstore_corpus::Step;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// Something in a store that a fingerprint of the corpus is near to: that fingerprint, the distance, and what it is.
+/// A fingerprint of the corpus, its distance to a stored fingerprint in bits, and the stored fingerprint.
 pub(crate) type NearValue<F> = (Value<F>, (u32, Stored));
 
-/// What is looked for.
+/// A search for near fingerprints.
 pub(crate) struct LookedFor<'a, F: Fingerprint> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
-    /// Whether all pairs are to be known, and not only what they connect.
+    /// Whether to list all pairs, and not only connections.
     pub(crate) with_pairs: bool,
     /// The stores that are compared with, with their numbers.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
@@ -33,22 +33,22 @@ pub(crate) struct LookedFor<'a, F: Fingerprint> {
     pub(crate) step: &'a Step<'a>,
 }
 
-/// What was found: fingerprints are told by their places among the values.
+/// Near fingerprints. Each has a number, its place among the values.
 pub(crate) struct NearValues<F> {
-    /// The fingerprints of which there is something to tell, ascending.
+    /// Fingerprints that are near others, repeated, or near a stored one; ascending.
     pub(crate) values: Rows<Value<F>>,
-    /// Near ones, `a` < `b`, with their distance, if they are to be known; in order.
+    /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
-    /// What is connected, if pairs are not to be known.
+    /// Connections, if pairs are not listed.
     pub(crate) edges: Rows<(u32, u32)>,
-    /// What is near in stores: the place, the distance, and what it is; in order.
+    /// Near stored fingerprints: the place, the distance in bits, and the stored fingerprint; in order.
     pub(crate) stored: Rows<(u32, (u32, Stored))>,
     /// Number of distinct fingerprints.
     pub(crate) distinct: usize,
 }
 
 impl<F: Fingerprint> LookedFor<'_, F> {
-    /// Compares all documents that have a fingerprint with one another, and with those of stores.
+    /// Compares all fingerprints of the corpus with one another, and with stored ones.
     pub(crate) fn find(&self) -> Result<NearValues<F>> {
         self.step.add(0)?;
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
@@ -154,7 +154,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         self.look_up(&distinct, &mut stored)?;
         let stored = Rows::sorted(stored)?;
 
-        // From here on only the few of which there is something to tell.
+        // From here on, only the few fingerprints that are near others or repeated.
         let place = |value: F| distinct.partition_point(|&other| other < value);
         let mut is_told: BitVec<u64> = BitVec::repeat(false, distinct.len());
         repeated.iter().for_each(|&value| is_told.set(place(value), true));
@@ -204,7 +204,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         })
     }
 
-    /// Looks distinct fingerprints up in stores. What is in several segments is found several times.
+    /// Looks distinct fingerprints up in stores. A fingerprint in several segments is found several times.
     pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<NearValue<F>>) -> Result<()> {
         let (found, failed) = (Mutex::new(found), Mutex::new(None));
         for &(store, snapshot) in &self.stores {
@@ -290,7 +290,7 @@ pub(crate) fn documents_of<F: Fingerprint>(
     }
 }
 
-/// Ascending fingerprints in which others are looked up.
+/// An index of ascending fingerprints.
 struct Places<'v, F> {
     values: &'v [F],
     /// Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
