@@ -84,7 +84,7 @@ pub use crate::plan::PlanChoice;
 pub use crate::segment::{Entry, Match};
 pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 
-/// What is below a store: the files of its segments, and the bytes in them. For tools that look into stores.
+/// The files of the segments of a store, and the bytes in them. For tools that look into stores.
 pub mod raw {
     pub use crate::codec::Coding;
     pub use crate::map::Bytes;

@@ -13,7 +13,7 @@ use simstore::{Error, Result};
 /// What one job has read of such inputs, and its readers to come are still to get. All that is held is gone with it.
 #[derive(Default)]
 pub struct Pipes {
-    /// Inputs of which something has been read, to tell what they hold.
+    /// Inputs that were read ahead, to detect their format.
     opened: Mutex<BTreeMap<PathBuf, Opened>>,
     /// Inputs that have been put aside, in temporary files without a name.
     aside: Mutex<BTreeMap<PathBuf, File>>,
@@ -29,7 +29,7 @@ impl fmt::Debug for Pipes {
     }
 }
 
-/// An open input and what has been read of it.
+/// An open input, and the bytes that were read ahead.
 struct Opened {
     head: Vec<u8>,
     rest: Box<dyn Read + Send>,
@@ -82,7 +82,7 @@ impl Pipes {
         Ok(Opened { head: Vec::new(), rest })
     }
 
-    /// Whether a path stands for documents that are given.
+    /// Whether a path is the name of documents in memory.
     pub fn is_given(&self, path: &Path) -> bool {
         self.given.as_deref() == Some(path)
     }
@@ -128,12 +128,12 @@ impl Pipes {
     }
 }
 
-/// Whether a path stands for standard input.
+/// Whether a path is `-`, standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether a path is that of an input that can be read only once.
+/// Whether an input can be read only once.
 pub fn is_read_once(path: &Path) -> Result<bool> {
     if is_stdin(path) {
         return Ok(true);

@@ -26,7 +26,7 @@ use simstore::{Error, Result};
 pub struct InputFile {
     /// The file; `-` for standard input.
     pub path: PathBuf,
-    /// What it holds.
+    /// Format of its content.
     pub format: DocumentFormat,
     /// How it is compressed.
     pub compression: Compression,
@@ -77,7 +77,7 @@ impl Iterator for InputFiles {
     }
 }
 
-/// Paths with each pattern replaced by what it matches.
+/// Paths, with each pattern replaced by its matches.
 ///
 /// # Errors
 /// As [`input_files`].
