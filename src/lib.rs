@@ -1,11 +1,11 @@
-//! simstore keeps document fingerprints (simhashes) on disk, compressed, and answers, exactly: which stored
-//! fingerprints are within k bits of this one?
+//! simstore keeps document fingerprints (simhashes) compressed on disk, and finds all stored fingerprints within k
+//! bits of a query. The answers are exact.
 //!
-//! The method is that of G. S. Manku, A. Jain and A. Das Sarma, "Detecting Near-Duplicates for Web Crawling"
-//! (WWW 2007): several copies of the set, each under a bit permutation of its own, sorted, and written as
-//! compressed blocks of which a look-up reads only those that it needs.
+//! G. S. Manku, A. Jain and A. Das Sarma describe the method in "Detecting Near-Duplicates for Web Crawling" (WWW
+//! 2007). A store has several copies of the set. Each copy has its own bit permutation, is sorted, and is written as
+//! compressed blocks. A query reads only the blocks that it needs.
 //!
-//! # Building and asking
+//! # Building and querying
 //!
 //! ```
 //! use simstore::{BuildOptions, Builder, Snapshot};
@@ -25,26 +25,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Snapshot::batch_query`] asks for many fingerprints at once, by reading the store once whatever their number.
-//! A [`Snapshot`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
-//! in bounded memory; the store appears when it is complete and durable, or not at all.
+//! [`Snapshot::batch_query`] answers many queries and reads the store once. A [`Snapshot`] is `Send + Sync`, and its
+//! reads are concurrent. A [`Builder`] takes any number of fingerprints in bounded memory; the store appears when it is
+//! complete and durable, or not at all.
 //!
-//! # A store that moves on
+//! # Live stores
 //!
-//! A [`Store`] takes inserts and deletes, by a write-ahead log, while it is queried: [`Store::insert_if_new`] is one step
-//! whatever other threads do, a [`Transaction`] is all or nothing, and a [`Store::snapshot`] stays as it is. What was
-//! acknowledged as [`Durability::Sync`] survives a loss of power.
+//! A [`Store`] takes inserts and deletes, by a write-ahead log, while it is queried. [`Store::insert_if_new`] is atomic, a
+//! [`Transaction`] is all or nothing, and a [`Store::snapshot`] does not change. Writes acknowledged with
+//! [`Durability::Sync`] survive a loss of power.
 //!
-//! # Above it
+//! # Packages above the engine
 //!
-//! The package `simstore-text` makes fingerprints of documents, in Chinese, English or any other language;
-//! `simstore-corpus` reads documents and fingerprints from files; `simstore-cli` is the command line `simstore`.
+//! `simstore-text` makes fingerprints of documents, in Chinese, English or any other language. `simstore-io` reads and
+//! writes documents in files. `simstore-corpus` builds stores of them, and `simstore-dedup` removes near-duplicates from
+//! a corpus. `simstore-cli` is the command line `simstore`.
 //!
-//! # Below the front door
+//! # Modules for special tasks
 //!
-//! [`join`] finds all pairs inside one set, [`plan`] says which tables a set is kept in, checked to miss nothing,
-//! [`store::salvage`](store::salvage()) makes another store of what is intact of a damaged one, and [`raw`] has the tables
-//! themselves. The files are specified in the folder `format-spec`.
+//! [`join`] finds all pairs inside one set. [`plan`] chooses the tables of a store, and checks that they miss no pair.
+//! [`store::salvage`](store::salvage()) copies the intact part of a damaged store into a new one. [`raw`] gives access to
+//! the tables. The folder `format-spec` specifies the files.
 
 pub mod any;
 pub mod batch;
@@ -94,7 +95,7 @@ pub mod raw {
 }
 
 #[doc(hidden)]
-/// Safe code that is compiled for several processors, of which the best one is chosen at run time.
+/// Safe code, compiled for several instruction sets; the best one is chosen at run time.
 pub mod processor {
     pub use crate::kernels::{Work, dispatch};
 }

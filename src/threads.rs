@@ -1,7 +1,7 @@
-//! Threads of this crate's own, and pools of them: as many as the system lets start.
+//! Threads of this crate, and pools of as many threads as the system can start.
 //!
-//! Rayon panics where the threads of its global pool cannot be started, and a pool that could start only some gives up. So
-//! threads are started first, and then a pool is made of those that there are.
+//! Rayon panics if the threads of its global pool cannot be started, and its other pools fail if one thread cannot. Here the threads
+//! start first, and then the pool takes the threads that did start.
 
 use std::cell::Cell;
 use std::io;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread that waits for its work. It ends without any when this is dropped.
+/// A thread that waits for work. It ends when this is dropped.
 pub(crate) struct Ready {
     work: Sender<Work>,
     thread: JoinHandle<()>,
@@ -35,7 +35,7 @@ impl Ready {
     }
 
     pub(crate) fn give(self, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-        // It waits: nothing else ends it.
+        // The thread still waits, so the send succeeds.
         let _ = self.work.send(Box::new(work));
         self.thread
     }
@@ -46,8 +46,7 @@ impl Ready {
     }
 }
 
-/// The process that something was made in. A process that is forked from it has no threads of its own but the one, and is to
-/// leave alone what belongs to the other.
+/// The process that created an object. A forked process has only the thread that forked, and must not touch the pools of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
@@ -66,8 +65,8 @@ pub(crate) fn not_started(error: io::Error) -> Error {
     Error::Thread { source: error }
 }
 
-/// As many threads as wanted; one at least. Where there are fewer, half of them are given back, so that what needs a thread
-/// after this finds one.
+/// Starts `wanted` threads, or at least one. If the system refuses some, half of the started threads end again, so that other code
+/// can still start a thread.
 fn start(name: &str, wanted: usize) -> Result<Vec<Ready>> {
     let mut threads = Vec::new();
     while threads.len() < wanted {
@@ -83,7 +82,7 @@ fn start(name: &str, wanted: usize) -> Result<Vec<Ready>> {
     Ok(threads)
 }
 
-/// Has a pool take threads that have been started.
+/// A spawn handler that gives a pool the started threads.
 fn taking(mut threads: Vec<Ready>) -> impl FnMut(ThreadBuilder) -> io::Result<()> {
     move |worker| {
         let thread = threads.pop().ok_or_else(|| io::Error::other("more workers than threads"))?;
@@ -92,7 +91,7 @@ fn taking(mut threads: Vec<Ready>) -> impl FnMut(ThreadBuilder) -> io::Result<()
     }
 }
 
-/// A pool with a thread for each core, or fewer where not so many can be started.
+/// A pool with a thread for each core, or fewer if the system refuses some.
 pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
     let threads = start(name, usual())?;
     let builder = ThreadPoolBuilder::new().num_threads(threads.len());
@@ -105,8 +104,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does something on a pool of its own, which is there as long as it takes: for work that may have to wait, on which nothing else
-/// is to wait.
+/// Runs `work` on a new pool, which ends with it. For work that may block: other pools go on.
 ///
 /// # Errors
 /// [`Error::Thread`] if no thread can be started.
@@ -120,14 +118,13 @@ pub(crate) fn usual() -> usize {
     asked.filter(|&count| count > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts rayon's global pool, on which batches, joins and builds run unless they are called inside of another one: for a
-/// `main` that must do with the threads that it gets. `wanted` is as many as there are cores by default. Where only some can be
-/// started it has fewer; where none can, all is done by the calling thread, and other threads must not wait for the pool then.
-/// Does nothing if the pool is there.
+/// Starts rayon's global pool with `wanted` threads, by default one for each core. Batches, joins and builds run on it, unless the
+/// caller is inside another pool. If the system refuses some threads, the pool has fewer. If it refuses all, the calling thread does
+/// all the work, and other threads must not wait for the pool. Does nothing if the pool exists.
 pub fn start_global_pool(wanted: Option<usize>) {
     match start("simstore", wanted.unwrap_or_else(usual)) {
         Ok(threads) => make_global(threads),
-        // An error says that there is one already.
+        // It fails only if the pool exists.
         Err(_) => drop(ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global()),
     }
     STARTED.get_or_init(Process::this);
@@ -135,7 +132,7 @@ pub fn start_global_pool(wanted: Option<usize>) {
 
 fn make_global(threads: Vec<Ready>) {
     let builder = ThreadPoolBuilder::new().num_threads(threads.len());
-    // An error says that there is one already; the threads end then.
+    // It fails only if the pool exists; then the threads end.
     drop(builder.spawn_handler(taking(threads)).build_global());
 }
 
@@ -144,11 +141,11 @@ static STARTED: OnceLock<Process> = OnceLock::new();
 /// A pool of a process that was forked from the one which started the global pool.
 static OF_FORKED: Mutex<Option<(Process, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// Does something that takes many threads, with those of this process: for programs that fork. A process that was forked from the
-/// one that started the [global pool](ensure_pool) has none of its threads, and gets a pool of its own here.
+/// Runs `work` with threads of this process: for programs that fork. A process that was forked after the start of the
+/// [global pool](ensure_pool) has none of the pool's threads, and gets a new pool here.
 ///
 /// # Errors
-/// [`Error::Thread`] if not one thread can be started.
+/// [`Error::Thread`] if no thread can be started.
 pub fn in_this_process<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     if STARTED.get().is_none_or(|process| process.is_here()) {
         return Ok(work());
@@ -158,7 +155,7 @@ pub fn in_this_process<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
         Some((process, pool)) if process.is_here() => Arc::clone(pool),
         _ => {
             let pool = Arc::new(pool("simstore")?);
-            // What a parent has left there is its own.
+            // A pool here belongs to the parent process, and cannot be dropped in this one.
             std::mem::forget(of_forked.replace((Process::this(), Arc::clone(&pool))));
             pool
         }
@@ -172,17 +169,16 @@ thread_local! {
     static STARTED_IN: Cell<Option<Process>> = const { Cell::new(None) };
 }
 
-/// Whether this thread is one of a pool that this process has started.
+/// Whether this thread belongs to a pool that this process has started.
 fn is_of_pool_here() -> bool {
     rayon::current_thread_index().is_some() && STARTED_IN.get().is_some_and(Process::is_here)
 }
 
-/// Makes sure that rayon has a pool to work on: where not all of its threads can be started it has fewer, instead of
-/// panicking.
+/// Makes sure that rayon's global pool exists. If the system refuses some threads, the pool has fewer; rayon itself would panic.
 ///
 /// # Errors
-/// [`Error::Thread`] if not one can be started, or if this process was forked from the one that started them
-/// and this is not done [in a pool of its own](in_this_process).
+/// [`Error::Thread`] if no thread can be started, or if this process was forked after the start of the pool
+/// and the call is not inside [`in_this_process`].
 pub fn ensure_pool() -> Result<()> {
     match STARTED.get() {
         Some(process) if process.is_here() => return Ok(()),

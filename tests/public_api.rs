@@ -167,7 +167,7 @@ impl Library {
         }
     }
 
-    /// An item of the module `home`, listed in `module`; only if it has this name, and under its other name if there is one.
+    /// Lists an item of the module `home` in `module`. `wanted` limits the list to one name, and may rename the item.
     fn list_item(
         &self,
         home: &[String],

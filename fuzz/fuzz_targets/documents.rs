@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
         let options = DocumentOptions { max_bytes: 1 << 16, encoding, ..DocumentOptions::default() };
         let profile = Profile::default();
         for document in documents(&paths, &options).take(1000).flatten() {
-            // What is malformed takes three bytes.
+            // A malformed part takes three bytes.
             assert!(document.text.len() <= 3 << 16);
             profile.fingerprint::<u64>(&document.text);
         }

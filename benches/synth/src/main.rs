@@ -64,8 +64,8 @@ struct Fingerprints {
 
 /// Write random documents, some of them copies, as lines of JSON: `id`, `text`, and of a copy `of` and `similarity`
 ///
-/// The words are made up, and as frequent as those of a language. `of` is the id of the earlier document that a copy is an edited
-/// copy of, `similarity` the Jaccard similarity of the sets of word 3-grams of both, exactly.
+/// The words are made up, with the frequencies of words in a language. `of` is the id of the earlier document whose edited copy this
+/// one is. `similarity` is the exact Jaccard similarity of their sets of word 3-grams.
 #[derive(Debug, Args)]
 struct Documents {
     /// The file of the documents
@@ -82,7 +82,7 @@ struct Documents {
     /// The share of documents that are edited copies of earlier ones, from 0 to below 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     copies: f64,
-    /// How similar copies are to their originals: a number, or the least and the largest, from 0 to 1
+    /// Similarity of copies to their originals, from 0 to 1: a number, or the least and the largest
     #[arg(long, value_name = "S..S", default_value = "0.7..1", value_parser = parse_range)]
     similarity: (f64, f64),
 }
@@ -113,7 +113,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn write_store(asked: &Fingerprints) -> Result<(), Box<dyn Error>> {
     let fingerprints = RandomFingerprints::new(asked.count, asked.seed);
-    // Its one table has the order in which they are drawn: nothing is sorted.
+    // The store has one table, in the order of the drawing, so nothing is sorted.
     let plan = PlanChoice::Named("probe-1".to_owned());
     let options = BuildOptions { codec: asked.codec, plan, ids: false, ..BuildOptions::default() };
     let store = Builder::<u64>::create(&asked.store, options)?

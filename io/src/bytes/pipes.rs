@@ -10,14 +10,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::bytes::open_errors::cannot_open;
 use simstore::{Error, Result};
 
-/// What one job has read of such inputs, and its readers to come are still to get. All that is held is gone with it.
+/// Inputs of one job that can be read only once, with the bytes that were read ahead or put aside for later readers. Dropping it
+/// removes them.
 #[derive(Default)]
 pub struct Pipes {
     /// Inputs that were read ahead, to detect their format.
     opened: Mutex<BTreeMap<PathBuf, Opened>>,
     /// Inputs that have been put aside, in temporary files without a name.
     aside: Mutex<BTreeMap<PathBuf, File>>,
-    /// What stands for documents that are given, in no file.
+    /// Name of documents that the caller gives as an iterator, not in a file.
     given: Option<PathBuf>,
 }
 
@@ -51,7 +52,7 @@ impl Opened {
 }
 
 impl Pipes {
-    /// Of documents that are given, and stand under this name for what can be read once.
+    /// Pipes of documents that the caller gives as an iterator. `name` is their name in messages.
     pub fn of_given(name: &str) -> Pipes {
         Pipes { given: Some(PathBuf::from(name)), ..Pipes::default() }
     }
@@ -64,7 +65,7 @@ impl Pipes {
         self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has been opened before, or else what is opened now.
+    /// An input that is already open, or else opens it.
     fn take(&self, path: &Path) -> Result<Opened> {
         if let Some(opened) = self.opened().remove(path) {
             return Ok(opened);

@@ -1,4 +1,4 @@
-//! Which files are read: paths, patterns and folders. A file is read once, whatever names lead to it.
+//! The files that paths, patterns and folders name. A file with several names is read once.
 
 mod listing;
 pub(crate) mod named;
@@ -38,8 +38,8 @@ pub struct InputFile {
 /// their first bytes are read. Each file alone gives the same documents as among the others.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for what cannot be opened or listed, after which the next file follows. Any
-/// other error is the last item.
+/// [`Error::BadInput`] for a file or folder that cannot be opened or listed; the next file follows. Any other error is the last
+/// item.
 pub fn input_files(paths: &[PathBuf], options: &DocumentOptions) -> InputFiles {
     InputFiles::new(paths, options, &Arc::default())
 }
@@ -92,7 +92,7 @@ pub fn matching_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// A file, as what it is read.
+/// A file with its format and its compression.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub path: PathBuf,
@@ -107,7 +107,7 @@ type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 #[derive(Debug)]
 pub(crate) struct Files {
     named: Named,
-    /// The folder that is being walked, after those that a link to it stands in; and whether it is reached through a link.
+    /// The current folder is last; links that lead to it are in the folders before it. Each has a flag: whether a link led to it.
     walks: Vec<(Walk, bool)>,
     options: DocumentOptions,
     /// The first file of JSON that was passed over, as long as nothing else was found.
@@ -154,7 +154,7 @@ impl Files {
                 continue;
             }
             let Some((path, is_link)) = self.named.next_file()? else {
-                // Where there is nothing else, whoever reads it says which fields it has.
+                // If no other file was found, the reader's error names the fields of this one.
                 let other = self.other_json.take().filter(|_| !self.is_found);
                 return other.map(|path| self.found(path, DocumentFormat::Jsonl)).transpose();
             };
@@ -176,7 +176,7 @@ impl Files {
         self.walks.push((walk.filter_entry(is_shown), through_link));
     }
 
-    /// What is below a folder that is being walked: a file that is read, or `None`. Folders behind links are walked next.
+    /// The file of an entry below the current folder; `None` if it is not read. A folder behind a link becomes the current folder.
     fn below_folder(&mut self, entry: &DirEntry, through_link: bool) -> Result<Option<Found>> {
         let (path, is_link) = (entry.path(), entry.path_is_symlink());
         // The folder itself; also where it is a link.
