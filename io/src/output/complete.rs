@@ -1,32 +1,26 @@
 //! A complete output that still has its temporary name.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 
-use super::temporary::{TemporaryFile, hidden, rename};
-use super::temporary_folder::TemporaryFolder;
+use super::temporary_name::{TemporaryName, hidden, rename};
 use crate::document::escape::path_text;
 
 /// A complete output that still has its temporary name. It is removed when dropped.
 #[derive(Debug)]
 pub struct Complete {
     path: PathBuf,
-    written: Written,
-}
-
-/// A written output without its final name.
-#[derive(Debug)]
-pub(super) enum Written {
-    /// Output to a pipe or a writer, which needs no name.
-    Nothing,
-    File(TemporaryFile),
-    Folder(TemporaryFolder),
+    /// Dropped before the lock, which then covers the removal.
+    name: TemporaryName,
+    _lock: Option<File>,
 }
 
 impl Complete {
-    pub(super) fn new(path: PathBuf, written: Written) -> Complete {
-        Complete { path, written }
+    /// A complete output with the final name `path`.
+    pub(super) fn new(path: PathBuf, name: TemporaryName, lock: Option<File>) -> Complete {
+        Complete { path, name, _lock: lock }
     }
 
     /// Gives a file or a folder its final name.
@@ -34,33 +28,22 @@ impl Complete {
     /// # Errors
     /// [`Error::Io`] if renaming fails; the output is removed then.
     pub fn publish(self) -> Result<()> {
-        let published = match self.written {
-            Written::Nothing => Ok(()),
-            Written::File(file) => file.publish(&self.path),
-            Written::Folder(folder) => folder.publish(&self.path),
-        };
-        published.map_err(Error::io(&self.path, "write"))
+        self.name.publish(&self.path).map_err(Error::io(&self.path, "write"))
     }
 
     /// Renames the output to another temporary name, under which a later process can find and publish it. `None` for an
     /// output to a pipe or a writer.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if renaming fails.
     pub fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
-        let aside = match &mut self.written {
-            Written::Nothing => return Ok(None),
-            Written::File(file) => file.set_aside(&self.path, suffix),
-            Written::Folder(folder) => folder.set_aside(&self.path, suffix),
-        };
-        let aside = aside.map_err(Error::io(&self.path, "write"))?;
+        let aside = self.name.set_aside(&self.path, suffix).map_err(Error::io(&self.path, "write"))?;
         Ok(aside.map(|aside| SetAside { aside, path: self.path.clone() }))
     }
 
     /// Keeps the output that was set aside, even if it is not published.
     pub fn keep(&mut self) {
-        match &mut self.written {
-            Written::Nothing => {}
-            Written::File(file) => file.keep(),
-            Written::Folder(folder) => folder.keep(),
-        }
+        self.name.keep();
     }
 }
 

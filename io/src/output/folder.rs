@@ -1,15 +1,15 @@
 //! An output folder that appears only when it is complete.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
 use simstore::{Error, Result, threads};
 
-use super::complete::{Complete, Written};
-use super::temporary::{hidden, is_at};
-use super::temporary_folder::TemporaryFolder;
+use super::complete::Complete;
+use super::temporary::{is_at, lock};
+use super::temporary_name::{TemporaryName, hidden};
 use super::unfinished::Unfinished;
 
 /// A folder under a hidden name, `.NAME.tmp`. It is removed when dropped, unless it was renamed. Its files are synced
@@ -22,7 +22,9 @@ use super::unfinished::Unfinished;
 pub struct OutputFolder {
     /// The final name.
     path: PathBuf,
-    temporary: TemporaryFolder,
+    /// Dropped before the lock, which then covers the removal.
+    temporary: TemporaryName,
+    lock: Option<File>,
     files: Vec<PathBuf>,
 }
 
@@ -62,14 +64,14 @@ impl OutputFolder {
         let lock = loop {
             match fs::create_dir(&hidden) {
                 Ok(()) => {
-                    let lock = lock(&hidden, path)?;
+                    let lock = lock_folder(&hidden, path)?;
                     // Before the lock, another process may have removed the folder as a leftover.
                     if lock.as_ref().is_none_or(|lock| is_at(lock, &hidden)) {
                         break lock;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    let _left = lock(&hidden, path)?;
+                    let _left = lock_folder(&hidden, path)?;
                     let removed = match hidden.symlink_metadata() {
                         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&hidden),
                         Ok(_) => fs::remove_file(&hidden),
@@ -84,8 +86,8 @@ impl OutputFolder {
                 Err(error) => return Err(Error::io(&hidden, "create")(error)),
             }
         };
-        let temporary = TemporaryFolder::new(hidden, lock, unfinished);
-        Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
+        let temporary = TemporaryName::new(hidden, unfinished);
+        Ok(OutputFolder { path: path.components().collect(), temporary, lock, files: Vec::new() })
     }
 
     /// Path of the folder until it has its final name.
@@ -134,7 +136,7 @@ impl OutputFolder {
     /// [`Error::Io`] if a file cannot be synced; the folder is removed then.
     pub fn complete(self) -> Result<Complete> {
         threads::ensure_pool()?;
-        let OutputFolder { path, temporary, files } = self;
+        let OutputFolder { path, temporary, lock, files } = self;
         let sync = |path: &PathBuf| {
             File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path, "write"))
         };
@@ -146,24 +148,17 @@ impl OutputFolder {
                 sync(&entry.into_path())?;
             }
         }
-        Ok(Complete::new(path, Written::Folder(temporary)))
+        Ok(Complete::new(path, temporary, lock))
     }
 }
 
 /// Locks a folder, if the system can do so.
-fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
+fn lock_folder(folder: &Path, path: &Path) -> Result<Option<File>> {
     // Opening a pipe would wait for its other end.
     if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {
         return Ok(None);
     }
     let Ok(file) = File::open(folder) else { return Ok(None) };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
-            "{}: another simstore process is writing it (as {})",
-            path.display(),
-            folder.display()
-        ))),
-        // Not all file systems have locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
-    }
+    lock(&file, path, folder)?;
+    Ok(Some(file))
 }

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use simstore::{Error, Result};
 
-use self::complete::Written;
 use self::temporary::TemporaryFile;
+use self::temporary_name::TemporaryName;
 use crate::{Compression, Compressor};
 
 mod complete;
 pub(crate) mod folder;
 pub mod format_of_name;
 mod temporary;
-mod temporary_folder;
+mod temporary_name;
 mod unfinished;
 
 pub use self::complete::Complete;
@@ -175,14 +175,10 @@ impl Output {
             .and_then(Compressor::finish)
             .and_then(|mut target| target.flush().map(|()| target))
             .map_err(Error::io(&path, "write"))?;
-        let file = match target {
-            Target::File(file) => {
-                file.sync().map_err(Error::io(&path, "write"))?;
-                Some(file)
-            }
-            Target::Writer(_) => None,
-        };
-        Ok(Complete::new(path, file.map_or(Written::Nothing, Written::File)))
+        match target {
+            Target::File(file) => file.complete(path),
+            Target::Writer(_) => Ok(Complete::new(path, TemporaryName::default(), None)),
+        }
     }
 }
 

@@ -5,32 +5,22 @@
 //! the same time, the second one stops. The file is always new: a link or file already under this name is never written
 //! to.
 
-use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 
+use super::complete::Complete;
+use super::temporary_name::{TemporaryName, hidden};
 use super::unfinished::Unfinished;
 
-/// An output file under a temporary name, if it can be replaced. It is removed when dropped, unless it was renamed.
+/// An open output file under a temporary name. A pipe or a device such as `/dev/null` has none, and is written directly.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    /// `None` for a pipe or a device such as `/dev/null`, which is written directly, and for a file to keep.
-    path: Option<PathBuf>,
+    /// Dropped before the file, whose lock then covers the removal.
+    name: TemporaryName,
     file: File,
-    unfinished: Unfinished,
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // A file that cannot be removed does no harm.
-            let _ = std::fs::remove_file(path);
-            self.unfinished.change(|all| all.remove(path));
-        }
-    }
 }
 
 impl Write for TemporaryFile {
@@ -43,48 +33,12 @@ impl Write for TemporaryFile {
     }
 }
 
-/// `.NAME.SUFFIX` in the folder of a file.
-pub(super) fn hidden(path: &Path, suffix: &str) -> Option<PathBuf> {
-    let mut hidden = OsString::from(".");
-    hidden.push(path.file_name()?);
-    hidden.push(format!(".{suffix}"));
-    Some(path.with_file_name(hidden))
-}
-
-/// Renames a file, durably.
-pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    std::fs::rename(from, to)?;
-    sync_folder(to)
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match File::open(folder).and_then(|folder| folder.sync_all()) {
-            // A writable folder may not be readable, and some file systems cannot sync folders.
-            Err(error)
-                if !matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied
-                        | io::ErrorKind::InvalidInput
-                        | io::ErrorKind::Unsupported
-                ) =>
-            {
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 impl TemporaryFile {
     /// Creates a temporary file, or opens `path` itself if it is a pipe or a device.
     pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
-            return Ok(TemporaryFile { path: None, file, unfinished: unfinished.clone() });
+            return Ok(TemporaryFile { name: TemporaryName::default(), file });
         }
         TemporaryFile::replace(path, unfinished)
     }
@@ -105,57 +59,23 @@ impl TemporaryFile {
             lock(&file, path, &temporary)?;
             // Before the lock, another process may have removed the file as a leftover.
             if is_at(&file, &temporary) {
-                unfinished.change(|all| all.insert(temporary.clone()));
-                let unfinished = unfinished.clone();
-                return Ok(TemporaryFile { path: Some(temporary), file, unfinished });
+                return Ok(TemporaryFile { name: TemporaryName::new(temporary, unfinished), file });
             }
         }
     }
 
-    pub(super) fn sync(&self) -> io::Result<()> {
+    /// Syncs the file, which keeps its temporary name. `path` is the final name.
+    pub(super) fn complete(self, path: PathBuf) -> Result<Complete> {
         match self.file.sync_all() {
             // Pipes and devices cannot be synced.
-            Err(_) if self.path.is_none() => Ok(()),
-            synced => synced,
-        }
-    }
-
-    pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
-        let Some(temporary) = self.path.take() else { return Ok(()) };
-        let renamed = self.unfinished.change(|all| {
-            all.remove(&temporary);
-            rename(&temporary, path)
-        });
-        if renamed.is_err() {
-            let _ = std::fs::remove_file(&temporary);
-        }
-        renamed
-    }
-
-    /// Renames the file to `.NAME.SUFFIX`, durably. `None` if it has no temporary name.
-    pub(super) fn set_aside(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
-        let (Some(temporary), Some(aside)) = (&self.path, hidden(path, suffix)) else { return Ok(None) };
-        self.unfinished.change(|all| {
-            std::fs::rename(temporary, &aside)?;
-            all.remove(temporary);
-            all.insert(aside.clone());
-            io::Result::Ok(())
-        })?;
-        self.path = Some(aside.clone());
-        sync_folder(&aside)?;
-        Ok(Some(aside))
-    }
-
-    /// Keeps the file under its current name.
-    pub(super) fn keep(&mut self) {
-        if let Some(path) = self.path.take() {
-            self.unfinished.change(|all| all.remove(&path));
+            Err(error) if self.name.path().is_some() => Err(Error::io(&path, "write")(error)),
+            _ => Ok(Complete::new(path, self.name, Some(self.file))),
         }
     }
 }
 
-/// Locks a temporary file.
-fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
+/// Locks a temporary file or folder.
+pub(super) fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
             "{}: another simstore process is writing it (as {})",
@@ -221,8 +141,7 @@ mod tests {
     fn written(path: &Path) -> Result<()> {
         let mut file = TemporaryFile::create(path, &Unfinished::default())?;
         file.write_all(b"new").unwrap();
-        file.publish(path).unwrap();
-        Ok(())
+        file.complete(path.to_path_buf())?.publish()
     }
 
     #[test]

@@ -1,30 +1,30 @@
-//! Which output files are not finished, and what else goes with the process.
+//! The list of unfinished output files and temporary folders, which a process removes if a signal ends it.
 
 use std::collections::BTreeSet;
-use std::fs::{remove_dir_all, remove_file};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often it is tried.
+/// Attempts to remove a folder into which other threads may still write.
 const REMOVED_AGAIN: usize = 100;
 
-/// The output files of a job that have not got their names yet, and the folders of its temporary files; clones are the same list.
+/// The unfinished output files of a job, and the folders of its temporary files. Clones share one list.
 ///
-/// Each is removed when its [`Output`](super::Output), or what else holds it, is dropped. The list is for a process that ends
-/// without dropping what it holds: on a signal.
+/// Dropping an [`Output`](super::Output) removes its file. The list is for a process that a signal ends, which drops nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Unfinished(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl Unfinished {
-    /// Removes all of them, and lets none be finished any more: whatever gives one its name waits for the end of the process.
+    /// Removes all files and folders of the list. From then on no output can be finished: a thread that tries waits for the end of the
+    /// process.
     pub fn remove_for_good(&self) {
         let unfinished = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &*unfinished {
-            // What cannot be removed is no more than litter. While a folder is being removed, there may come more into it.
-            let remove = || if path.is_dir() { remove_dir_all(path) } else { remove_file(path) };
-            let _ = (0..REMOVED_AGAIN).find(|_| remove().is_ok() || !path.exists());
+            // A file that cannot be removed does no harm. Other threads may still write into a folder.
+            let _ = (0..REMOVED_AGAIN).find(|_| remove(path).is_ok() || !path.exists());
         }
-        // A file that is given its name takes the lock first.
+        // Renaming an output takes this lock first.
         std::mem::forget(unfinished);
     }
 
@@ -33,13 +33,19 @@ impl Unfinished {
         self.change(|all| all.insert(path));
     }
 
-    /// Takes one from the list: it is removed by whoever has made it, or is to stay.
+    /// Removes an entry from the list. The file or folder remains.
     pub fn remove(&self, path: &Path) {
         self.change(|all| all.remove(path));
     }
 
-    /// Changes the list, and the disk with it.
+    /// Changes the list, and the disk with it, under the lock of the list.
     pub fn change<T>(&self, change: impl FnOnce(&mut BTreeSet<PathBuf>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Removes a file, or a folder with its content. A link is removed, not its target.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
