@@ -311,14 +311,15 @@ fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn encoding(label: &str) -> Encoding {
+    pub(in crate::bytes) fn encoding(label: &str) -> Encoding {
         label.parse().unwrap()
     }
 
-    fn encoded(text: &str, label: &str) -> Vec<u8> {
+    /// A text in the encoding with a label.
+    pub(in crate::bytes) fn encoded(text: &str, label: &str) -> Vec<u8> {
         match label {
             "utf-16le" => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
             "utf-16be" => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),

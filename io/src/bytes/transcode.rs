@@ -229,18 +229,7 @@ impl<R: Read> Read for Utf8Reader<R> {
 mod tests {
     use super::*;
     use crate::bytes::encoding::decode_line;
-
-    fn encoding(label: &str) -> Encoding {
-        label.parse().unwrap()
-    }
-
-    fn encoded(text: &str, label: &str) -> Vec<u8> {
-        match label {
-            "utf-16le" => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-            "utf-16be" => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
-            _ => Charset::for_label(label.as_bytes()).unwrap().encode(text).0.into_owned(),
-        }
-    }
+    use crate::bytes::encoding::tests::{encoded, encoding};
 
     /// Reads a few bytes at a time.
     struct Trickle(io::Cursor<Vec<u8>>);
