@@ -260,7 +260,7 @@ fn choose(
 
 /// Reads the documents of pairs again.
 fn read_pairs(job: &Job, pairs: &[SetPair], watch: &dyn Watch) -> Result<Vec<SampledPair>> {
-    let Some(inputs) = job.inputs.as_ref() else { return Ok(Vec::new()) };
+    let Some(inputs) = job.resolved.documents() else { return Ok(Vec::new()) };
     let near = &job.outcome.near;
     let document = |set| near.document(near.sets.best(set)?);
     let mut numbers = Vec::new();

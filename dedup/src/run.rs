@@ -103,13 +103,12 @@ pub(crate) fn compare(
     let workspace = Workspace::new(config, &outputs.unfinished, watch)?;
     // Outputs are opened before the work starts, so that a missing folder is reported at once.
     let outputs = OpenOutputs::create(outputs)?;
-    let reads_twice = resolved.reads_texts_twice() || outputs.requested().write_documents();
-    if reads_twice && resolved.file_list.is_some() {
+    if resolved.reads_twice && resolved.file_list.is_some() {
         // Pipes and iterators can be read only once, so their content is put aside for the second reading.
         let parent = workspace.temporary.parent();
         resolved.inputs.put_aside_in(parent).map_err(|error| workspace.temporary.explain(error))?;
     }
-    let (mut corpus, counts) = read(config, &resolved, &outputs, reads_twice, &workspace, watch)?;
+    let (mut corpus, counts) = read(config, &resolved, &outputs, &workspace, watch)?;
     if counts.read == 0 && !outputs.requested().allow_empty && !is_in_memory {
         return Err(nothing_read(&counts));
     }
@@ -124,7 +123,6 @@ pub(crate) fn compare(
         pairs: config.pairs || outputs.requested().write_pairs(),
         corpus: &corpus,
         sketches: sketches.as_ref(),
-        reads_twice,
         keeping: config.resume.as_ref().map(|resume| Keeping {
             folder: &resume.folder,
             unfinished: &outputs.requested().unfinished,
@@ -135,17 +133,8 @@ pub(crate) fn compare(
     };
     let outcome = stages.run()?;
     let added_to = config.add.is_some().then(|| AddedTo::new(&resolved, run, sketches));
-    Ok(Compared::Found(Box::new(Job::new(
-        config,
-        resolved,
-        corpus,
-        counts,
-        outcome,
-        workspace,
-        outputs,
-        reads_twice,
-        added_to,
-    ))))
+    let job = Job::new(resolved, corpus, counts, outcome, workspace, outputs, added_to);
+    Ok(Compared::Found(Box::new(job)))
 }
 
 /// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
@@ -171,13 +160,12 @@ fn read(
     config: &DedupConfig,
     resolved: &Resolved,
     outputs: &OpenOutputs,
-    reads_twice: bool,
     workspace: &Workspace,
     watch: &dyn Watch,
 ) -> Result<(Corpus, Counts)> {
     // As long as documents are in memory, so are their sketches.
     let sketches = resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
-    let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || reads_twice);
+    let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || resolved.reads_twice);
     let corpus = Corpus::new(resolved.width, &resolved.keep, with_checksums, sketches);
     let reading = Reading {
         resume: config.resume.as_ref(),

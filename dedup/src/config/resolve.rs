@@ -56,12 +56,27 @@ pub(crate) struct Resolved {
     pub(crate) profile_of_texts: Option<Profile>,
     /// Settings of the store of similar documents that documents are added to, if any.
     pub(crate) added_to_similar: Option<SimilarSettings>,
+    /// Whether only equal texts are duplicates.
+    pub(crate) is_exact: bool,
+    /// Whether the inputs are read a second time, to compare texts or to write documents.
+    pub(crate) reads_twice: bool,
 }
 
 impl Resolved {
-    /// Whether texts are read a second time, to be compared.
-    pub(crate) fn reads_texts_twice(&self) -> bool {
-        self.profile_of_texts.is_some()
+    /// The inputs, if they are documents.
+    pub(crate) fn documents(&self) -> Option<&Inputs> {
+        (self.kind == InputKind::Documents).then_some(&self.inputs)
+    }
+
+    /// Checks that input files that are read twice have not changed since the run began.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if one has changed.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        match &self.file_list {
+            Some(file_list) if self.reads_twice => file_list.check_unchanged(&self.inputs),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn keeps_none(&self) -> bool {
@@ -128,8 +143,10 @@ impl DedupConfig {
             keep: self.keep.clone(),
             profile,
             sketcher,
+            reads_twice: profile_of_texts.is_some() || outputs.is_some_and(Outputs::write_documents),
             profile_of_texts,
             added_to_similar,
+            is_exact: self.compare.is_exact(),
         })
     }
 

@@ -101,11 +101,3 @@ fn changed(place: &str) -> Error {
         "{place}: the list of input files changed while they were read; nothing was written: run this again when they no longer change"
     ))
 }
-
-/// Fails if what is read twice is not what it was.
-pub(crate) fn check_unchanged(file_list: Option<&FileList>, inputs: Option<&Inputs>) -> Result<()> {
-    match (file_list, inputs) {
-        (Some(file_list), Some(inputs)) => file_list.check_unchanged(inputs),
-        _ => Ok(()),
-    }
-}

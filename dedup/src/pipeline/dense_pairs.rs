@@ -1,4 +1,4 @@
-//! Similar pairs of crowds: all of them, or for each set the most similar other one, or of those that are kept.
+//! Similar pairs of crowds: all pairs, the pairs with representatives, or for each set the pair with the most similar other set.
 
 use rayon::prelude::*;
 use simstore::Result;
@@ -7,10 +7,10 @@ use crate::pipeline::bit_set::Marks;
 use crate::pipeline::dense_groups::{Asked, Crowds};
 use crate::pipeline::prefix_filter::{Index, Next, Space};
 use crate::pipeline::representatives::Leaders;
-use crate::rows::{Led, Near, Nearness, of_similarity};
+use crate::rows::{Near, Nearness, of_similarity};
 use simstore_corpus::Step;
 
-/// Sets that are looked at together.
+/// Sets of a batch.
 const SETS: usize = 64;
 
 /// Visits the similar pairs of members of crowds, the worse set first.
@@ -22,11 +22,9 @@ pub(crate) fn visit_pairs(
 ) -> Result<()> {
     let least = of_similarity(crowds.rule.least);
     let mut index = Index::new(crowds);
-    let mut sets = crowded.marked();
-    loop {
-        let some: Vec<u32> = sets.by_ref().take(SETS).collect();
-        let Some(&last) = some.last() else { return Ok(()) };
-        step.add(0)?;
+    for some in batches(crowded.marked(), step) {
+        let some = some?;
+        let last = some.last().copied();
         let asked = ask(crowds, some.into_iter().map(|set| (set, least)).collect(), &index, &mut visitor)?;
         for (at, one) in asked.iter().enumerate() {
             for other in &asked[..at] {
@@ -37,18 +35,14 @@ pub(crate) fn visit_pairs(
             index.add(one, |_, _| {});
         }
         if index.is_full() {
-            let mut after = crowded.marked().skip_while(|&set| set <= last);
-            loop {
-                let some: Vec<(u32, Nearness)> = after.by_ref().take(SETS).map(|set| (set, least)).collect();
-                if some.is_empty() {
-                    break;
-                }
-                step.add(0)?;
-                ask(crowds, some, &index, &mut visitor)?;
+            let after = crowded.marked().skip_while(|&set| Some(set) <= last);
+            for some in batches(after.map(|set| (set, least)), step) {
+                ask(crowds, some?, &index, &mut visitor)?;
             }
             index = Index::new(crowds);
         }
     }
+    Ok(())
 }
 
 /// Visits pairs of a represented member of crowds and a representative that is at least as similar to it as its own representative.
@@ -62,21 +56,12 @@ pub(crate) fn visit_nearest(
     let mut standing = crowded.marked().filter(|&set| !leaders.is_led[set as usize]).peekable();
     while standing.peek().is_some() {
         let index = filled(crowds, &mut standing, step)?;
-        let mut led = leaders.led.iter()?;
-        loop {
-            let mut some = Vec::new();
-            while some.len() < SETS
-                && let Some(row) = led.next()
-            {
-                let (set, _, nearness): Led = row?;
-                if crowded.has(set) {
-                    some.push((set, nearness));
-                }
-            }
-            if some.is_empty() {
-                break;
-            }
-            step.add(0)?;
+        let led = leaders.led.iter()?.filter_map(|row| match row {
+            Ok((set, _, nearness)) => crowded.has(set).then_some(Ok((set, nearness))),
+            Err(error) => Some(Err(error)),
+        });
+        for some in batches(led, step) {
+            let some = some?.into_iter().collect::<Result<_>>()?;
             ask(crowds, some, &index, &mut visitor)?;
         }
     }
@@ -103,19 +88,21 @@ pub(crate) fn visit_most_similar(
             });
             Ok(found)
         };
-        let mut sets = crowded.marked();
-        loop {
-            let some: Vec<u32> = sets.by_ref().take(SETS).collect();
-            if some.is_empty() {
-                break;
-            }
-            step.add(0)?;
+        for some in batches(crowded.marked(), step) {
             let found: Vec<Option<Near>> =
-                some.into_par_iter().map_init(Space::default, find).collect::<Result<_>>()?;
+                some?.into_par_iter().map_init(Space::default, find).collect::<Result<_>>()?;
             found.into_iter().flatten().try_for_each(&mut visitor)?;
         }
     }
     Ok(())
+}
+
+/// Batches of sets that are compared in parallel. An item is an error if the run is cancelled.
+fn batches<T>(mut sets: impl Iterator<Item = T>, step: &Step<'_>) -> impl Iterator<Item = Result<Vec<T>>> {
+    std::iter::from_fn(move || {
+        let some: Vec<T> = sets.by_ref().take(SETS).collect();
+        if some.is_empty() { None } else { Some(step.add(0).map(|()| some)) }
+    })
 }
 
 /// Index of the next sets, as many as the memory holds.
@@ -125,19 +112,17 @@ fn filled<'a>(
     step: &Step<'_>,
 ) -> Result<Index<'a>> {
     let mut index = Index::new(crowds);
-    while !index.is_full() {
-        let some: Vec<u32> = sets.by_ref().take(SETS).collect();
-        if some.is_empty() {
-            break;
-        }
-        step.add(0)?;
-        let asked: Vec<Asked> = some.into_par_iter().map(|set| crowds.ask(set)).collect::<Result<_>>()?;
+    let mut sets = batches(sets, step);
+    while !index.is_full()
+        && let Some(some) = sets.next()
+    {
+        let asked: Vec<Asked> = some?.into_par_iter().map(|set| crowds.ask(set)).collect::<Result<_>>()?;
         asked.iter().for_each(|one| index.add(one, |_, _| {}));
     }
     Ok(index)
 }
 
-/// Visits what is in an index, and as similar to some sets as is said.
+/// Visits the pairs of some sets with sets of the index, if they have the least nearness of the set.
 fn ask(
     crowds: &Crowds<'_>,
     some: Vec<(u32, Nearness)>,

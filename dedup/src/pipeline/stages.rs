@@ -6,7 +6,6 @@ use crate::checkpoint::stage_results::Keeping;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
-use crate::corpus::file_list::check_unchanged;
 use crate::corpus::ranks::Ranks;
 use crate::pipeline::bit_set::Marks;
 use crate::pipeline::by_distance::NearSearch;
@@ -34,8 +33,6 @@ pub(crate) struct Stages<'a> {
     pub(crate) corpus: &'a Corpus,
     /// Sketches of all documents, if these are compared by similarity.
     pub(crate) sketches: Option<&'a Rows<SketchRow>>,
-    /// Whether the inputs are read again, and must not have changed.
-    pub(crate) reads_twice: bool,
     /// Where the results of stages are kept.
     pub(crate) keeping: Option<Keeping<'a>>,
     pub(crate) workspace: &'a Workspace,
@@ -167,11 +164,10 @@ impl Stages<'_> {
 
     /// Features of `wanted`: ascending documents, each with the number of its features.
     fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
-        let Resolved { inputs, file_list, profile_of_texts, .. } = self.resolved;
+        let Resolved { inputs, profile_of_texts, .. } = self.resolved;
         let &Stages { corpus, workspace, watch, .. } = self;
         let Some(profile) = profile_of_texts else { return FeaturesWriter::new(workspace)?.finish() };
-        // Before work that would be in vain.
-        check_unchanged(file_list.as_ref().filter(|_| self.reads_twice), Some(inputs))?;
+        self.resolved.check_unchanged()?;
         ReadAgain { corpus, inputs, profile, workspace, watch }.features(wanted)
     }
 }

@@ -16,35 +16,24 @@ use simstore_io::output::{Complete, Output};
 use simstore_io::reading::pattern_base;
 use simstore_io::{Annotation, DocumentFormat, DocumentWriter, Record};
 
-/// Writes the fingerprints that are left.
-pub(crate) fn write_kept_fingerprints(
+/// Writes the fingerprints that are kept; or all fingerprints, with their clusters.
+pub(crate) fn write_fingerprints(
     clustered: &mut Clustered<'_>,
     mut output: Output,
     corpus: &Corpus,
+    are_annotated: bool,
     watch: &dyn Watch,
 ) -> Result<Complete> {
     corpus.scan(watch, "fingerprints written", |document| {
-        if !clustered.of(document.number)?.is_kept {
-            return Ok(());
+        let InCluster { cluster, is_kept } = clustered.of(document.number)?;
+        let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
+        let id = document.id().column();
+        match (are_annotated, is_kept) {
+            (true, _) if cluster == 0 => output.line(format_args!("{hex}\t{id}\t")),
+            (true, _) => output.line(format_args!("{hex}\t{id}\t{cluster}")),
+            (false, true) => output.line(format_args!("{hex}\t{id}")),
+            (false, false) => Ok(()),
         }
-        let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
-        output.line(format_args!("{hex}\t{}", document.id().column()))
-    })?;
-    output.complete()
-}
-
-/// Writes all fingerprints with their clusters.
-pub(crate) fn write_annotated_fingerprints(
-    clustered: &mut Clustered<'_>,
-    mut output: Output,
-    corpus: &Corpus,
-    watch: &dyn Watch,
-) -> Result<Complete> {
-    corpus.scan(watch, "fingerprints written", |document| {
-        let InCluster { cluster, .. } = clustered.of(document.number)?;
-        let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
-        let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
-        output.line(format_args!("{hex}\t{}\t{cluster}", document.id().column()))
     })?;
     output.complete()
 }

@@ -137,7 +137,7 @@ pub struct Removed<'a> {
 impl Report {
     pub(crate) fn new(job: Box<Job>) -> Result<Report> {
         let (summary, counts) = (Box::new(Summary::new(&job)?), job.counts);
-        let (kind, bits) = (job.kind, job.corpus.width().bits());
+        let (kind, bits) = (job.resolved.kind, job.corpus.width().bits());
         Ok(Report { results: Content::Found(job), kind, bits, counts, summary })
     }
 
@@ -233,7 +233,7 @@ impl Report {
 
     /// Number of stores compared with, including a store that this run makes.
     pub fn stores(&self) -> usize {
-        self.job().map_or(0, |job| job.references.stores.len())
+        self.job().map_or(0, |job| job.resolved.references.stores.len())
     }
 
     /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.

@@ -2,7 +2,7 @@
 
 use simstore::Result;
 
-use crate::report::documents::{Documents, write_annotated_fingerprints, write_kept_fingerprints};
+use crate::report::documents::{Documents, write_fingerprints};
 use crate::report::outputs::Outputs;
 use crate::report::tables::Results;
 use simstore_corpus::Watch;
@@ -116,7 +116,7 @@ impl OpenOutputs {
                     found.corpus,
                     &mut found.clustered()?,
                 )?,
-                None => write_kept_fingerprints(&mut found.clustered()?, output, found.corpus, watch)?,
+                None => write_fingerprints(&mut found.clustered()?, output, found.corpus, false, watch)?,
             });
         }
         if let Some((path, output)) = self.requested.annotated.as_deref().zip(self.annotated.take()) {
@@ -130,7 +130,7 @@ impl OpenOutputs {
                     &mut found.clustered()?,
                     field,
                 )?,
-                None => write_annotated_fingerprints(&mut found.clustered()?, output, found.corpus, watch)?,
+                None => write_fingerprints(&mut found.clustered()?, output, found.corpus, true, watch)?,
             });
         }
         Ok(complete)

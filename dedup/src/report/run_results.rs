@@ -4,21 +4,18 @@ use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result, Store, each_width};
 use simstore_corpus::spill::Rows;
-use simstore_corpus::{Counts, InputKind, Inputs, Step, Watch};
+use simstore_corpus::{Counts, Step, Watch};
 use simstore_io::numbers::count_of;
 use simstore_io::output::{Complete, SetAside};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
 use crate::adding::similar_writer::{IntoSimilar, TextsInOrder};
 use crate::adding::{commit, suffix};
-use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
-use crate::corpus::file_list::{FileList, check_unchanged};
-use crate::corpus::keep_rule::Keep;
 use crate::pipeline::outcome::Outcome;
-use crate::reference::{ReferenceStore, References};
+use crate::reference::ReferenceStore;
 use crate::report::documents::Documents;
 use crate::report::open_outputs::OpenOutputs;
 use crate::report::tables::Results;
@@ -27,23 +24,11 @@ use crate::workspace::Workspace;
 
 /// Results of a run.
 pub(crate) struct Job {
-    pub(crate) kind: InputKind,
-    /// The documents, to be read again; `None` for fingerprints.
-    pub(crate) inputs: Option<Inputs>,
-    /// State of the input files when the run began, if they are read again.
-    file_list: Option<FileList>,
-    /// Name of the profile of the documents; empty for fingerprints, whose profile only the user can know.
-    profile: String,
-    pub(crate) criterion: Criterion,
+    pub(crate) resolved: Resolved,
     pub(crate) corpus: Corpus,
     pub(crate) counts: Counts,
     pub(crate) outcome: Outcome,
-    /// Whether no document of a cluster is kept.
-    pub(crate) keeps_none: bool,
-    /// Whether only equal texts are duplicates.
-    pub(crate) is_exact: bool,
     pub(crate) workspace: Workspace,
-    pub(crate) references: References,
     /// The addition to the first reference store, if documents are added.
     pub(crate) added_to: Option<AddedTo>,
     /// The open files, until they are written.
@@ -74,37 +59,16 @@ impl AddedTo {
 }
 
 impl Job {
-    #[expect(clippy::too_many_arguments, reason = "all results of a run come together here")]
     pub(crate) fn new(
-        config: &DedupConfig,
         resolved: Resolved,
         corpus: Corpus,
         counts: Counts,
         outcome: Outcome,
         workspace: Workspace,
         outputs: OpenOutputs,
-        reads_twice: bool,
         added_to: Option<AddedTo>,
     ) -> Job {
-        let Resolved { kind, inputs, file_list, references, criterion, keep, profile, .. } = resolved;
-        let are_documents = kind == InputKind::Documents;
-        Job {
-            kind,
-            inputs: are_documents.then_some(inputs),
-            file_list: file_list.filter(|_| reads_twice),
-            profile: if are_documents { profile.to_string() } else { String::new() },
-            criterion,
-            corpus,
-            counts,
-            outcome,
-            keeps_none: keep == Keep::None,
-            is_exact: config.compare.is_exact(),
-            workspace,
-            references,
-            added_to,
-            outputs: Some(outputs),
-            complete: None,
-        }
+        Job { resolved, corpus, counts, outcome, workspace, added_to, outputs: Some(outputs), complete: None }
     }
 
     pub(crate) fn results(&self) -> Results<'_> {
@@ -112,9 +76,9 @@ impl Job {
         Results {
             corpus: &self.corpus,
             outcome: &self.outcome,
-            criterion: self.criterion,
-            keeps_none: self.keeps_none,
-            stores: &self.references.stores,
+            criterion: self.resolved.criterion,
+            keeps_none: self.resolved.keeps_none(),
+            stores: &self.resolved.references.stores,
             makes_estimates: added_to.is_some_and(|settings| !settings.has_texts()),
             workspace: &self.workspace,
         }
@@ -122,7 +86,7 @@ impl Job {
 
     /// Path of a reference store; `None` with a single one.
     pub(crate) fn store(&self, store: usize) -> Option<&Path> {
-        let stores = &self.references.stores;
+        let stores = &self.resolved.references.stores;
         if stores.len() > 1 { Some(stores.get(store)?.path()) } else { None }
     }
 
@@ -130,11 +94,11 @@ impl Job {
     pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
         let outputs = self.outputs.take();
         let mut outputs = outputs.ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
-        let documents =
-            self.inputs.as_ref().map(|inputs| Documents { inputs, workspace: &self.workspace, watch });
+        let documents = self.resolved.documents();
+        let documents = documents.map(|inputs| Documents { inputs, workspace: &self.workspace, watch });
         let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
-        check_unchanged(self.file_list.as_ref(), self.inputs.as_ref())?;
-        if let Some((store, added_to)) = self.references.stores.first().zip(self.added_to.as_ref()) {
+        self.resolved.check_unchanged()?;
+        if let Some((store, added_to)) = self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
             let clustered = self.results().clustered()?;
             store.check_names(&self.corpus, clustered, added_to.similar.is_some(), watch)?;
         }
@@ -146,23 +110,26 @@ impl Job {
     pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
         let mut complete = self.complete.take().unwrap_or_default();
         Step::new(watch, "files").add(0)?;
-        match self.references.stores.first().zip(self.added_to.as_ref()) {
+        match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
             None => complete.into_iter().try_for_each(Complete::publish)?,
             Some((reference, added_to)) => self.add(reference, added_to, &mut complete)?,
         }
         // Other processes may write to the store from here on.
-        self.references.stores.iter_mut().for_each(|reference| reference.store = None);
+        self.resolved.references.stores.iter_mut().for_each(|reference| reference.store = None);
         Ok(())
     }
 
     fn add(&self, reference: &ReferenceStore, added_to: &AddedTo, complete: &mut [Complete]) -> Result<()> {
         let added = self.results().to_add();
-        let distance = match self.criterion {
+        let distance = match self.resolved.criterion {
             Criterion::Distance(distance) => Some(distance),
             Criterion::Similarity(_) => None,
         };
         let (width, budget) = (self.corpus.width(), self.workspace.budget);
-        let made = reference.open_store(distance, added_to.settings(), &self.profile, width, budget)?;
+        // Only the user can know the profile of fingerprints.
+        let profile =
+            self.resolved.documents().map(|_| self.resolved.profile.to_string()).unwrap_or_default();
+        let made = reference.open_store(distance, added_to.settings(), &profile, width, budget)?;
         let store = reference.to_add_to(made.as_ref());
         let store = store.ok_or_else(|| Error::Bug("no store to add to".to_owned()))?;
         let aside = each_width!(store, store => self.add_to(store, reference, added_to, added, complete))?;
@@ -225,7 +192,7 @@ impl Job {
         let stored = StoredTexts::new(&store.snapshot(), settings, profile.clone())?;
         if settings.has_texts() && !stored.learn(store)? {
             let mut texts = Vec::new();
-            if let Some(inputs) = &self.inputs {
+            if let Some(inputs) = self.resolved.documents() {
                 let documents = inputs.records().map(|record| record?.document(inputs.options()));
                 // Malformed documents were reported before.
                 let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
@@ -243,7 +210,7 @@ impl Job {
         stored: &'a StoredTexts,
     ) -> Result<IntoSimilar<'a>> {
         let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
-        let inputs = self.inputs.as_ref().filter(|_| has_texts);
+        let inputs = self.resolved.documents().filter(|_| has_texts);
         let texts = inputs
             .map_or(TextsInOrder::None, |inputs| TextsInOrder::of(&self.corpus, inputs, &self.workspace));
         let sketches = added_to.sketches.as_ref();

@@ -120,7 +120,7 @@ impl Summary {
     pub(crate) fn new(job: &Job) -> Result<Summary> {
         let (counts, results, outcome) = (job.counts, job.results(), &job.outcome);
         let clusters = &outcome.clusters;
-        let is_by_distance = matches!(job.criterion, Criterion::Distance(_));
+        let is_by_distance = matches!(job.resolved.criterion, Criterion::Distance(_));
         let duplicates = clusters.removed(results.keeps_none);
         let estimated = match !is_by_distance && results.has_stores() {
             false => None,
@@ -146,9 +146,9 @@ impl Summary {
                 Spilled { written: temporary.counts.written(), most: temporary.counts.most() }
             }),
             first_of_stores: job.store(0).map(|store| store.display().to_string()),
-            keeps_none: job.keeps_none,
-            is_exact: job.is_exact,
-            ..Summary::of_added_before(&counts, job.criterion)
+            keeps_none: job.resolved.keeps_none(),
+            is_exact: job.resolved.is_exact,
+            ..Summary::of_added_before(&counts, job.resolved.criterion)
         })
     }
 
