@@ -6,13 +6,8 @@ use std::collections::BTreeMap;
 use crate::structure::{PACKAGES, root, sources};
 
 const OPENS: [&str; 7] = [
-    "File::open(",
-    "File::create(",
-    "File::create_new(",
-    "File::options()",
-    "OpenOptions::new()",
-    "fs::read(",
-    "fs::read_to_string(",
+    "File::open(", "File::create(", "File::create_new(", "File::options()", "OpenOptions::new()",
+    "fs::read(", "fs::read_to_string(",
 ];
 const CHANGES: [&str; 6] =
     ["fs::remove_file(", "fs::remove_dir(", "fs::remove_dir_all(", "fs::rename(", "fs::copy(", "fs::write("];

@@ -361,14 +361,7 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
 #[test]
 fn the_pages_quote_golden_files() {
     for page in [
-        "README.md",
-        "table.md",
-        "ids.md",
-        "names.md",
-        "notes.md",
-        "marks.md",
-        "manifest.md",
-        "log.md",
+        "README.md", "table.md", "ids.md", "names.md", "notes.md", "marks.md", "manifest.md", "log.md",
         "similar.md",
     ] {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();

@@ -107,22 +107,8 @@ fn empty_and_short_texts() {
     assert_eq!(
         fields(summary),
         [
-            "bad",
-            "bits",
-            "bits_per_fingerprint",
-            "bytes",
-            "codec",
-            "distance",
-            "documents",
-            "empty",
-            "fingerprints",
-            "ids",
-            "other_names",
-            "passed_over",
-            "plan",
-            "seconds",
-            "short",
-            "store",
+            "bad", "bits", "bits_per_fingerprint", "bytes", "codec", "distance", "documents", "empty",
+            "fingerprints", "ids", "other_names", "passed_over", "plan", "seconds", "short", "store",
             "tables"
         ]
     );

@@ -57,22 +57,8 @@ fn clusters_pairs_and_what_is_kept() {
     assert_eq!(
         fields(&objects[2]),
         [
-            "bad",
-            "clustered",
-            "clusters",
-            "distance",
-            "documents",
-            "duplicates",
-            "empty",
-            "fingerprints",
-            "kept",
-            "largest",
-            "other_names",
-            "passed_over",
-            "replaced",
-            "same_id",
-            "seconds",
-            "short",
+            "bad", "clustered", "clusters", "distance", "documents", "duplicates", "empty", "fingerprints",
+            "kept", "largest", "other_names", "passed_over", "replaced", "same_id", "seconds", "short",
             "text_bytes"
         ]
     );

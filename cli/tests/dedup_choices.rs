@@ -320,17 +320,8 @@ fn a_store_remembers_from_run_to_run() {
     for (i, part) in lines.chunks(20).enumerate() {
         folder.write("part.jsonl", part.join("\n"));
         let run = folder.run(&[
-            "dedup",
-            "part.jsonl",
-            "-d",
-            "3",
-            "--against",
-            "seen",
-            "--add",
-            "--cluster-by",
-            "stars",
-            "--keep-list",
-            "-",
+            "dedup", "part.jsonl", "-d", "3", "--against", "seen", "--add", "--cluster-by", "stars",
+            "--keep-list", "-",
         ]);
         assert!(run.stderr.contains("added to the store"), "{i}: {}", run.stderr);
         kept += &run.ok();
@@ -347,16 +338,7 @@ fn a_store_remembers_from_run_to_run() {
 fn exact_finds_equal_texts_alone() {
     let folder = Folder::new();
     let texts = [
-        "C++ is old",
-        "C# is old",
-        "c++ is old",
-        "caf\u{e9}",
-        "cafe\u{301}",
-        "C++ is old",
-        " ",
-        "  ",
-        "",
-        "",
+        "C++ is old", "C# is old", "c++ is old", "caf\u{e9}", "cafe\u{301}", "C++ is old", " ", "  ", "", "",
     ];
     let lines: Vec<String> =
         (0..).zip(texts).map(|(id, text)| json!({"id": id, "text": text}).to_string()).collect();

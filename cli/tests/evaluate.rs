@@ -40,20 +40,8 @@ fn counts_by_hand() {
     assert_eq!(
         fields(&objects[0]),
         [
-            "alike",
-            "f1",
-            "false_pairs",
-            "false_pairs_at_most",
-            "false_share",
-            "k",
-            "negatives",
-            "paper",
-            "positives",
-            "precision",
-            "profile",
-            "random",
-            "recall",
-            "recommended"
+            "alike", "f1", "false_pairs", "false_pairs_at_most", "false_share", "k", "negatives", "paper",
+            "positives", "precision", "profile", "random", "recall", "recommended"
         ]
     );
     for (k, object) in (0..).zip(&objects[..17]) {
@@ -68,21 +56,8 @@ fn counts_by_hand() {
     assert_eq!(
         fields(summary),
         [
-            "alike_from",
-            "bad",
-            "best",
-            "bits",
-            "documents",
-            "empty",
-            "excluded",
-            "f1",
-            "looked_at",
-            "negatives",
-            "positives",
-            "profile",
-            "random",
-            "recommended",
-            "too_few_random"
+            "alike_from", "bad", "best", "bits", "documents", "empty", "excluded", "f1", "looked_at",
+            "negatives", "positives", "profile", "random", "recommended", "too_few_random"
         ]
     );
     for (field, value) in [

@@ -7,23 +7,8 @@ use crate::pages::{run_shell, with_samples};
 use crate::{Folder, Run};
 
 pub(crate) const COMMANDS: [&str; 17] = [
-    "build",
-    "add",
-    "delete",
-    "compact",
-    "compare",
-    "query",
-    "dedup",
-    "fingerprint",
-    "profiles",
-    "evaluate",
-    "idf",
-    "inspect",
-    "verify",
-    "salvage",
-    "dump",
-    "plan",
-    "compression",
+    "build", "add", "delete", "compact", "compare", "query", "dedup", "fingerprint", "profiles", "evaluate",
+    "idf", "inspect", "verify", "salvage", "dump", "plan", "compression",
 ];
 
 fn examples(help: &str) -> Vec<String> {

@@ -36,19 +36,8 @@ fn plans() {
     assert_eq!(
         fields(&plans[0]),
         [
-            "auto",
-            "bytes",
-            "bytes_per_fingerprint",
-            "candidates",
-            "flips",
-            "nanoseconds",
-            "paper",
-            "plan",
-            "prefix_bits_max",
-            "prefix_bits_min",
-            "probes",
-            "reads",
-            "tables"
+            "auto", "bytes", "bytes_per_fingerprint", "candidates", "flips", "nanoseconds", "paper", "plan",
+            "prefix_bits_max", "prefix_bits_min", "probes", "reads", "tables"
         ]
     );
     assert_eq!(plans.iter().filter(|plan| plan["auto"] == true).count(), 1);

@@ -39,16 +39,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
     folder.write("none.jsonl", "{\"id\": 1}\n".repeat(1500));
     for (file, documents, bad) in [("a.json", 1, 2), ("none.jsonl", 0, 1500)] {
         let args = [
-            "dedup",
-            "-q",
-            file,
-            "--skip-bad",
-            "--allow-empty",
-            "-o",
-            "o",
-            "--force",
-            "--json",
-            "--format",
+            "dedup", "-q", file, "--skip-bad", "--allow-empty", "-o", "o", "--force", "--json", "--format",
             "jsonl",
         ];
         let summary = folder.run(&args).json().pop().unwrap();

@@ -225,13 +225,7 @@ fn few_files_may_be_open() {
                 "{line}, {files}: {run:?}"
             );
             let others = [
-                "changed",
-                "damaged",
-                "invalid",
-                "no such",
-                "no file matches",
-                "truncated",
-                "run this again",
+                "changed", "damaged", "invalid", "no such", "no file matches", "truncated", "run this again",
             ];
             assert!(!others.iter().any(|other| run.stderr.contains(other)), "{line}, {files}: {run:?}");
         }

@@ -87,13 +87,7 @@ fn the_front_page_is_short() {
     assert!(lines.len() <= 150, "{} lines", lines.len());
     let line_of = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or(usize::MAX);
     for text in [
-        "docs/peers.svg",
-        "| simstore",
-        "| rensa",
-        "| datasketch",
-        "| text-dedup",
-        "| gaoya",
-        "Jaccard",
+        "docs/peers.svg", "| simstore", "| rensa", "| datasketch", "| text-dedup", "| gaoya", "Jaccard",
         "MinHash",
     ] {
         assert!(line_of(text) < 40, "`{text}` is not in the first 40 lines");

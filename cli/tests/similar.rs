@@ -231,16 +231,8 @@ fn new_documents_are_compared(with_texts: bool) {
             .concat();
     folder
         .write("new.jsonl", new.clone() + &page(&json!("f"), 10, 10).replace("\"id\":\"f\"", "\"id\":\"g\""));
-    let run = folder.run(&[
-        "dedup",
-        "new.jsonl",
-        "--against",
-        "pages",
-        "--keep-list",
-        "-",
-        "--clusters",
-        "clusters.tsv",
-    ]);
+    let run = folder
+        .run(&["dedup", "new.jsonl", "--against", "pages", "--keep-list", "-", "--clusters", "clusters.tsv"]);
     assert!(
         run.stderr.contains("3 documents are near-duplicates of documents in the store"),
         "{}",
@@ -387,15 +379,7 @@ fn what_is_new_is_added_in_one_command() {
             folder.write(name, day(day_number));
             let texts: &[&str] = if with_texts && day_number == 0 { &["--with-texts"] } else { &[] };
             let args = [
-                "dedup",
-                name,
-                "--against",
-                "seen",
-                "--add",
-                "--output",
-                "new.jsonl",
-                "--pairs",
-                "pairs.tsv",
+                "dedup", name, "--against", "seen", "--add", "--output", "new.jsonl", "--pairs", "pairs.tsv",
             ];
             folder.run(&[&args[..], texts].concat())
         };

@@ -11,21 +11,8 @@ use simstore_text::Profile;
 use tempfile::TempDir;
 
 const ENDINGS: [&str; 15] = [
-    ".jsonl",
-    ".txt",
-    ".html",
-    ".hex",
-    ".u64",
-    ".u128",
-    ".jsonl.gz",
-    ".tsv.zst",
-    ".unknown",
-    ".csv",
-    ".tsv",
-    ".warc",
-    ".jsonl.bz2",
-    ".jsonl.xz",
-    ".parquet",
+    ".jsonl", ".txt", ".html", ".hex", ".u64", ".u128", ".jsonl.gz", ".tsv.zst", ".unknown", ".csv", ".tsv",
+    ".warc", ".jsonl.bz2", ".jsonl.xz", ".parquet",
 ];
 const ENCODINGS: [&str; 5] = ["auto", "gb18030", "big5", "utf-16le", "iso-2022-jp"];
 

@@ -214,14 +214,7 @@ impl Deduplication {
         let summary = self.summary.get();
         let mut html = String::from("<table><tbody>");
         for key in [
-            "documents",
-            "fingerprints",
-            "clusters",
-            "clustered",
-            "duplicates",
-            "stored",
-            "added",
-            "kept",
+            "documents", "fingerprints", "clusters", "clustered", "duplicates", "stored", "added", "kept",
             "bad",
         ] {
             if let Some(count) = summary.values().get(key).and_then(serde_json::Value::as_u64)

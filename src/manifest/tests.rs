@@ -195,15 +195,8 @@ fn a_plan_of_another_version_comes_back() {
 #[test]
 fn only_files_of_a_store_are_ever_removed() {
     let made = [
-        "000001.log",
-        "000001.tombstones",
-        "000001.marks",
-        "000001.notes",
-        "000001-00.table",
-        "000001.ids",
-        "000012.names",
-        "1000000-63.table",
-        "MANIFEST.tmp",
+        "000001.log", "000001.tombstones", "000001.marks", "000001.notes", "000001-00.table", "000001.ids",
+        "000012.names", "1000000-63.table", "MANIFEST.tmp",
     ];
     for name in made.into_iter().chain(["000001.ids.tmp", "000001.0.tmp", "000001-01.12.tmp"]) {
         assert!(is_store_file(name), "{name}");

@@ -116,13 +116,8 @@ fn problems(segment: &Segment<u64>) -> Vec<Error> {
 fn what_is_built_comes_back() {
     let built = build(12, 1000, options());
     let files = [
-        "000012-00.table",
-        "000012-01.table",
-        "000012.ids",
-        "000012.names",
-        "000012.tombstones",
-        "000012.marks",
-        "000012.notes",
+        "000012-00.table", "000012-01.table", "000012.ids", "000012.names", "000012.tombstones",
+        "000012.marks", "000012.notes",
     ];
     assert_eq!(built.entry.files(), files);
     let segment = built.open().unwrap();

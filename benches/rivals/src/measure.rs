@@ -55,17 +55,8 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) const COLUMNS: &[&str] = &[
-        "index",
-        "ids counted?",
-        "build, s",
-        "resident, bytes each",
-        "on disk, bytes each",
-        "mean, us",
-        "p50, us",
-        "p99, us",
-        "batch, queries/s",
-        "recall",
-        "queries",
+        "index", "ids counted?", "build, s", "resident, bytes each", "on disk, bytes each", "mean, us",
+        "p50, us", "p99, us", "batch, queries/s", "recall", "queries",
     ];
 
     pub(crate) fn cells(&self, name: &str) -> Vec<String> {

@@ -150,12 +150,7 @@ impl Search<'_> {
                 let leaders = stars(&candidates, &crowded, crowds.as_ref(), &compared, workspace, &step)?;
                 let mut nearest = NearestSets::new(sets, Tie::SimilarThenBest, workspace);
                 nearest::compare_with_others(
-                    &candidates,
-                    &leaders,
-                    &compared,
-                    &mut nearest,
-                    workspace,
-                    &step,
+                    &candidates, &leaders, &compared, &mut nearest, workspace, &step,
                 )?;
                 if let Some(crowds) = &crowds {
                     dense_pairs::visit_nearest(crowds, &crowded, &leaders, &step, |pair| nearest.push(pair))?;

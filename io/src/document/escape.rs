@@ -210,19 +210,8 @@ mod tests {
     #[test]
     fn text_that_is_no_escape_is_refused() {
         for line in [
-            "\\",
-            "a\\",
-            "\\d",
-            "C:\\docs",
-            "\\x41",
-            "\\u",
-            "\\u{}",
-            "\\u{g}",
-            "\\u{+1}",
-            "\\u{d800}",
-            "\\u{110000}",
-            "\\e\\e",
-            "\\é",
+            "\\", "a\\", "\\d", "C:\\docs", "\\x41", "\\u", "\\u{}", "\\u{g}", "\\u{+1}", "\\u{d800}",
+            "\\u{110000}", "\\e\\e", "\\é",
         ] {
             let reason = unescaped(line).unwrap_err();
             assert!(reason.contains("unknown escape"), "{line}: {reason}");

@@ -101,13 +101,7 @@ mod tests {
     #[test]
     fn texts_are_not_refused() {
         for text in [
-            "",
-            "To be\r\n\t\u{c}",
-            "中文",
-            "MZ is a code",
-            "ID3 and RIFF",
-            "GIF89a",
-            "ORC, the",
+            "", "To be\r\n\t\u{c}", "中文", "MZ is a code", "ID3 and RIFF", "GIF89a", "ORC, the",
             "\u{1b}[1mbold",
         ] {
             assert_eq!(refusal(text.as_bytes(), false), None, "{text}");

@@ -31,18 +31,8 @@ pub(super) fn push(html: &str, main_only: bool, text: &mut String) {
 
 /// Roles of elements around the main text, by WAI-ARIA 1.2.
 const ROLES_AROUND: &[&[u8]] = &[
-    b"alert",
-    b"alertdialog",
-    b"banner",
-    b"complementary",
-    b"contentinfo",
-    b"dialog",
-    b"menu",
-    b"menubar",
-    b"navigation",
-    b"search",
-    b"tablist",
-    b"toolbar",
+    b"alert", b"alertdialog", b"banner", b"complementary", b"contentinfo", b"dialog", b"menu", b"menubar",
+    b"navigation", b"search", b"tablist", b"toolbar",
 ];
 
 struct Reader<'a> {

@@ -269,17 +269,7 @@ mod tests {
             assert_eq!(target_length(target), Some(length), "{target}");
         }
         for text in [
-            "",
-            "a",
-            "(",
-            "(a b)",
-            "(a\"",
-            "(a \"b)",
-            "(<a\n>)",
-            "(a(b)",
-            "(\n\na)",
-            "(a (b(c)))",
-            "(a 'b'c)",
+            "", "a", "(", "(a b)", "(a\"", "(a \"b)", "(<a\n>)", "(a(b)", "(\n\na)", "(a (b(c)))", "(a 'b'c)",
         ] {
             assert_eq!(target_length(text), None, "{text}");
         }

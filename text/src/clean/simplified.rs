@@ -91,22 +91,8 @@ mod tests {
 
     /// Phrases of a few characters, some with only one that changes; and single characters.
     const PHRASES: [&str; 16] = [
-        "一目瞭然",
-        "反反覆覆",
-        "沈默",
-        "牴牾",
-        "以免藉口",
-        "衹得",
-        "彷徨",
-        "有序",
-        "乾坤",
-        "漢",
-        "𠁞",
-        "中",
-        "文",
-        "a ",
-        "，",
-        "\u{f900}",
+        "一目瞭然", "反反覆覆", "沈默", "牴牾", "以免藉口", "衹得", "彷徨", "有序", "乾坤", "漢", "𠁞", "中",
+        "文", "a ", "，", "\u{f900}",
     ];
 
     proptest! {
