@@ -13,14 +13,6 @@ fn add(folder: &Folder, args: &[&str]) -> Value {
     folder.run(&[&["add", "--json"], args].concat()).json().pop().unwrap()
 }
 
-/// The ids or names of a store, sorted; one that is there twice comes twice.
-fn ids(folder: &Folder, store: &str) -> Vec<String> {
-    let dump = folder.run(&["dump", store]).ok();
-    let mut ids: Vec<String> = dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
-    ids.sort();
-    ids
-}
-
 fn text(seed: u64) -> String {
     let mut random = Random(seed * 1000);
     (0..60).map(|_| format!("word{}", random.next() % 5000)).collect::<Vec<_>>().join(" ")
@@ -44,7 +36,7 @@ fn another_file_under_the_same_name_is_read() {
             (&summary["added"], &summary["carried_on"], &summary["changed"]),
             (&json!(count), &json!(0), &json!(1))
         );
-        assert_eq!(ids(&folder, "s").len(), stored);
+        assert_eq!(folder.ids("s").len(), stored);
     }
     // Of a file that was changed in its midst, the documents that are stored are not stored twice.
     folder.write("batch.jsonl", lines(50..90).replacen("page-60", "page-x", 1));
@@ -55,7 +47,7 @@ fn another_file_under_the_same_name_is_read() {
         told.contains("1 document added, 39 documents already stored, 1 file changed since the last run"),
         "{told}"
     );
-    assert_eq!(ids(&folder, "s").len(), 91);
+    assert_eq!(folder.ids("s").len(), 91);
     assert_eq!(add(&folder, &["s", "batch.jsonl"])["carried_on"], 40);
 }
 
@@ -69,7 +61,7 @@ fn the_files_of_a_folder_are_known_by_themselves() {
     add(&folder, &["s", "f"]);
     folder.write("f/a.txt", "new");
     assert_eq!(add(&folder, &["s", "f"])["added"], 1);
-    assert_eq!(ids(&folder, "s"), ["f/a.txt", "f/b.txt", "f/d.txt", "f/f.txt"]);
+    assert_eq!(folder.ids("s"), ["f/a.txt", "f/b.txt", "f/d.txt", "f/f.txt"]);
     // A pattern, a file by itself, and the same folder by another path.
     assert_eq!(add(&folder, &["s", "f/*.txt", "f/d.txt", "./f"])["added"], json!(0));
     folder.write("f/d.txt", "page d, others");
@@ -113,14 +105,14 @@ fn a_last_line_that_grows_is_read_again() {
     folder.write("a.tsv", "0000000000000001\tone\n00000000000000ff\ttwo\n0000000000ffffff\tthree\n");
     let summary = add(&folder, &["s", "a.tsv"]);
     assert_eq!((&summary["added"], &summary["carried_on"]), (&json!(2), &json!(1)));
-    assert_eq!(ids(&folder, "s"), ["one", "three", "tw", "two"]);
+    assert_eq!(folder.ids("s"), ["one", "three", "tw", "two"]);
     // A line that was incomplete, and so malformed, is read once it is complete.
     folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"te", lines(0..3)));
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
     folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"text\": \"now whole\"}}\n", lines(0..3)));
     assert_eq!(add(&folder, &["t", "b.jsonl"])["added"], 1);
-    assert_eq!(ids(&folder, "t"), ["page-0", "page-1", "page-2", "x"]);
+    assert_eq!(folder.ids("t"), ["page-0", "page-1", "page-2", "x"]);
 }
 
 #[test]
@@ -131,11 +123,11 @@ fn the_same_name_with_the_same_fingerprint_is_stored_once() {
     add(&folder, &["s", "a.jsonl"]);
     let summary = add(&folder, &["s", "b.jsonl"]);
     assert_eq!((&summary["added"], &summary["known"]), (&json!(5), &json!(15)));
-    assert_eq!(ids(&folder, "s").len(), 15);
+    assert_eq!(folder.ids("s").len(), 15);
     // The same name for another text is another document; it is found under both fingerprints.
     folder.write("c.jsonl", lines(20..21).replace("page-20", "page-3"));
     assert_eq!(add(&folder, &["s", "c.jsonl"])["added"], 1);
-    assert_eq!(ids(&folder, "s").iter().filter(|id| *id == "page-3").count(), 2);
+    assert_eq!(folder.ids("s").iter().filter(|id| *id == "page-3").count(), 2);
     let summary = add(&folder, &["--again", "--if-new", "s", "a.jsonl"]);
     assert_eq!((&summary["known"], &summary["duplicates"]), (&json!(10), &json!(0)));
 }
@@ -161,7 +153,7 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
             refused.fails(1, &format!("{new}:16: the id `"));
         }
         let both = add(&folder, &["both", new]);
-        assert_eq!((&both["replaced"], ids(&folder, "both").len()), (&json!(0), 33), "{new}");
+        assert_eq!((&both["replaced"], folder.ids("both").len()), (&json!(0), 33), "{new}");
         // Of the file, 25 comes twice, and 5 and 6 are others than in the store.
         let replaced = add(&folder, &["replace", new, "--same-id", "replace"]);
         assert_eq!(
@@ -169,18 +161,18 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
             [&json!(13), &json!(9), &json!(3)],
             "{new}"
         );
-        let mut expected = ids(&folder, "both");
+        let mut expected = folder.ids("both");
         expected.dedup();
-        assert_eq!(ids(&folder, "replace"), expected);
+        assert_eq!(folder.ids("replace"), expected);
         let refused = add(&folder, &["refuse", new, "--same-id", "refuse", "--skip-bad"]);
         assert_eq!(
             ["documents", "added", "known", "bad"].map(|field| &refused[field]),
             [&json!(19), &json!(10), &json!(9), &json!(3)],
             "{new}"
         );
-        assert_eq!(ids(&folder, "refuse"), expected);
+        assert_eq!(folder.ids("refuse"), expected);
         let again = add(&folder, &["--again", "replace", new, "--same-id", "replace"]);
-        assert_eq!(ids(&folder, "replace"), expected, "{again}");
+        assert_eq!(folder.ids("replace"), expected, "{again}");
     }
     folder
         .run(&["add", "both", "new.tsv", "--same-id", "replace", "--if-new"])
@@ -196,7 +188,7 @@ fn fingerprints_without_ids_are_numbered_on() {
     add(&folder, &["s", "a.u64"]);
     add(&folder, &["s", "b.u64"]);
     folder.run_with_input(&["add", "s", "-"], "00000000ffffffff\n").ok();
-    assert_eq!(ids(&folder, "s"), ["0", "1", "2", "3", "4"]);
+    assert_eq!(folder.ids("s"), ["0", "1", "2", "3", "4"]);
 }
 
 #[test]
@@ -234,7 +226,7 @@ fn a_store_is_written_on_when_nobody_reads_the_output() {
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(child.wait().unwrap().success(), "{stderr}");
     assert!(stderr.contains("2,500 documents added, 17,500 duplicates not"), "{stderr}");
-    assert_eq!(ids(&folder, "s").len(), 2500);
+    assert_eq!(folder.ids("s").len(), 2500);
 }
 
 #[test]

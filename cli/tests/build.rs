@@ -78,22 +78,6 @@ fn without_ids() {
 }
 
 #[test]
-fn malformed_lines() {
-    let folder = Folder::new();
-    let mut lines: Vec<String> = (0..20).map(|i| format!("{{\"id\": {i}, \"text\": 5}}")).collect();
-    lines[3] = r#"{"id": 3, "text": "some words of a text"}"#.to_owned();
-    lines[4] = "{".to_owned();
-    folder.write("a.jsonl", lines.join("\n"));
-    folder.run(&["build", "store", "a.jsonl"]).fails(1, "simstore: a.jsonl:1: the text field `text`");
-    assert_eq!(folder.names(), ["a.jsonl"]);
-    let run = folder.run(&["build", "store", "a.jsonl", "--skip-bad"]);
-    assert_eq!(run.stderr.matches("a.jsonl:").count(), 10, "{}", run.stderr);
-    assert!(run.stderr.contains("skipped 19 invalid documents or unreadable files"), "{}", run.stderr);
-    run.ok();
-    assert!(folder.run(&["dump", "store"]).ok().ends_with("\t3\n"));
-}
-
-#[test]
 fn empty_and_short_texts() {
     let folder = Folder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"\"}\n{\"id\": 2, \"text\": \"few words\"}\n");

@@ -88,17 +88,6 @@ const NEW: &str =
     "0000000000000001\tlike old\nffff000000000000\tx\nffff000000000001\tlike x\n00000000ffffffff\ty\n";
 const KEPT: &str = "ffff000000000000\tx\n00000000ffffffff\ty\n";
 
-fn stored(folder: &Folder) -> Vec<String> {
-    let mut lines: Vec<String> = folder
-        .run(&["dump", "seen"])
-        .ok()
-        .lines()
-        .map(|line| line.rsplit('\t').next().unwrap().into())
-        .collect();
-    lines.sort();
-    lines
-}
-
 const ADD: [&str; 6] = ["dedup", "-", "--against", "seen", "--add", "-q"];
 
 #[test]
@@ -110,7 +99,7 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     run(&["--output", "new.tsv"], NEW).ok();
     for _ in 0..2 {
         assert_eq!(folder.read("new.tsv"), KEPT);
-        assert_eq!(stored(&folder), ["old", "x", "y"]);
+        assert_eq!(folder.ids("seen"), ["old", "x", "y"]);
         run(&["--output", "./new.tsv"], NEW).ok();
     }
     let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
@@ -123,7 +112,7 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     // Other documents make a different run.
     run(&["--output", "new.tsv"], "000000000000ffff\tz\n").ok();
     assert_eq!(folder.read("new.tsv"), "000000000000ffff\tz\n");
-    assert_eq!(stored(&folder), ["old", "x", "y", "z"]);
+    assert_eq!(folder.ids("seen"), ["old", "x", "y", "z"]);
 }
 
 /// Simulates a kill between the commit of the store and the last rename.
@@ -142,7 +131,7 @@ fn a_run_that_was_cut_off_gets_its_output() {
     std::fs::create_dir(folder.path("new.tsv")).unwrap();
     drop(input);
     Run::new(child.wait_with_output().unwrap()).fails(1, "new.tsv: cannot write");
-    assert_eq!(stored(&folder), ["old", "x", "y"]);
+    assert_eq!(folder.ids("seen"), ["old", "x", "y"]);
     std::fs::remove_dir(folder.path("new.tsv")).unwrap();
     let names = |folder: &Folder| folder.names().into_iter().filter(|name| name.starts_with('.')).count();
     assert!(names(&folder) > 0);
@@ -153,7 +142,7 @@ fn a_run_that_was_cut_off_gets_its_output() {
     assert_eq!(folder.read("new.tsv"), KEPT);
     folder.run_with_input(&args, NEW).ok();
     assert_eq!((folder.read("new.tsv").as_str(), folder.read("ids").as_str()), (KEPT, "x\ny\n"));
-    assert_eq!(stored(&folder), ["old", "x", "y"]);
+    assert_eq!(folder.ids("seen"), ["old", "x", "y"]);
     assert_eq!(names(&folder), 0);
 }
 
@@ -229,9 +218,7 @@ fn the_store_outlives_a_closed_standard_output() {
     for (store, more) in [("s", "--output -"), ("t", "-d 6"), ("u", "--keep-list - -q")] {
         let line =
             format!("set -o pipefail; $simstore dedup --against {store} --add {more} a.tsv | head -c 100");
-        let mut command = Command::new("bash");
-        command.args(["-c", &line]).current_dir(folder.path("."));
-        let run = Run::new(command.env("simstore", env!("CARGO_BIN_EXE_simstore")).output().unwrap());
+        let run = folder.bash(&line);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         let dump = folder.run(&["dump", store]).ok().lines().count();
         let expected = if store == "t" { 1..50_001 } else { 49_000..50_001 };

@@ -47,44 +47,6 @@ fn what_is_asked_by_default_is_similarity() {
 }
 
 #[test]
-fn other_questions_are_told_apart() {
-    let folder = Folder::new();
-    folder.write("a.jsonl", pages());
-    folder.write("a.hex", "0000000000000000\n0000000000000007\n");
-    let said = |args: &[&str]| {
-        let run = folder.run(&[&["dedup"], args].concat());
-        let said = run.stderr.clone();
-        run.ok();
-        said
-    };
-    for args in [
-        &["a.hex"][..],
-        &["a.jsonl", "-d", "3"],
-        &["a.jsonl", "--profile", "words-2"],
-        &["a.jsonl", "--preset", "pypi-simhash"],
-        &["a.jsonl", "--bits", "64"],
-        &["a.jsonl", "--verify-text", "0.5"],
-    ] {
-        assert!(said(args).contains("within 3 bits"), "{args:?}");
-    }
-    assert!(said(&["a.jsonl", "-d", "7"]).contains("within 7 bits"));
-    let refused = |args: &[&str], message: &str| {
-        folder.run(&[&["dedup", "a.jsonl"], args].concat()).fails(2, message);
-    };
-    refused(&["--similar", "0"], "--similar: expected a number above 0, up to 1");
-    refused(&["--similar", "1.5"], "from 0 to 1");
-    refused(&["--similar", "0.2"], "give --similar 0.43 or more, or a smaller --recall");
-    refused(&["--recall", "1"], "--recall: expected a number between 0 and 1");
-    refused(&["--similar", "0.8", "-d", "3"], "cannot be used with");
-    refused(
-        &["--similar", "0.8", "--profile", "words-2", "--verify-profile", "words-2"],
-        "leave out one of them",
-    );
-    refused(&["--similar", "0.8", "--verify-profile", "words-0"], "unknown text profile");
-    folder.run(&["dedup", "a.hex", "--similar", "0.8"]).fails(2, "the inputs are fingerprints");
-}
-
-#[test]
 fn tables_clusters_and_the_summary_tell_the_similarity() {
     let folder = Folder::new();
     folder.write("a.jsonl", pages());

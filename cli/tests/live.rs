@@ -1,6 +1,5 @@
 //! `simstore add`, `delete` and `compact`, and the commands that read the resulting stores.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -24,12 +23,6 @@ fn pairs(fingerprints: &[u64], first_id: usize) -> String {
     lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()
 }
 
-/// Returns the ids of a store, or the names if it has names.
-fn ids(folder: &Folder, store: &str) -> BTreeSet<String> {
-    let dump = folder.run(&["dump", store]).ok();
-    dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
-}
-
 fn summary(folder: &Folder, args: &[&str]) -> Value {
     folder.run(&[args, &["--json"]].concat()).json().pop().unwrap()
 }
@@ -45,14 +38,14 @@ fn documents_with_numbers_or_names() {
         let names = "added bad carried_on changed documents duplicates empty known other_names passed_over replaced seconds short \
              store";
         assert_eq!(fields(&added).join(" "), names);
-        let ids = ids(&folder, input.split('.').next().unwrap());
+        let ids = folder.ids(input.split('.').next().unwrap());
         assert_eq!((ids.len(), ids.first().unwrap().as_str()), (10, expected));
     }
     // A store with numeric ids accepts no names.
     folder.run(&["add", "numbers", "names.jsonl"]).fails(1, "names.jsonl");
     // In a store with names, a numeric id becomes a name.
     folder.run(&["add", "names", "numbers.jsonl"]).ok();
-    assert!(ids(&folder, "names").contains("105"));
+    assert!(folder.ids("names").iter().any(|id| id == "105"));
 }
 
 #[test]
@@ -98,14 +91,14 @@ fn only_what_is_new() {
     let duplicate = |id: u64, of: u64, distance: u64| json!({"id": id, "duplicate_of": [{"id": of, "name": null, "distance": distance}]});
     assert_eq!(lines[..2], [duplicate(3, 1, 1), duplicate(4, 2, 1)]);
     assert_eq!((&lines[4]["added"], &lines[4]["duplicates"]), (&json!(0), &json!(4)));
-    assert_eq!(ids(&folder, "store"), ["1", "2", "5"].map(String::from).into());
+    assert_eq!(folder.ids("store"), ["1", "2", "5"]);
 
     folder.write("names.jsonl", documents(0..3, |seed| json!(format!("a\t{seed}"))));
     folder.run(&["add", "--if-new", "-d", "3", "named", "names.jsonl"]).ok();
     folder.write("more.jsonl", documents(1..4, |seed| json!(format!("b{seed}"))));
     let printed = folder.run(&["add", "--if-new", "named", "more.jsonl"]).ok();
     assert_eq!(printed, "b1\ta\\t1\t0\nb2\ta\\t2\t0\n");
-    assert_eq!(ids(&folder, "named").len(), 4);
+    assert_eq!(folder.ids("named").len(), 4);
 }
 
 #[test]
@@ -144,7 +137,7 @@ fn delete() {
     assert_eq!(fields(&deleted), ["deleted", "missing", "read", "seconds", "store"]);
     assert_eq!((&deleted["deleted"], &deleted["missing"]), (&json!(2), &json!(0)));
     assert_eq!(summary(&folder, &["delete", "named", "b.jsonl"])["missing"], 2);
-    assert_eq!(ids(&folder, "named").len(), 4);
+    assert_eq!(folder.ids("named").len(), 4);
     folder.write("c.jsonl", documents(0..1, |_| json!("another name")));
     assert_eq!(summary(&folder, &["delete", "named", "c.jsonl"])["missing"], 1);
 
@@ -174,7 +167,7 @@ fn delete_by_id() {
         (&deleted["read"], &deleted["deleted"], &deleted["missing"]),
         (&json!(2), &json!(2), &json!(0))
     );
-    assert_eq!(ids(&folder, "named"), ["page-0", "page-3", "page-4"].map(str::to_string).into());
+    assert_eq!(folder.ids("named"), ["page-0", "page-3", "page-4"]);
     let run = folder.run(&["delete", "named", "--ids", "ids", "--json"]);
     assert_eq!(run.stdout.lines().next(), Some(r#"{"missing_id":"page-2"}"#));
     run.fails(1, "2 ids");
@@ -209,7 +202,7 @@ fn delete_many_of_one_fingerprint() {
     folder.write("some.tsv", lines(100..count));
     let deleted = summary(&folder, &["delete", "store", "some.tsv"]);
     assert_eq!((&deleted["deleted"], &deleted["missing"]), (&json!(count - 100), &json!(0)));
-    assert_eq!(ids(&folder, "store").len(), 100);
+    assert_eq!(folder.ids("store").len(), 100);
 }
 
 #[test]
@@ -307,7 +300,7 @@ fn verify_notices_flipped_bits_of_a_log() {
     let added = folder.run(&["add", "store", "b.tsv"]);
     assert!(added.stderr.contains("warning: ") && added.stderr.contains("torn tail"), "{added:?}");
     folder.run(&["verify", "store"]).ok();
-    assert_eq!(ids(&folder, "store").len(), 3);
+    assert_eq!(folder.ids("store").len(), 3);
 }
 
 #[test]
@@ -416,14 +409,7 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
     folder.write("other.hex", hex_lines(&[1, 2, 3]));
     for args in [&["add", "store", "-", "--memtable", "16K"][..], &["build", "store", "-"]] {
         folder.run(&["build", "other", "other.hex"]).ok();
-        let files = |name: &str| {
-            let entries = folder.path(name).read_dir().unwrap().map(|entry| entry.unwrap().path());
-            let mut files: Vec<_> = entries
-                .map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(path).unwrap()))
-                .collect();
-            files.sort();
-            files
-        };
+        let files = |store: &str| (folder.files(store), folder.path(store).join("LOCK").exists());
         let before = files("other");
         let mut writer = folder.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut input = writer.stdin.take().unwrap();

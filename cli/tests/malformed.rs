@@ -15,7 +15,8 @@ fn rows() -> String {
 fn each_row_without_a_text_field_is_skipped_and_counted() {
     let folder = Folder::new();
     folder.write("a.jsonl", rows());
-    let message = "a.jsonl:2: no text field `text`; the document has `id`: select another with --text-field";
+    let message =
+        "simstore: a.jsonl:2: no text field `text`; the document has `id`: select another with --text-field";
     for command in ["dedup", "fingerprint", "build s", "add s", "dedup --dry-run", "dedup --resume work"] {
         let args: Vec<&str> = command.split(' ').chain(["a.jsonl"]).collect();
         folder.run(&args).fails(1, message);
@@ -46,7 +47,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
         assert_eq!([&summary["documents"], &summary["bad"]], [documents, bad], "{file}");
         assert_eq!(folder.read("o").lines().count(), documents, "{file}");
     }
-    // A table without the column, and a row with fewer cells.
+    // A table with a row of fewer cells.
     folder.write("a.csv", format!("id,text\n1,{TEXT}\n2\n3,\n"));
     let args = ["dedup", "-q", "a.csv", "--skip-bad", "-o", "o.csv", "--json"];
     let summary = folder.run(&args).json().pop().unwrap();

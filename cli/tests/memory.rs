@@ -1,7 +1,6 @@
 //! Memory use depends on the data kept, not on sizes claimed by the input. Each command runs in a limited address space.
 
 use std::io::Write;
-use std::process::Command;
 
 use crate::{Folder, Run};
 
@@ -13,12 +12,8 @@ const VALUES: usize = 6_000_000;
 
 /// Runs a line of bash with little memory; `$simstore` is the program.
 fn with_little(folder: &Folder, line: &str) -> Run {
-    let mut command = Command::new("bash");
-    command.args(["-c", &format!("ulimit -v {SPACE}; exec {line}")]).current_dir(folder.path("."));
     // glibc would reserve 64 MiB for each thread.
-    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("MALLOC_ARENA_MAX", "1");
-    command.env("RAYON_NUM_THREADS", "1");
-    Run::new(command.output().unwrap())
+    folder.bash(&format!("export MALLOC_ARENA_MAX=1 RAYON_NUM_THREADS=1; ulimit -v {SPACE}; exec {line}"))
 }
 
 /// Writes a compressed file: `first`, then `repeated` many times, then `last`.

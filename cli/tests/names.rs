@@ -203,12 +203,7 @@ fn few_files_may_be_open() {
         "dedup a.hex --keep-list -",
     ];
     for line in commands {
-        let limited = |files: u32| {
-            let line = format!("ulimit -n {files}; exec \"$0\" -q {line}");
-            let mut bash = std::process::Command::new("bash");
-            bash.args(["-c", &line, env!("CARGO_BIN_EXE_simstore")]).current_dir(folder.0.path());
-            Run::new(bash.output().unwrap())
-        };
+        let limited = |files: u32| folder.bash(&format!("ulimit -n {files}; exec $simstore -q {line}"));
         let whole = limited(100);
         assert_eq!(whole.code, Some(0), "{line}: {whole:?}");
         let mut ended_well = 0;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::{Folder, sample};
+use crate::Folder;
 
 const LINES: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 2, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 const KEPT: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
@@ -182,10 +182,7 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
 fn a_limit_of_file_sizes_is_told() {
     let folder = Folder::new();
     let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q -d 3 --output kept.jsonl";
-    let mut command = std::process::Command::new("bash");
-    command.args(["-c", line]).current_dir(folder.path("."));
-    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
-    crate::Run::new(command.output().unwrap()).fails(1, "kept.jsonl: cannot write: File too large");
+    folder.bash(line).fails(1, "kept.jsonl: cannot write: File too large");
     assert_eq!(folder.names(), Vec::<String>::new());
 }
 

@@ -1,16 +1,6 @@
 //! Inputs that can be read only once.
 
-use std::process::Command;
-
-use crate::{Folder, Run, sample};
-
-/// Runs a line of bash; `$simstore` is the program.
-fn bash(folder: &Folder, line: &str) -> Run {
-    let mut command = Command::new("bash");
-    command.args(["-c", line]).current_dir(folder.path("."));
-    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
-    Run::new(command.output().unwrap())
-}
+use crate::{Folder, sample};
 
 #[test]
 fn nothing_of_a_pipe_is_lost() {
@@ -23,20 +13,19 @@ fn nothing_of_a_pipe_is_lost() {
         r#"mkfifo a.dat && (cat "$en" > a.dat & $simstore fingerprint a.dat)"#,
         r#"mkfifo a.jsonl && (cat "$en" > a.jsonl & $simstore fingerprint a.jsonl)"#,
     ] {
-        assert!(bash(&folder, line).ok() == expected, "{line}");
+        assert!(folder.bash(line).ok() == expected, "{line}");
     }
-    bash(&folder, r#"$simstore build piped <($simstore fingerprint "$en")"#).ok();
+    folder.bash(r#"$simstore build piped <($simstore fingerprint "$en")"#).ok();
     folder.run(&["build", "direct", &sample("en.jsonl")]).ok();
     assert_eq!(folder.run(&["dump", "piped"]).ok(), folder.run(&["dump", "direct"]).ok());
-    bash(&folder, "mkfifo twice && $simstore fingerprint twice twice")
-        .fails(2, "twice can be read only once");
+    folder.bash("mkfifo twice && $simstore fingerprint twice twice").fails(2, "twice can be read only once");
 }
 
 #[test]
 fn what_is_kept_of_a_pipe_is_put_aside() {
     let folder = Folder::new();
     let expected = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
-    assert!(bash(&folder, r#"$simstore dedup --output - <(cat "$en")"#).ok() == expected);
+    assert!(folder.bash(r#"$simstore dedup --output - <(cat "$en")"#).ok() == expected);
 }
 
 #[test]
@@ -49,12 +38,12 @@ fn a_pipe_may_give_a_few_bytes_at_a_time() {
         (r" \r\n", "0000000000000001"),
     ] {
         let input = format!("(printf '{start}'; sleep 0.2; echo {rest})");
-        bash(&folder, &format!("rm -rf s; {input} | $simstore build -q s -")).ok();
+        folder.bash(&format!("rm -rf s; {input} | $simstore build -q s -")).ok();
         assert_eq!(folder.run(&["dump", "s"]).ok(), "0000000000000001\t0\n", "{start}");
     }
     let line =
         r#"(printf '\n{'; sleep 0.2; echo '"id": 7, "text": "some words"}') | $simstore fingerprint -q -"#;
-    assert!(bash(&folder, line).ok().ends_with("\t7\n"));
+    assert!(folder.bash(line).ok().ends_with("\t7\n"));
 }
 
 /// If the reader closes standard output early, the other outputs are still written.
@@ -68,12 +57,12 @@ fn other_outputs_are_written_if_standard_output_is_closed() {
         .run(&["dedup", "-q", "-d", "0", "a.jsonl", "--remove-list", "expected", "--keep-list", "kept"])
         .ok();
     let line = r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - --remove-list rl.txt | head -c 100"#;
-    let run = bash(&folder, line);
+    let run = folder.bash(line);
     assert!(run.stderr.contains("standard output was closed early"), "{}", run.stderr);
     assert_eq!(run.ok().len(), 100);
     assert!(folder.read("rl.txt") == folder.read("expected"));
     // Without other outputs, no message is printed.
-    let alone = bash(&folder, r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - | head -c 100"#);
+    let alone = folder.bash(r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - | head -c 100"#);
     assert!(!alone.stderr.contains("standard output"), "{}", alone.stderr);
     assert_eq!(alone.ok().len(), 100);
 }

@@ -1,11 +1,10 @@
 //! `simstore query`.
 
-use std::io::{Read, Write};
-use std::process::Stdio;
+use std::io::Read;
 
 use serde_json::json;
 
-use crate::{Folder, Random, hex_lines, sample};
+use crate::{Folder, Random, hex_lines};
 
 /// Matches of a plain loop over all fingerprints, as lines printed for several queries.
 fn plain(stored: &[u64], queries: &[u64], distance: u32) -> String {
@@ -135,17 +134,6 @@ fn a_text_may_begin_with_a_hyphen() {
 }
 
 #[test]
-fn names_do_not_break_lines() {
-    let folder = Folder::new();
-    folder.write("a.jsonl", json!({"id": "a\tb\\t\n\u{1b}[1m一", "text": "words"}).to_string());
-    folder.run(&["build", "store", "a.jsonl"]).ok();
-    let found = folder.run(&["query", "store", "--text", "words"]).ok();
-    assert!(found.ends_with("\ta\\tb\\\\t\\n\\u{1b}[1m一\n"), "{found:?}");
-    let line = folder.run(&["fingerprint", "a.jsonl"]).ok();
-    assert!(line.ends_with("\ta\\tb\\\\t\\n\\u{1b}[1m一\n"), "{line:?}");
-}
-
-#[test]
 fn a_reader_who_has_had_enough_is_no_error() {
     let folder = Folder::new();
     let store = vec![0; 50_000];
@@ -162,19 +150,6 @@ fn a_reader_who_has_had_enough_is_no_error() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
         assert!(!stderr.contains("simstore:") && !stderr.contains("panicked"), "{stderr}");
     }
-}
-
-#[test]
-fn standard_input_may_come_slowly() {
-    let folder = Folder::new();
-    folder.run(&["build", "store", &sample("en.jsonl")]).ok();
-    let mut child = folder.command(&["query", "store", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"00000000").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    stdin.write_all(b"00000000\n").unwrap();
-    drop(stdin);
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
 
 #[test]

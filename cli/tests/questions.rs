@@ -57,6 +57,16 @@ fn dedup_tells_what_changes_its_question() {
             Warned(BITS, "--verify-profile has no effect"),
         ),
         (&["a.jsonl", "-d", "3", "--recall", "0.9"], Refused("cannot be used with")),
+        (&["a.jsonl", "-s", "0.8", "-d", "3"], Refused("cannot be used with")),
+        (&["a.jsonl", "-s", "0"], Refused("--similar: expected a number above 0, up to 1")),
+        (&["a.jsonl", "-s", "1.5"], Refused("from 0 to 1")),
+        (&["a.jsonl", "-s", "0.2"], Refused("give --similar 0.43 or more, or a smaller --recall")),
+        (&["a.jsonl", "--recall", "1"], Refused("--recall: expected a number between 0 and 1")),
+        (
+            &["a.jsonl", "-s", "0.8", "--profile", "words-2", "--verify-profile", "words-2"],
+            Refused("leave out one of them"),
+        ),
+        (&["a.jsonl", "-s", "0.8", "--verify-profile", "words-0"], Refused("unknown text profile")),
         (
             &["a.jsonl", "--profile", "words-2", "--recall", "0.9"],
             Refused("--recall needs comparison by similarity"),
@@ -76,7 +86,10 @@ fn dedup_tells_what_changes_its_question() {
         (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--add"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--bits", "64"], Refused(GIVE_DISTANCE)),
-        (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("has only fingerprints")),
+        (
+            &["a.jsonl", "--against", "store", "-s", "0.8"],
+            Refused("--similar compares texts, but the store of --against has only fingerprints"),
+        ),
         (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
         // A store of similar documents has its own similarity.
         (&["a.jsonl", "--against", "pages"], Asked("similarity >= 0.9")),

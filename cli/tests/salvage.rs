@@ -1,6 +1,6 @@
 //! `simstore salvage` on stores with damaged or missing files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -35,14 +35,6 @@ fn live_store() -> Folder {
     folder
 }
 
-/// Returns the store's files, except its lock, by name.
-fn files(folder: &Folder, store: &str) -> BTreeMap<String, Vec<u8>> {
-    let entries = folder.path(store).read_dir().unwrap().map(Result::unwrap);
-    let files =
-        entries.map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
-    files.filter(|(name, _)| name != "LOCK").collect()
-}
-
 /// Returns the lines of a store's dump.
 fn dump(folder: &Folder, store: &str) -> BTreeSet<String> {
     folder.run(&["dump", store]).ok().lines().map(String::from).collect()
@@ -55,9 +47,9 @@ fn hex(lines: &BTreeSet<String>) -> BTreeSet<String> {
 /// Salvages `store` into `new`. Returns the exit code and the printed JSON.
 fn salvage(folder: &Folder, args: &[&str]) -> (i32, Vec<Value>) {
     let _ = std::fs::remove_dir_all(folder.path("new"));
-    let before = files(folder, "store");
+    let before = folder.files("store");
     let run = folder.run(&[&["salvage", "store", "new", "--json"], args].concat());
-    assert_eq!(files(folder, "store"), before, "the damaged store is not written to");
+    assert_eq!(folder.files("store"), before, "the damaged store is not written to");
     assert!(matches!(run.code, Some(0 | 1)) && !run.stderr.contains("panicked"), "{run:?}");
     let lines: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let whole = lines.last().unwrap_or_else(|| panic!("{}", run.stderr))["whole"].as_bool().unwrap();
@@ -79,11 +71,11 @@ fn an_intact_store_comes_back_whole() {
     // Positions in the inputs are salvaged too.
     let added = folder.run(&["add", "new", "c.tsv", "--json"]).json();
     assert_eq!((&added[0]["added"], &added[0]["carried_on"]), (&json!(0), &json!(928)));
-    let before = files(&folder, "store");
+    let before = folder.files("store");
     for (taken, code) in [("store", 1), ("new", 1), ("store/inside", 2)] {
         assert_eq!(folder.run(&["salvage", "store", taken]).code, Some(code), "{taken}");
     }
-    assert_eq!(files(&folder, "store"), before);
+    assert_eq!(folder.files("store"), before);
     folder.run(&["salvage", "nothing", "other"]).fails(1, "nothing");
     std::fs::create_dir(folder.path("empty")).unwrap();
     folder.run(&["salvage", "empty", "other"]).fails(1, "not a simstore store");
@@ -94,7 +86,7 @@ fn an_intact_store_comes_back_whole() {
 fn lost_ids_are_told() {
     let folder = live_store();
     let intact = dump(&folder, "store");
-    let name = files(&folder, "store").into_keys().find(|name| name.ends_with(".ids")).unwrap();
+    let name = folder.files("store").into_keys().find(|name| name.ends_with(".ids")).unwrap();
     std::fs::remove_file(folder.path("store").join(&name)).unwrap();
     let (code, lines) = salvage(&folder, &[]);
     let of_ids = |line: &&Value| line["file"].as_str().is_some_and(|file| file.ends_with(&name));
@@ -111,7 +103,7 @@ fn all_tables_damaged_in_other_places() {
     folder.write("a.tsv", lines(&Random(22).clustered(20_000), 0));
     folder.run(&["build", "--plan", "paper-4", "--block-size", "1024", "store", "a.tsv"]).ok();
     let intact = dump(&folder, "store");
-    for name in files(&folder, "store").into_keys().filter(|name| name.ends_with(".table")) {
+    for name in folder.files("store").into_keys().filter(|name| name.ends_with(".table")) {
         let path = folder.path("store").join(name);
         let mut bytes = std::fs::read(&path).unwrap();
         (1..5).for_each(|part| bytes[part * 9000] ^= 1);
@@ -171,15 +163,10 @@ fn a_store_without_its_manifest_is_not_written_to() {
         &["dedup", "a.jsonl", "--against", "pages", "--add"],
         &["dedup", "a.jsonl", "--distance", "3", "--against", "prints", "--add"],
     ];
-    let files = |store: &str| {
-        let entries = std::fs::read_dir(folder.path(store)).unwrap().map(|entry| entry.unwrap().path());
-        entries
-            .map(|file| (file.clone(), std::fs::read(file).unwrap()))
-            .collect::<std::collections::BTreeMap<_, _>>()
-    };
     for store in ["prints", "pages"] {
         std::fs::remove_file(folder.path(store).join("MANIFEST")).unwrap();
     }
+    let files = |store: &str| (folder.files(store), folder.path(store).join("LOCK").exists());
     let before = (files("prints"), files("pages"));
     for command in commands {
         folder.run(command).fails(1, "salvage");
@@ -226,7 +213,7 @@ fn a_store_of_similar_documents_stays_one() {
         .fails(2, "a fingerprint without an id is useless");
     folder.run(&["salvage", "store", "other", "--similar", "0.9"]).fails(1, "settings");
 
-    let sound = files(&folder, "store");
+    let sound = folder.files("store");
     let profile = ["--profile", &profile];
     let with_settings = [&profile[..], &["--similar", "0.8"]].concat();
     let (mut lost_settings, mut lost_dictionaries) = (0, 0);

@@ -36,13 +36,17 @@ struct Ended {
 const HANGS: Duration = Duration::from_secs(180);
 
 impl Folder {
-    /// A shell line, in which `$simstore` is the program and `$words` a profile. What it prints is thrown away.
-    fn start(&self, line: &str) -> Child {
+    /// A shell line, in which `$simstore` is the program and `$words` a profile.
+    fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(self.0.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
-        command.env("words", WORDS);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+        command.args(["-c", line]).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("words", WORDS);
+        command
+    }
+
+    /// Starts a shell line and throws away its output.
+    fn start(&self, line: &str) -> Child {
+        self.shell(line).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Runs a shell line to its end.
@@ -54,16 +58,13 @@ impl Folder {
     /// What a line prints; it has to succeed.
     #[track_caller]
     fn print(&self, line: &str) -> String {
-        let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(self.0.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
-        command.env("words", WORDS);
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let output = self.shell(line).output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
     /// All files below the folder, hidden ones too.
-    fn files(&self) -> Vec<PathBuf> {
+    fn all_files(&self) -> Vec<PathBuf> {
         let (mut folders, mut files) = (vec![self.0.path().to_path_buf()], Vec::new());
         while let Some(folder) = folders.pop() {
             for entry in folder.read_dir().unwrap() {
@@ -127,7 +128,7 @@ fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> O
     let state = job.state(&folder);
     assert!(state == expected, "{what}, run again: {}", difference(&state, expected));
     let litter: Vec<PathBuf> =
-        folder.files().into_iter().filter(|path| path.to_string_lossy().ends_with(".tmp")).collect();
+        folder.all_files().into_iter().filter(|path| path.to_string_lossy().ends_with(".tmp")).collect();
     assert!(litter.is_empty(), "{what}: left behind: {litter:?}");
 }
 

@@ -3,6 +3,7 @@
 #[path = "../../../tests/support/random.rs"]
 mod random;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,6 +59,31 @@ impl Folder {
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run::new(self.command(args).output().unwrap())
+    }
+
+    /// Runs a line of bash; `$simstore` is the program, `$en` the English sample.
+    pub(crate) fn bash(&self, line: &str) -> Run {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]).current_dir(self.0.path());
+        command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
+        Run::new(command.output().unwrap())
+    }
+
+    /// The ids or names of a store, sorted; one that is there twice comes twice.
+    pub(crate) fn ids(&self, store: &str) -> Vec<String> {
+        let dump = self.run(&["dump", store]).ok();
+        let mut ids: Vec<String> =
+            dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
+        ids.sort();
+        ids
+    }
+
+    /// The files of a store, except its lock, by name.
+    pub(crate) fn files(&self, store: &str) -> BTreeMap<String, Vec<u8>> {
+        let entries = self.path(store).read_dir().unwrap().map(Result::unwrap);
+        let files = entries
+            .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
+        files.filter(|(name, _)| name != "LOCK").collect()
     }
 
     pub(crate) fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
