@@ -37,6 +37,14 @@ pub trait Fs: Debug + Send + Sync {
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
+/// Declares methods of [`Fs`] that call the same method of another file system. `$disk` returns the other one.
+macro_rules! delegate {
+    ($self:ident => $disk:expr; $($name:ident($($path:ident),+) -> $result:ty;)+) => {
+        $(fn $name(&$self, $($path: &Path),+) -> io::Result<$result> { $disk.$name($($path),+) })+
+    };
+}
+pub(crate) use delegate;
+
 /// A file being written.
 pub trait WriteFile: Write + Send {
     /// Makes all that was written durable.

@@ -53,7 +53,7 @@ pub(crate) struct Manifest {
 }
 
 /// A segment in the manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentEntry {
     /// Its files' names start with this number.
     pub(crate) number: u64,
@@ -71,7 +71,6 @@ pub(crate) struct SegmentEntry {
     pub(crate) notes: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
-    pub(crate) has_names: bool,
     /// The footer's checksum of each of its files, in the order of [`SegmentEntry::files`].
     pub(crate) footers: Vec<u32>,
     /// Name of the plan of its tables.
@@ -80,40 +79,30 @@ pub(crate) struct SegmentEntry {
 
 /// Segments and logs have smaller numbers.
 const END_OF_NUMBERS: u64 = 1 << 48;
+
+/// The endings of a segment's files beside its tables, in the order of their flags in a manifest.
+const ENDINGS: [&str; 5] = ["ids", "names", "tombstones", "marks", "notes"];
+
 impl SegmentEntry {
     pub(crate) fn table_name(&self, table: u32) -> String {
         format!("{:06}-{table:02}.table", self.number)
     }
 
-    pub(crate) fn ids_name(&self) -> String {
-        format!("{:06}.ids", self.number)
+    /// The name of the file with one of [`ENDINGS`].
+    pub(crate) fn file(&self, ending: &str) -> String {
+        format!("{:06}.{ending}", self.number)
     }
 
-    pub(crate) fn names_name(&self) -> String {
-        format!("{:06}.names", self.number)
-    }
-
-    pub(crate) fn tombstones_name(&self) -> String {
-        format!("{:06}.tombstones", self.number)
-    }
-
-    pub(crate) fn marks_name(&self) -> String {
-        format!("{:06}.marks", self.number)
-    }
-
-    pub(crate) fn notes_name(&self) -> String {
-        format!("{:06}.notes", self.number)
+    /// Whether the segment has a file with each of [`ENDINGS`].
+    fn has_files(&self) -> [bool; ENDINGS.len()] {
+        [self.has_ids, self.names > 0, self.tombstones > 0, self.marks > 0, self.notes > 0]
     }
 
     /// The names of all files of the segment.
     pub(crate) fn files(&self) -> Vec<String> {
-        let mut files: Vec<String> = (0..self.tables).map(|table| self.table_name(table)).collect();
-        files.extend(self.has_ids.then(|| self.ids_name()));
-        files.extend(self.has_names.then(|| self.names_name()));
-        files.extend((self.tombstones > 0).then(|| self.tombstones_name()));
-        files.extend((self.marks > 0).then(|| self.marks_name()));
-        files.extend((self.notes > 0).then(|| self.notes_name()));
-        files
+        let tables = (0..self.tables).map(|table| self.table_name(table));
+        let others = ENDINGS.iter().zip(self.has_files()).filter(|(_, has)| *has);
+        tables.chain(others.map(|(ending, _)| self.file(ending))).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::Codec;
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result, one_of};
 use crate::fs::{Disk, Fs};
 use crate::plan::PlanChoice;
 use crate::progress::ProgressCallback;
@@ -83,27 +83,21 @@ pub enum Purpose {
     Speed,
 }
 
+impl Purpose {
+    const ALL: [(Purpose, &'static str); 2] = [(Purpose::Size, "size"), (Purpose::Speed, "speed")];
+}
+
 impl std::str::FromStr for Purpose {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Purpose> {
-        match name {
-            "size" => Ok(Purpose::Size),
-            "speed" => Ok(Purpose::Speed),
-            _ => Err(Error::BadArgument(format!(
-                "unknown purpose `{}`; expected size or speed",
-                excerpt(name)
-            ))),
-        }
+        one_of("purpose", &Purpose::ALL, name)
     }
 }
 
 impl std::fmt::Display for Purpose {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Purpose::Size => "size",
-            Purpose::Speed => "speed",
-        })
+        f.write_str(Purpose::ALL.iter().find(|(purpose, _)| purpose == self).map_or("", |(_, name)| name))
     }
 }
 

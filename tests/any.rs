@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use simstore::any::{AnyBuilder, AnyFingerprints, AnySnapshot, AnyStore, AnyWidth, Width};
-use simstore::batch::BatchMethod;
 use simstore::error::ErrorCode;
 use simstore::progress::ProgressCallback;
 use simstore::store::is_store;
@@ -27,7 +26,7 @@ fn each_width_answers_as_its_own_type_does() {
         builder.note(9, b"note").unwrap();
         let built = builder.finish().unwrap();
         assert!(is_store(&path));
-        let opened = AnySnapshot::open_settled(&path).unwrap();
+        let opened = AnySnapshot::open(&path).unwrap();
         for snapshot in [&built, &opened, &opened.refresh().unwrap()] {
             assert_eq!((snapshot.bits(), snapshot.len(), snapshot.distance()), (bits, 3, 3));
             let found = snapshot.query(FINGERPRINTS[0] ^ 1, 3).unwrap();
@@ -40,20 +39,6 @@ fn each_width_answers_as_its_own_type_does() {
                 entries.iter().map(|e| (e.fingerprint, e.id.unwrap())).collect::<Vec<_>>(),
                 [(FINGERPRINTS[0], 0), (FINGERPRINTS[0], 9), (FINGERPRINTS[1], 1), (FINGERPRINTS[2], 2)]
             );
-            let batch = snapshot.batch_query(&[FINGERPRINTS[1], 7 << 50, FINGERPRINTS[2]], 0).unwrap();
-            assert_eq!(
-                batch.iter().map(|m| (m.query, m.found.id)).collect::<Vec<_>>(),
-                [(0, Some(1)), (2, Some(2))]
-            );
-            let told = ProgressCallback::new(|progress| {
-                if progress.done > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-            let batch_with = |queries: &[u128]| snapshot.batch_query_with(queries, 0, &told);
-            assert_eq!(batch_with(&FINGERPRINTS[1..2]).unwrap(), batch[..1]);
-            assert_eq!(batch_with(&[FINGERPRINTS[0]; 2]).unwrap_err().code(), ErrorCode::Cancelled);
-            let stopped =
-                snapshot.batch_visit(&FINGERPRINTS, 3, BatchMethod::Stream, |_| ControlFlow::Break(()));
-            assert_eq!(stopped.unwrap_err().code(), ErrorCode::Cancelled);
             assert!(snapshot.contains(FINGERPRINTS[2]).unwrap() && !snapshot.contains(0).unwrap());
             assert!(snapshot.contains_pair(FINGERPRINTS[2], 2).unwrap());
             assert_eq!(snapshot.name(2).unwrap().as_deref(), Some("document 2"));
@@ -84,7 +69,6 @@ fn what_is_too_wide_is_refused() {
         store.transaction().insert(too_wide, 1),
         store.transaction().delete(too_wide, 1),
         snapshot.query(too_wide, 1).map(drop),
-        snapshot.batch_query(&[0, too_wide], 1).map(drop),
         snapshot.contains(too_wide).map(drop),
         AnyBuilder::create(&wide, 96, BuildOptions::default()).map(drop),
         AnyStore::open(&wide, Some(32), StoreOptions::default()).map(drop),
@@ -149,19 +133,7 @@ fn writes_of_any_width() {
         transaction.mark("key", b"value").unwrap();
         transaction.note(3, b"note").unwrap();
         assert_eq!(transaction.commit_if_new(Durability::Os).unwrap(), Insertion::Inserted);
-        let commit = |says: bool| {
-            let mut transaction = store.transaction();
-            transaction.insert(0xfe << 32, 5).unwrap();
-            transaction.commit_unless(Durability::Sync, |found| {
-                assert_eq!(
-                    found.iter().map(|m| (m.fingerprint, m.id)).collect::<Vec<_>>(),
-                    [(0xff << 32, Some(3))]
-                );
-                Ok(says)
-            })
-        };
-        assert!(matches!(commit(true).unwrap(), Insertion::DuplicateOf(found) if found[0].id == Some(3)));
-        assert_eq!(commit(false).unwrap(), Insertion::Inserted);
+        store.insert(0xfe << 32, 5).unwrap();
         assert_eq!(
             store.delete_all(&[(0xfe << 32, 5), (0xfe << 32, 5)], Durability::Os).unwrap(),
             [true, false]

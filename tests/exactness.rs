@@ -175,8 +175,7 @@ fn every_codec_of_128_bits() {
     every_codec::<u128>();
 }
 
-/// Block sizes and memory must not matter; so little memory that runs are spilled and merged.
-/// So many share a prefix that probes have to go further down than it reaches.
+/// So many fingerprints share a prefix that probes go further down than it reaches.
 #[test]
 fn a_crowded_prefix() {
     let mut random = Random(8);

@@ -75,12 +75,18 @@ impl Library {
         let name = path.path.segments.last().unwrap().ident.to_string();
         let top = module.first().cloned().unwrap_or_default();
         let members = self.members.entry((top, name)).or_default();
-        members.extend(item.items.iter().filter_map(|item| match item {
+        members.extend(item.items.iter().flat_map(|item| match item {
             ImplItem::Fn(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
-                Some(format!("fn {}", item.sig.ident))
+                vec![format!("fn {}", item.sig.ident)]
             }
-            ImplItem::Const(item) if is_public(&item.vis) => Some(format!("const {}", item.ident)),
-            _ => None,
+            ImplItem::Const(item) if is_public(&item.vis) => vec![format!("const {}", item.ident)],
+            // The methods that `forward!` declares.
+            ImplItem::Macro(item) => {
+                let words: Vec<String> =
+                    item.mac.tokens.clone().into_iter().map(|word| word.to_string()).collect();
+                words.windows(2).filter(|two| two[0] == "fn").map(|two| format!("fn {}", two[1])).collect()
+            }
+            _ => Vec::new(),
         }));
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::fit::fit;
+use super::forward::forward;
 use super::{AnySnapshot, AnyWidth, Width};
 use crate::error::Result;
 use crate::options::BuildOptions;
@@ -15,36 +16,12 @@ impl AnyBuilder {
     /// [`Builder::create`], of a store of 64 or 128 bits.
     ///
     /// # Errors
-    /// As there; [`Error::BadArgument`](crate::Error::BadArgument) if there is no such width.
+    /// As there; [`Error::BadArgument`](crate::Error::BadArgument) for any other width.
     pub fn create(path: &Path, bits: u32, options: BuildOptions) -> Result<Self> {
         Ok(match Width::of(bits)? {
             Width::Bits64(()) => AnyBuilder::Bits64(Builder::create(path, options)?),
             Width::Bits128(()) => AnyBuilder::Bits128(Builder::create(path, options)?),
         })
-    }
-
-    /// [`Builder::insert`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`](crate::Error::BadArgument) if the fingerprint does not fit.
-    pub fn insert(&mut self, fingerprint: u128, id: u64) -> Result<()> {
-        each_width!(self, one => one.insert(fit(fingerprint)?, id))
-    }
-
-    /// [`Builder::insert_named`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`](crate::Error::BadArgument) if the fingerprint does not fit.
-    pub fn insert_named(&mut self, fingerprint: u128, id: u64, name: &str) -> Result<()> {
-        each_width!(self, one => one.insert_named(fit(fingerprint)?, id, name))
-    }
-
-    /// [`Builder::note`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
-        each_width!(self, one => one.note(id, note))
     }
 
     /// [`Builder::finish`].
@@ -56,5 +33,11 @@ impl AnyBuilder {
             AnyBuilder::Bits64(one) => AnySnapshot::Bits64(one.finish()?),
             AnyBuilder::Bits128(one) => AnySnapshot::Bits128(one.finish()?),
         })
+    }
+
+    forward! { Builder:
+        pub fn insert(&mut self, ?fingerprint, id: u64) -> Result<()>;
+        pub fn insert_named(&mut self, ?fingerprint, id: u64, name: &str) -> Result<()>;
+        pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()>;
     }
 }

@@ -1,14 +1,12 @@
 //! Snapshots of any width.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::AnyWidth;
-use super::fit::{all_wide, fit, fit_all, wide, wide_pairs};
+use super::fit::{fit, wide_matches, wide_pairs};
 use super::forward::forward;
-use crate::batch::{BatchMatch, BatchMethod};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -27,18 +25,6 @@ impl AnySnapshot {
     /// As [`Snapshot::open`].
     pub fn open(path: &Path) -> Result<Self> {
         AnySnapshot::of_bits(stored_bits(path)?, || Snapshot::open(path), || Snapshot::open(path))
-    }
-
-    /// [`Snapshot::open_settled`], whichever width the store has.
-    ///
-    /// # Errors
-    /// As [`Snapshot::open`].
-    pub fn open_settled(path: &Path) -> Result<Self> {
-        AnySnapshot::of_bits(
-            stored_bits(path)?,
-            || Snapshot::open_settled(path),
-            || Snapshot::open_settled(path),
-        )
     }
 
     /// [`Snapshot::open_settled_on`], whichever width the store has.
@@ -64,74 +50,6 @@ impl AnySnapshot {
         })
     }
 
-    /// [`Snapshot::query`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if the fingerprint does not fit.
-    pub fn query(&self, fingerprint: u128, distance: u32) -> Result<Vec<Match<u128>>> {
-        each_width!(self, one => one.query(fit(fingerprint)?, distance).map(all_wide))
-    }
-
-    /// [`Snapshot::batch_query`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
-    pub fn batch_query(&self, queries: &[u128], distance: u32) -> Result<Vec<BatchMatch<u128>>> {
-        each_width!(self, one => {
-            let matches = one.batch_query(&fit_all(queries)?, distance)?;
-            Ok(matches.into_iter().map(|m| BatchMatch { query: m.query, found: wide(m.found) }).collect())
-        })
-    }
-
-    /// [`Snapshot::batch_query_with`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
-    pub fn batch_query_with(
-        &self,
-        queries: &[u128],
-        distance: u32,
-        progress: &ProgressCallback,
-    ) -> Result<Vec<BatchMatch<u128>>> {
-        each_width!(self, one => {
-            let matches = one.batch_query_with(&fit_all(queries)?, distance, progress)?;
-            Ok(matches.into_iter().map(|m| BatchMatch { query: m.query, found: wide(m.found) }).collect())
-        })
-    }
-
-    /// [`Snapshot::batch_visit`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
-    pub fn batch_visit(
-        &self,
-        queries: &[u128],
-        distance: u32,
-        method: BatchMethod,
-        visitor: impl Fn(&[BatchMatch<u128>]) -> ControlFlow<()> + Sync,
-    ) -> Result<()> {
-        each_width!(self, one => one.batch_visit(&fit_all(queries)?, distance, method, |matches| {
-            let wide = |m: &BatchMatch<_>| BatchMatch { query: m.query, found: wide(m.found) };
-            visitor(&matches.iter().map(wide).collect::<Vec<_>>())
-        }))
-    }
-
-    /// [`Snapshot::contains`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if the fingerprint does not fit.
-    pub fn contains(&self, fingerprint: u128) -> Result<bool> {
-        each_width!(self, one => one.contains(fit(fingerprint)?))
-    }
-
-    /// [`Snapshot::contains_pair`].
-    ///
-    /// # Errors
-    /// As there; [`Error::BadArgument`] if the fingerprint does not fit.
-    pub fn contains_pair(&self, fingerprint: u128, id: u64) -> Result<bool> {
-        each_width!(self, one => one.contains_pair(fit(fingerprint)?, id))
-    }
-
     /// [`Snapshot::iter`].
     pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<u128>>> + Send> {
         each_width!(self, one => Box::new(one.iter().map(|entry| {
@@ -139,31 +57,12 @@ impl AnySnapshot {
         })))
     }
 
-    /// [`Snapshot::pairs_of_ids`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn pairs_of_ids(&self, ids: &HashSet<u64>) -> Result<Vec<StoredPair<u128>>> {
-        each_width!(self, one => one.pairs_of_ids(ids).map(wide_pairs))
-    }
-
-    /// [`Snapshot::pairs_of_names`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn pairs_of_names(&self, names: &HashSet<String>) -> Result<Vec<StoredPair<u128>>> {
-        each_width!(self, one => one.pairs_of_names(names).map(wide_pairs))
-    }
-
-    /// [`Snapshot::verify_with`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn verify_with(&self, progress: &ProgressCallback, damaged: impl FnMut(Error)) -> Result<u64> {
-        each_width!(self, one => one.verify_with(progress, damaged))
-    }
-
     forward! { Snapshot:
+        pub fn query(&self, ?fingerprint, distance: u32) -> Result<Vec<Match<u128>>> => wide_matches;
+        pub fn contains(&self, ?fingerprint) -> Result<bool>;
+        pub fn contains_pair(&self, ?fingerprint, id: u64) -> Result<bool>;
+        pub fn pairs_of_names(&self, names: &HashSet<String>) -> Result<Vec<StoredPair<u128>>> => wide_pairs;
+        pub fn verify_with(&self, progress: &ProgressCallback, damaged: impl FnMut(Error)) -> Result<u64>;
         pub fn name(&self, id: u64) -> Result<Option<String>>;
         pub fn names_of(&self, ids: &[u64]) -> Result<Vec<Option<String>>>;
         pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>>;

@@ -19,10 +19,11 @@ use rayon::prelude::*;
 pub use self::batch_match::BatchMatch;
 use self::design::Design;
 use self::index::QueryIndex;
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result, one_of};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
 use crate::progress::{self, ProgressCallback, Steps};
+use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
 
@@ -54,12 +55,7 @@ impl FromStr for BatchMethod {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<BatchMethod> {
-        BatchMethod::ALL.iter().find(|(_, other)| *other == name).map(|&(method, _)| method).ok_or_else(
-            || {
-                let name = excerpt(name);
-                Error::BadArgument(format!("unknown method `{name}`; expected auto, stream or look-up"))
-            },
-        )
+        one_of("method", &BatchMethod::ALL, name)
     }
 }
 
@@ -176,7 +172,7 @@ impl<F: Fingerprint> Snapshot<F> {
             chosen => chosen,
         };
         if method == BatchMethod::LookUp {
-            return self.look_up_all(queries, distance, &visitor);
+            return look_up_all(queries, &visitor, |query, found| self.query_into(query, distance, found));
         }
         let (design, _) = Design::choose::<F>(queries.len(), self.len(), distance);
         self.stream_all(queries, distance, &design, &visitor)
@@ -204,37 +200,10 @@ impl<F: Fingerprint> Snapshot<F> {
         if !self.has_recent() {
             return Ok(());
         }
-        queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
-            || (Vec::new(), Vec::new()),
-            |(matches, all), (chunk, queries)| {
-                all.clear();
-                for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
-                    matches.clear();
-                    self.query_recent(fingerprint, distance, matches);
-                    all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
-                }
-                progress::go_on(visitor(all))
-            },
-        )
-    }
-
-    fn look_up_all(
-        &self,
-        queries: &[F],
-        distance: u32,
-        visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
-    ) -> Result<()> {
-        queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
-            || (Vec::new(), Vec::new()),
-            |(matches, all), (chunk, queries)| {
-                all.clear();
-                for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
-                    self.query_into(fingerprint, distance, matches)?;
-                    all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
-                }
-                progress::go_on(visitor(all))
-            },
-        )
+        look_up_all(queries, visitor, |query, found| {
+            self.query_recent(query, distance, found);
+            Ok(())
+        })
     }
 
     /// The method that [`BatchMethod::Auto`] chooses for a number of queries: [`BatchMethod::Stream`] or
@@ -256,6 +225,26 @@ impl<F: Fingerprint> Snapshot<F> {
         let (_, streaming) = Design::choose::<F>(queries, self.len(), distance);
         if queries as f64 * one <= streaming { BatchMethod::LookUp } else { BatchMethod::Stream }
     }
+}
+
+/// Looks up each query by itself, with all threads; `look_up` appends the matches of a query.
+fn look_up_all<F: Fingerprint>(
+    queries: &[F],
+    visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
+    look_up: impl Fn(F, &mut Vec<Match<F>>) -> Result<()> + Sync,
+) -> Result<()> {
+    queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
+        || (Vec::new(), Vec::new()),
+        |(matches, all), (chunk, queries)| {
+            all.clear();
+            for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
+                matches.clear();
+                look_up(fingerprint, matches)?;
+                all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
+            }
+            progress::go_on(visitor(all))
+        },
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! tails' places are known, and reading them is independent of one another.
 
 use std::iter;
-use std::marker::PhantomData;
 
 use super::block::{BlockCodec, CodecKind, Costs, Facts, Fit, Near, Range, Spot};
 use super::spans::{Directory, Spans};
@@ -17,126 +16,56 @@ use crate::format;
 use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
 use crate::kernels::{NearTails, Tails, has_eights};
 
-/// The differences between the two codecs that are independent of the fingerprints' width.
-pub(crate) trait Kind: Send + Sync + 'static {
-    /// Number of the codec in files.
-    const NUMBER: u8;
-    const NAME: &'static str;
-    /// Bits of a coded random fingerprint in excess of the width - log2 n.
-    const BITS: f64;
-}
-
-/// Derives a fingerprint from its predecessor and the coded bits.
+/// A Huffman codec with the code of one table: `gap` if it `ADDS`, otherwise `first-difference`, the codec of the paper.
 ///
-/// The Huffman-coded symbol is the length of the tail: the number of bits after the coded bit. The tail is the low
-/// bits of the next fingerprint, or of the gap.
-pub(crate) trait Step<F: Fingerprint>: Kind {
-    /// Whether the next fingerprint is a sum; otherwise its low bits replace the predecessor's.
-    const ADDS: bool;
-    /// The difference of two neighbours, `previous < next`; not zero. Its top bit is the coded bit.
-    fn difference(previous: F, next: F) -> F;
-    /// The number whose low bits are the tail.
-    fn tail(previous: F, next: F) -> F;
-    /// The next fingerprint, from the length of the tail and a field that starts with the tail.
-    fn next(previous: F, len: u32, field: F) -> F;
-
-    /// The length of the tail of two neighbours, in bits.
-    #[inline]
-    fn symbol(previous: F, next: F) -> u32 {
-        F::BITS - 1 - Self::difference(previous, next).leading_zeros()
-    }
-}
-
-/// The paper's codec: the position of the first differing bit, then the bits after it.
+/// The coded bit is the top bit in which a fingerprint differs from its predecessor, or the top bit of its gap to the
+/// predecessor. The Huffman-coded symbol is the length of the tail: the number of bits after the coded bit. The tail is
+/// the low bits of the next fingerprint, or of the gap.
 #[derive(Debug)]
-pub(crate) struct FirstDifference;
-
-impl Kind for FirstDifference {
-    const NUMBER: u8 = 0;
-    const NAME: &'static str = "first-difference";
-    const BITS: f64 = 3.42;
-}
-
-impl<F: Fingerprint> Step<F> for FirstDifference {
-    const ADDS: bool = false;
-    #[inline(always)]
-    fn difference(previous: F, next: F) -> F {
-        previous ^ next
-    }
-    #[inline(always)]
-    fn tail(_: F, next: F) -> F {
-        next
-    }
-    #[inline(always)]
-    fn next(previous: F, len: u32, field: F) -> F {
-        // The coded bit is 0 in the predecessor. All but the last two operations can be done ahead of it.
-        let kept = F::MAX << len;
-        let tail = field & !kept | F::ONE << len;
-        previous & kept | tail
-    }
-}
-
-/// Like [`FirstDifference`], with minus in place of xor.
-#[derive(Debug)]
-pub(crate) struct Gap;
-
-impl Kind for Gap {
-    const NUMBER: u8 = 1;
-    const NAME: &'static str = "gap";
-    const BITS: f64 = 1.54;
-}
-
-impl<F: Fingerprint> Step<F> for Gap {
-    const ADDS: bool = true;
-    #[inline(always)]
-    fn difference(previous: F, next: F) -> F {
-        next.wrapping_sub(previous)
-    }
-    #[inline(always)]
-    fn tail(previous: F, next: F) -> F {
-        next.wrapping_sub(previous)
-    }
-    #[inline(always)]
-    fn next(previous: F, len: u32, field: F) -> F {
-        previous.wrapping_add(field & !(F::MAX << len) | F::ONE << len)
-    }
-}
-
-/// A Huffman codec with the code of one table.
-#[derive(Debug)]
-pub(crate) struct Difference<S> {
+pub(crate) struct Difference<const ADDS: bool> {
     code: Code,
     decoder: Decoder,
     spans: Spans,
     /// Refills of the bit buffer that decode the words of a span.
     refills: usize,
-    step: PhantomData<S>,
 }
+
+/// The position of the first differing bit, then the bits after it.
+pub(crate) type FirstDifference = Difference<false>;
+/// Like [`FirstDifference`], with minus in place of xor.
+pub(crate) type Gap = Difference<true>;
 
 /// Spans whose words are decoded at the same time.
 const AT_ONCE: usize = 2;
 
-impl<S: Kind> CodecKind for Difference<S> {
+impl<const ADDS: bool> CodecKind for Difference<ADDS> {
     const FACTS: Facts = Facts {
-        number: S::NUMBER,
-        name: S::NAME,
+        number: if ADDS { 1 } else { 0 },
+        name: if ADDS { "gap" } else { "first-difference" },
         version: format::VERSION,
         has_code: true,
         symbols: |bits| bits as usize,
         default_spans: Some(format::DEFAULT_SPANS),
         default_block_sizes: [4096, 4096],
-        costs: Costs { bits: S::BITS, probe: 100.0, decode: 2.6, miss: 1.6 },
+        costs: Costs { bits: if ADDS { 1.54 } else { 3.42 }, probe: 100.0, decode: 2.6, miss: 1.6 },
     };
 
     /// `span` is 1 to [`format::MAX_SPAN`].
     fn new(code: &Code, span: u16, block_size: u32) -> Self {
         let (decoder, spans) = (Decoder::new(code), Spans::new(span, block_size));
         let refills = decoder.refills(spans.span - 1);
-        Difference { code: code.clone(), decoder, spans, refills, step: PhantomData }
+        Difference { code: code.clone(), decoder, spans, refills }
     }
 }
 
-impl<S> Difference<S> {
+impl<const ADDS: bool> Difference<ADDS> {
+    /// The length of the tail of two neighbours, in bits.
+    #[inline]
+    pub(super) fn symbol<F: Fingerprint>(previous: F, next: F) -> u32 {
+        let difference = if ADDS { next.wrapping_sub(previous) } else { previous ^ next };
+        F::BITS - 1 - difference.leading_zeros()
+    }
+
     /// Reads all fingerprints of a span with decoded code words.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(
@@ -146,13 +75,9 @@ impl<S> Difference<S> {
         (start, end): (usize, usize),
         tails: &Symbols,
         values: &mut [F],
-    ) -> Result<(), Damage>
-    where
-        S: Step<F>,
-    {
+    ) -> Result<(), Damage> {
         let first = directory.restart(span);
-        let mut walk =
-            Walk::<F, S> { block: directory.block, position: end, value: first, step: PhantomData };
+        let mut walk = Walk::<F, ADDS> { block: directory.block, position: end, value: first };
         values[0] = first;
         let tails = &tails[..values.len() - 1];
         if tails.iter().all(|&len| u32::from(len) <= bits::SHORT) {
@@ -171,45 +96,48 @@ impl<S> Difference<S> {
     }
 
     /// Bits of the code words and the tails of a span.
-    fn data_bits<F: Fingerprint>(&self, span: &[F]) -> usize
-    where
-        S: Step<F>,
-    {
-        let symbols = span.windows(2).map(|pair| S::symbol(pair[0], pair[1]));
+    fn data_bits<F: Fingerprint>(&self, span: &[F]) -> usize {
+        let symbols = span.windows(2).map(|pair| Self::symbol(pair[0], pair[1]));
         symbols.map(|len| (self.code.length(len) + len) as usize).sum()
     }
 
     /// Writes the code words (forward) and the tails (backward) of a span, from given bit positions of a block.
-    fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize))
-    where
-        S: Step<F>,
-    {
+    fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize)) {
         for pair in span.windows(2) {
-            let len = S::symbol(pair[0], pair[1]);
+            let len = Self::symbol(pair[0], pair[1]);
             self.code.write(block, word, len);
             word += self.code.length(len) as usize;
             tail -= len as usize;
-            bits::write(block, tail, len, S::tail(pair[0], pair[1]) & F::suffix_mask(len));
+            let field = if ADDS { pair[1].wrapping_sub(pair[0]) } else { pair[1] };
+            bits::write(block, tail, len, field & F::suffix_mask(len));
         }
     }
 }
 
 /// Walks through the tails of a span, from its end backward.
-struct Walk<'a, F, S> {
+struct Walk<'a, F, const ADDS: bool> {
     block: &'a [u8],
     position: usize,
     value: F,
-    step: PhantomData<S>,
 }
 
-impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
+impl<F: Fingerprint, const ADDS: bool> Walk<'_, F, ADDS> {
+    /// Goes to the next fingerprint and returns it, from the length of the tail and a field that starts with the tail.
+    #[inline(always)]
+    fn step(&mut self, len: u32, field: F) -> F {
+        // All but the last operations can be done ahead of the predecessor. Without `ADDS`, the coded bit is 0 in the predecessor.
+        let kept = F::MAX << len;
+        let tail = field & !kept | F::ONE << len;
+        self.value = if ADDS { self.value.wrapping_add(tail) } else { self.value & kept | tail };
+        self.value
+    }
+
     /// Returns the next fingerprint, with a tail of at most [`bits::SHORT`] bits.
     #[inline(always)]
     fn next_short(&mut self, len: u8) -> F {
         self.position = self.position.wrapping_sub(usize::from(len));
         let field = F::from_u64(bits::load(self.block, self.position / 8) >> (self.position % 8));
-        self.value = S::next(self.value, u32::from(len) % F::BITS, field);
-        self.value
+        self.step(u32::from(len) % F::BITS, field)
     }
 
     /// Returns the next fingerprint, with a tail of any length.
@@ -220,8 +148,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
         }
         let len = u32::from(len) % F::BITS;
         self.position = self.position.wrapping_sub(len as usize);
-        self.value = S::next(self.value, len, bits::read_long(self.block, self.position, len));
-        self.value
+        self.step(len, bits::read_long(self.block, self.position, len))
     }
 
     /// Decodes `lengths.len() - 7` fingerprints, at most eight. Returns `None` if a tail or the block is out of the
@@ -242,7 +169,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
         // The 64 bytes up to the current position: later bytes may not have been prefetched.
         let first_byte = self.position.div_ceil(8).max(64) - 64;
         let tails = Tails {
-            adds: S::ADDS,
+            adds: ADDS,
             lengths,
             count,
             bytes: self.block.get(first_byte..)?.first_chunk()?,
@@ -258,11 +185,11 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     }
 }
 
-impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
+impl<F: Fingerprint, const ADDS: bool> BlockCodec<F> for Difference<ADDS> {
     #[inline]
     fn count(recent: &[F], next: F, counts: &mut Counts) {
         if let Some(&previous) = recent.last() {
-            counts.add(S::symbol(previous, next));
+            counts.add(Self::symbol(previous, next));
         }
     }
 
@@ -282,7 +209,8 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
 
     fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
         // There is one way to code a fingerprint.
-        let coding = |pair: &[F]| Some(Coding { h: S::symbol(pair[0], pair[1]), differing: None, back: 0 });
+        let coding =
+            |pair: &[F]| Some(Coding { h: Self::symbol(pair[0], pair[1]), differing: None, back: 0 });
         let span = |span| iter::once(None).chain(<[F]>::windows(span, 2).map(coding));
         Ok(fingerprints.chunks(self.spans.span).flat_map(span).collect())
     }
@@ -354,7 +282,7 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
                 visitor(at, first);
             }
             let mut words = self.decoder.stream(start);
-            let mut walk = Walk::<F, S> { block, position: end, value: first, step: PhantomData };
+            let mut walk = Walk::<F, ADDS> { block, position: end, value: first };
             let mut i = 1;
             while i < count {
                 let wanted = if eights { (i + 7).min(count - 1) } else { i };

@@ -21,12 +21,12 @@ use std::str::FromStr;
 use self::all_differences::AllDifferences;
 pub(crate) use self::block::{BlockCodec, BlockHeader, Near, Range};
 use self::block::{CodecKind, Facts};
-use self::difference::{Difference, FirstDifference, Gap};
+use self::difference::{FirstDifference, Gap};
 use self::elias_fano::EliasFano;
 pub(crate) use self::symbol_counts::SymbolCounts;
 pub use self::symbols::Coding;
 use self::symbols::Counts;
-use crate::error::{Damage, Error, excerpt};
+use crate::error::{Damage, Error, one_of};
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::Code;
@@ -102,10 +102,10 @@ codecs! {
     /// The paper's: Huffman code of the position of the first bit that differs from the predecessor, then
     /// the bits after it.
     #[default]
-    FirstDifference: Difference<FirstDifference>,
+    FirstDifference: FirstDifference,
     /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
     /// after it. The smallest.
-    Gap: Difference<Gap>,
+    Gap: Gap,
     /// Elias-Fano, one per block: look-ups go straight to their range and decode nothing before it.
     EliasFano: EliasFano,
     /// Huffman code of how many bits differ from a fingerprint before, then the positions of all of them, where these are
@@ -176,11 +176,7 @@ impl FromStr for Codec {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Codec, Error> {
-        Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
-            let [first @ .., last] = Codec::ALL.map(Codec::name);
-            let expected = format!("{} or {last}", first.join(", "));
-            Error::BadArgument(format!("unknown codec `{}`; expected {expected}", excerpt(name)))
-        })
+        one_of("codec", &Codec::ALL.map(|codec| (codec, codec.name())), name)
     }
 }
 

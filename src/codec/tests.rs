@@ -2,7 +2,7 @@ use byteorder::{ByteOrder, LittleEndian};
 use proptest::prelude::*;
 
 use super::block::OTHER_CODE;
-use super::difference::Step;
+use super::difference::Difference;
 use super::*;
 use crate::bits;
 use crate::huffman::Code;
@@ -24,10 +24,11 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
     })
 }
 
-fn huffman<F: Fingerprint, S: Step<F>>(fingerprints: &[F], span: u16, block_size: u32) -> Difference<S> {
+fn huffman<const ADDS: bool>(fingerprints: &[impl Fingerprint], span: u16, size: u32) -> Difference<ADDS> {
     let mut counts = [0; 128];
-    fingerprints.windows(2).for_each(|pair| counts[S::symbol(pair[0], pair[1]) as usize] += 1);
-    Difference::new(&Code::from_counts(&counts), span, block_size)
+    let symbol = |pair: &[_]| Difference::<ADDS>::symbol(pair[0], pair[1]) as usize;
+    fingerprints.windows(2).for_each(|pair| counts[symbol(pair)] += 1);
+    Difference::new(&Code::from_counts(&counts), span, size)
 }
 
 fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32) -> AllDifferences {
@@ -106,8 +107,8 @@ fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>])
 
 fn all_codecs<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32, ranges: &[(F, F)]) {
     let size = block_size as usize;
-    round_trip(&huffman::<F, FirstDifference>(fingerprints, span, block_size), fingerprints, size, ranges);
-    round_trip(&huffman::<F, Gap>(fingerprints, span, block_size), fingerprints, size, ranges);
+    round_trip(&huffman::<false>(fingerprints, span, block_size), fingerprints, size, ranges);
+    round_trip(&huffman::<true>(fingerprints, span, block_size), fingerprints, size, ranges);
     round_trip(&EliasFano, fingerprints, size, ranges);
     round_trip(&all_differences(fingerprints, span, block_size), fingerprints, size, ranges);
 }
@@ -163,23 +164,23 @@ proptest! {
                 let _ = visit(codec, block, F::ZERO, low, last, |_, _| ());
             }
         }
-        attack(&huffman::<u64, FirstDifference>(&seed, 16, 512), &block, low);
-        attack(&huffman::<u64, Gap>(&seed, 16, 512), &block, low);
+        attack(&huffman::<false>(&seed, 16, 512), &block, low);
+        attack(&huffman::<true>(&seed, 16, 512), &block, low);
         attack(&all_differences::<u64>(&seed, 16, 512), &block, low);
         attack::<u64>(&EliasFano, &block, low);
         attack::<u128>(&EliasFano, &block, u128::from(low) << 64);
         // A code for wider fingerprints: its tails may be longer than a fingerprint.
         let mut counts = [1; 128];
         counts[3] = 9;
-        attack::<u64>(&Difference::<Gap>::new(&Code::from_counts(&counts), 7, 512), &block, low);
-        attack::<u128>(&Difference::<FirstDifference>::new(&Code::from_counts(&counts), 7, 512), &block, 7);
+        attack::<u64>(&Gap::new(&Code::from_counts(&counts), 7, 512), &block, low);
+        attack::<u128>(&FirstDifference::new(&Code::from_counts(&counts), 7, 512), &block, 7);
     }
 }
 
 #[test]
 fn consecutive_numbers_fill_a_block_to_its_count() {
     let fingerprints: Vec<u64> = (0..200_000).collect();
-    let codec = huffman::<u64, Gap>(&fingerprints, 64, 65536);
+    let codec = huffman::<true>(&fingerprints, 64, 65536);
     let fit = codec.fit(&fingerprints, 65536);
     assert_eq!(fit.count, format::MAX_BLOCK_COUNT);
     all_codecs(&fingerprints[..3000], 64, 1024, &[(5, 2000)]);
@@ -196,7 +197,7 @@ fn both_ends_of_the_range() {
 #[test]
 fn other_codes_of_the_same_fingerprints_are_no_code() {
     let values = [0x10_u64, 0x13, 0x20, 0x21, 0x25];
-    let gap = huffman::<u64, Gap>(&values, 2, 256);
+    let gap = huffman::<true>(&values, 2, 256);
     let of_gap = |block: &[u8]| {
         let mut decoded = Vec::new();
         gap.decode(block, &mut decoded).unwrap();

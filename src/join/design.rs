@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, TablePlan};
 use crate::radix::first_bits;
 
 /// One table of a join: fingerprints are near in it if at most `flips` of the prefix bits differ.
@@ -15,22 +15,18 @@ pub(super) struct Prefix<F> {
     pub(super) flips: u32,
 }
 
-/// The plans to choose from, for each distance up to that of the join.
-pub(super) struct Designs<F> {
-    of_distance: Vec<OnceLock<Vec<Vec<Prefix<F>>>>>,
-}
+/// The plans of each distance, of 64 and of 128 bits, each by the prefixes of its tables. Making and checking the plans of a
+/// distance takes a millisecond, once.
+static PLANS: [[OnceLock<Vec<Design>>; DISTANCES]; 2] = [const { [const { OnceLock::new() }; DISTANCES] }; 2];
 
-/// The plans of all distances, of 64 and of 128 bits: to make and to check them takes a millisecond, which is done once.
-static KNOWN: [OfDistance<u128>; 2] = [const { [const { OnceLock::new() }; DISTANCES] }; 2];
-
-/// By distance, the plans, each by the prefixes of its tables.
-type OfDistance<F> = [OnceLock<Vec<Vec<Prefix<F>>>>; DISTANCES];
+/// The prefixes of a plan's tables, widened.
+type Design = Vec<Prefix<u128>>;
 const DISTANCES: usize = u128::MAX_DISTANCE as usize + 1;
 
 /// Up to here all pairs of a set are compared, without looking for a plan.
 pub(super) const FEW: usize = 160;
 
-// What the work takes, in nanoseconds on a core: only the ratios matter.
+// The work of each step, in nanoseconds on a core: only the ratios matter.
 
 /// Moving a fingerprint to its place by one digit.
 const MOVE: f64 = 4.0;
@@ -38,83 +34,62 @@ const MOVE: f64 = 4.0;
 const COMPARE: f64 = 1.2;
 /// Looking up a group by its prefix.
 const LOOK_UP: f64 = 20.0;
-/// Bits by which fingerprints are moved in one go, at most.
+/// Most bits of one digit.
 const DIGIT_BITS: f64 = 10.0;
 /// The longest prefix that is looked up with flips: there is a number for each.
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 
-impl<F: Fingerprint> Designs<F> {
-    pub(super) fn new(distance: u32) -> Self {
-        Designs { of_distance: (0..=distance).map(|_| OnceLock::new()).collect() }
-    }
+/// Returns the plans to choose from for a distance.
+fn designs<F: Fingerprint>(distance: u32) -> &'static [Design] {
+    let known = &PLANS[usize::from(F::BITS > u64::BITS)][distance as usize];
+    known.get().unwrap_or_else(|| {
+        let prefix =
+            |table: &TablePlan<F>| Prefix { mask: table.prefix_mask().to_u128(), flips: table.flips };
+        let plans = plan::names::<F>(distance).into_iter().map(|name| Plan::<F>::named(&name, distance));
+        let plans = plans.filter_map(Result::ok);
+        let made = plans.map(|plan| plan.tables().iter().map(prefix).collect()).collect();
+        // The plans are made before the cell is locked: a process that is forked meanwhile must not find it locked for ever. If
+        // another thread was faster, its plans are equal.
+        known.get_or_init(|| made)
+    })
+}
 
-    /// The greatest distance, which is that of the join.
-    pub(super) fn distance(&self) -> u32 {
-        self.of_distance.len() as u32 - 1
+/// Returns the least work if the fingerprints are random in `bits` bits, and its design; `None` to compare all with all.
+pub(super) fn least_work<F: Fingerprint>(
+    count: usize,
+    bits: u32,
+    distance: u32,
+) -> (f64, Option<&'static Design>) {
+    let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
+    let mut best = None;
+    // Each table moves every fingerprint once at least: so few are compared in less time.
+    if bits <= distance || least <= count as f64 * MOVE {
+        return (least, best);
     }
-
-    fn of(&self, distance: u32) -> &[Vec<Prefix<F>>] {
-        self.of_distance[distance as usize].get_or_init(|| {
-            let known = &KNOWN[usize::from(F::BITS > u64::BITS)][distance as usize];
-            if let Some(known) = known.get() {
-                return known
-                    .iter()
-                    .map(|prefixes| prefixes.iter().map(Prefix::narrowed).collect())
-                    .collect();
-            }
-            let plan = |name: &String| Plan::<F>::named(name, distance);
-            let made: Vec<Vec<Prefix<F>>> = plan::names::<F>(distance)
-                .iter()
-                .map(plan)
-                .filter_map(Result::ok)
-                .map(|plan| prefixes(&plan))
-                .collect();
-            // Another thread may have been faster: it has made the same.
-            let _ = known
-                .set(made.iter().map(|prefixes| prefixes.iter().map(Prefix::widened).collect()).collect());
-            made
-        })
-    }
-
-    /// The least work, were the fingerprints random in so many bits, and the design that takes it; `None` to compare all with
-    /// all.
-    pub(super) fn least_work(
-        &self,
-        count: usize,
-        bits: u32,
-        distance: u32,
-    ) -> (f64, Option<&Vec<Prefix<F>>>) {
-        let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
-        let mut best = None;
-        // Each table moves every fingerprint once at least: so few are compared in less time.
-        if bits <= distance || least <= count as f64 * MOVE {
-            return (least, best);
+    for design in designs::<F>(distance) {
+        let work = design.iter().map(|prefix| work::<F>(count, prefix, bits).0).sum();
+        if work < least {
+            (least, best) = (work, Some(design));
         }
-        for design in self.of(distance) {
-            let work = design.iter().map(|prefix| work(count, prefix, bits).0).sum();
-            if work < least {
-                (least, best) = (work, Some(design));
-            }
-        }
-        (least, best)
     }
+    (least, best)
+}
 
-    /// Tables that bring together all that are within the distance, of `count` fingerprints that differ in
-    /// these bits only; `None` if to compare all with all is less work.
-    pub(super) fn choose(&self, count: usize, bits: F, distance: u32) -> Option<Vec<Prefix<F>>> {
-        if count <= FEW {
-            return None;
-        }
-        let (_, best) = self.least_work(count, bits.count_ones(), distance);
-        let tables = best?.iter().map(|prefix| {
-            let mask = spread(prefix.mask, bits);
-            let longest = work(count, prefix, bits.count_ones()).1;
-            Prefix { mask: if prefix.flips == 0 { mask } else { first_bits(mask, longest) }, ..*prefix }
-        });
-        // Without a prefix there is nothing to tell fingerprints apart by.
-        Some(tables.collect())
-            .filter(|tables: &Vec<Prefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
+/// Chooses tables that bring together all near ones of `count` fingerprints, which differ only in these bits. Returns `None`
+/// if comparing all with all is less work.
+pub(super) fn choose<F: Fingerprint>(count: usize, bits: F, distance: u32) -> Option<Vec<Prefix<F>>> {
+    if count <= FEW {
+        return None;
     }
+    let (_, best) = least_work::<F>(count, bits.count_ones(), distance);
+    let tables = best?.iter().map(|prefix| {
+        let mask = spread(F::from_u128(prefix.mask), bits);
+        let longest = work::<F>(count, prefix, bits.count_ones()).1;
+        let mask = if prefix.flips == 0 { mask } else { first_bits(mask, longest) };
+        Prefix { mask, flips: prefix.flips }
+    });
+    // Without a prefix there is nothing to tell fingerprints apart by.
+    Some(tables.collect()).filter(|tables: &Vec<Prefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
 }
 
 /// Up to so many are a crowd if they are so alike that tables tell few apart.
@@ -155,24 +130,10 @@ pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, enough: usiz
     near * 8 >= SAMPLE && near.saturating_mul(values.len()) >= SAMPLE.saturating_mul(2 * enough)
 }
 
-impl<F: Fingerprint> Prefix<F> {
-    fn widened(&self) -> Prefix<u128> {
-        Prefix { mask: self.mask.to_u128(), flips: self.flips }
-    }
-
-    fn narrowed(wide: &Prefix<u128>) -> Prefix<F> {
-        Prefix { mask: F::from_u128(wide.mask), flips: wide.flips }
-    }
-}
-
-fn prefixes<F: Fingerprint>(plan: &Plan<F>) -> Vec<Prefix<F>> {
-    plan.tables().iter().map(|table| Prefix { mask: table.prefix_mask(), flips: table.flips }).collect()
-}
-
 /// A plan's prefix when its bits are shared out among `bits`.
 ///
-/// Each of these stands for a bit of the plan of its own, so any errors among them are errors of the plan, which
-/// is complete; and it is wherever bits are left out.
+/// Each bit represents its own bit of the plan, so any errors among them are errors of the plan. The plan is complete, also
+/// if bits are left out.
 fn spread<F: Fingerprint>(prefix: F, bits: F) -> F {
     let (count, mut left, mut mask) = (bits.count_ones(), bits, F::ZERO);
     for i in 0..count {
@@ -186,7 +147,7 @@ fn spread<F: Fingerprint>(prefix: F, bits: F) -> F {
 }
 
 /// The work of one table, were the fingerprints random in so many bits; and how many prefix bits to use.
-fn work<F: Fingerprint>(count: usize, prefix: &Prefix<F>, bits: u32) -> (f64, u32) {
+fn work<F: Fingerprint>(count: usize, prefix: &Prefix<u128>, bits: u32) -> (f64, u32) {
     let most = prefix.mask.count_ones() * bits / F::BITS;
     let n = count as f64;
     let moves = |length: u32| n * MOVE * (f64::from(length).min(n.log2()) / DIGIT_BITS).ceil().max(1.0);
@@ -196,7 +157,7 @@ fn work<F: Fingerprint>(count: usize, prefix: &Prefix<F>, bits: u32) -> (f64, u3
     }
     let mut best = (f64::INFINITY, 0);
     for length in 1..=most.min(MAX_FLIPPED_PREFIX) {
-        let flipped: f64 = (1..=prefix.flips).map(|flips| choose(length, flips)).sum();
+        let flipped: f64 = (1..=prefix.flips).map(|flips| binomial(length, flips)).sum();
         let look_ups = f64::from(length).exp2() * flipped / 2.0 * LOOK_UP;
         // Sorted as a whole, which is one more move.
         let work = n * MOVE + moves(length) + look_ups + compares(length) * (1.0 + flipped);
@@ -208,7 +169,7 @@ fn work<F: Fingerprint>(count: usize, prefix: &Prefix<F>, bits: u32) -> (f64, u3
 }
 
 /// Number of ways to choose `k` of `n`.
-fn choose(n: u32, k: u32) -> f64 {
+fn binomial(n: u32, k: u32) -> f64 {
     (0..k).map(|i| f64::from(n.saturating_sub(i)) / f64::from(i + 1)).product()
 }
 
@@ -216,7 +177,7 @@ fn choose(n: u32, k: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers whose bits differ from those of one with a probability of `share` / 256.
+    /// Numbers whose bits differ from one number with a probability of `share` / 256.
     fn alike(count: usize, share: u64) -> Vec<u64> {
         let mut state = 1_u64;
         let mut next = || {
@@ -229,17 +190,15 @@ mod tests {
     #[test]
     fn what_is_alike_is_compared_all_with_all() {
         for distance in [8, 11] {
-            let designs = Designs::<u64>::new(distance);
             for count in [1000, 4000] {
-                let tables = designs.choose(count, u64::MAX, distance).unwrap();
+                let tables = choose(count, u64::MAX, distance).unwrap();
                 assert!(is_crowd(&alike(count, 12), &tables), "{distance} {count}");
                 assert!(!is_crowd(&alike(count, 128), &tables), "{distance} {count}");
             }
         }
-        // What is equal in the first half tells nothing there, and is told apart in the other.
-        let designs = Designs::<u64>::new(3);
+        // Numbers that are equal in the first half are told apart by the other half.
         let half: Vec<u64> = alike(4000, 128).into_iter().map(|value| value >> 32).collect();
-        let tables = designs.choose(4000, u64::from(u32::MAX), 3).unwrap();
+        let tables = choose(4000, u64::from(u32::MAX), 3).unwrap();
         assert!(!is_crowd(&half, &tables));
     }
 
@@ -255,12 +214,11 @@ mod tests {
 
     #[test]
     fn complete_for_any_bits() {
-        let designs = Designs::<u64>::new(4);
         for bits in [u64::MAX, 0x0f0f_00ff_0000_1110, 0x8000_4000_2000_1001, 0xffff_0000_ffff_0000] {
             let each: Vec<u32> = (0..64).filter(|&bit| bits & u64::bit_mask(bit) != 0).collect();
             for distance in 0..=4 {
                 for count in [200, 1000, 100_000, 1 << 24] {
-                    let Some(tables) = designs.choose(count, bits, distance) else { continue };
+                    let Some(tables) = choose(count, bits, distance) else { continue };
                     assert!(tables.iter().all(|table| table.mask & !bits == 0));
                     assert!(complete(&tables, &each, 0, distance), "{count}, {distance}, {bits:x}");
                 }
@@ -272,19 +230,17 @@ mod tests {
     fn plans_that_are_known_are_those_that_were_made() {
         fn check<F: Fingerprint + std::fmt::Debug>() {
             for distance in [0, 3, F::MAX_DISTANCE] {
-                let masks = || {
-                    let designs = Designs::<F>::new(distance);
-                    let all: Vec<(F, u32)> = designs
-                        .of(distance)
-                        .iter()
-                        .flatten()
-                        .map(|prefix| (prefix.mask, prefix.flips))
-                        .collect();
-                    all
+                let masks = || -> Vec<(F, u32)> {
+                    let prefixes = designs::<F>(distance).iter().flatten();
+                    prefixes.map(|prefix| (F::from_u128(prefix.mask), prefix.flips)).collect()
                 };
-                let first = masks();
-                assert_eq!(masks(), first);
-                assert!(!first.is_empty());
+                let plans = plan::names::<F>(distance).into_iter();
+                let plans = plans.filter_map(|name| Plan::<F>::named(&name, distance).ok());
+                let made: Vec<(F, u32)> = plans
+                    .flat_map(|plan| plan.tables().to_vec())
+                    .map(|table| (table.prefix_mask(), table.flips))
+                    .collect();
+                assert!(!made.is_empty() && masks() == made && masks() == made);
             }
         }
         check::<u64>();
@@ -293,11 +249,10 @@ mod tests {
 
     #[test]
     fn more_fingerprints_take_longer_prefixes() {
-        let designs = Designs::<u64>::new(3);
-        let tables = |count| designs.choose(count, u64::MAX, 3).map_or(0, |tables| tables.len());
+        let tables = |count| choose(count, u64::MAX, 3).map_or(0, |tables| tables.len());
         assert_eq!(tables(100), 0);
         assert!(tables(1 << 14) <= tables(1 << 20) && tables(1 << 20) < tables(1 << 27));
         // All are within the distance.
-        assert!(designs.choose(1000, 7, 3).is_none());
+        assert!(choose(1000, 7_u64, 3).is_none());
     }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::compare::{BLOCK, REACH, any_near_pair, find_near, visit_near};
 use super::crowds::Crowds;
-use super::design::{Designs, FEW, Prefix, is_crowd, is_dense};
+use super::design::{FEW, Prefix, choose, is_crowd, is_dense, least_work};
 use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges, room};
@@ -16,7 +16,8 @@ use crate::radix::{Digit, Partition, first_bits, ranges, room};
 pub(super) struct Join<'a, F, N, V> {
     /// Converts fingerprints to the names that pairs are reported with.
     pub(super) naming: N,
-    pub(super) designs: &'a Designs<F>,
+    /// The greatest distance of near fingerprints, in bits.
+    pub(super) distance: u32,
     /// Takes pairs as they are found, and says whether to continue.
     pub(super) visitor: V,
     /// The handling of crowds; without it, all their pairs are visited.
@@ -95,8 +96,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         }
         let taken = if set.reserve.is_empty() { 0 } else { self.least_reserve(set, differing) };
         let (mask, reserve) = set.reserve.split_at(taken);
-        if let Some(crowds) =
-            self.crowds.filter(|crowds| is_dense(set.values, self.designs.distance(), crowds.enough))
+        if let Some(crowds) = self.crowds.filter(|crowds| is_dense(set.values, self.distance, crowds.enough))
         {
             (crowds.visitor)(set.values);
             self.ask();
@@ -111,7 +111,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             ..*set
         };
         let mut conditions = set.conditions.clone();
-        let tables = self.designs.choose(set.values.len(), bits, set.distance);
+        let tables = choose(set.values.len(), bits, set.distance);
         let Some(tables) = tables.filter(|tables| !is_crowd(set.values, tables)) else {
             let mut work = Work::default();
             self.compare(set.values, &conditions, &mut work);
@@ -154,7 +154,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
                 bits = bits | set.reserve[taken - 1];
             }
             let count = (bits & differing).count_ones();
-            let (work, _) = self.designs.least_work(set.values.len(), count, set.distance + taken as u32);
+            let (work, _) = least_work::<F>(set.values.len(), count, set.distance + taken as u32);
             if work < least.0 {
                 least = (work, taken);
             }
@@ -199,7 +199,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let space = &mut space[..values.len()];
         digit.scatter(values, space, ends);
         let mut near = std::mem::take(&mut work.near);
-        find_near(space, self.designs.distance(), &mut near);
+        find_near(space, self.distance, &mut near);
         let mut blocks = near.iter().map(|block| block * BLOCK..(block + 1) * BLOCK).peekable();
         for range in ranges(ends).filter(|range| range.len() > 1) {
             if range.len() > GROUP {
@@ -210,7 +210,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             let group = &space[range.clone()];
             let is_near = match range.len() <= SMALL_GROUP {
                 true => blocks.peek().is_some_and(|block| block.start < range.end),
-                false => any_near_pair(group, self.designs.distance()),
+                false => any_near_pair(group, self.distance),
             };
             if is_near {
                 self.compare(group, &set.conditions, work);
@@ -261,7 +261,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let count = one.len() + other.len();
         if count > FEW {
             let distance = set.distance - errors.count_ones();
-            if self.designs.choose(count, set.bits, distance).is_some() {
+            if choose(count, set.bits, distance).is_some() {
                 let values = &[one, other].concat();
                 let mut conditions = set.conditions.clone();
                 let all = errors.count_ones();
@@ -273,7 +273,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             }
         }
         for &a in one {
-            visit_near(a, other, self.designs.distance(), |i| {
+            visit_near(a, other, self.distance, |i| {
                 if let Some(distance) = agree(a ^ other[i], &set.conditions) {
                     let (a, b) = (self.naming.name(a), self.naming.name(other[i]));
                     work.pairs.push(self.naming.pair(a, b, distance));
@@ -291,7 +291,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let mut near = 0;
         for (i, &a) in values.iter().enumerate() {
             let others = &values[i + 1..];
-            visit_near(a, others, self.designs.distance(), |j| {
+            visit_near(a, others, self.distance, |j| {
                 let b = others[j];
                 // Counts pairs of earlier tables too.
                 near += 1;

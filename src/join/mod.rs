@@ -52,7 +52,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use self::components::{Components, clusters};
 pub use self::crowds::Crowds;
-use self::design::Designs;
+use self::design::least_work;
 use self::engine::{Join, Set};
 pub use self::forest::Forest;
 pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
@@ -105,7 +105,7 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
 /// ```
 pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
     let distance = distance.min(F::MAX_DISTANCE);
-    Designs::<F>::new(distance).least_work(count, F::BITS, distance).0 * 1e-9
+    least_work::<F>(count, F::BITS, distance).0 * 1e-9
 }
 
 /// Sorts fingerprints on all cores of the current rayon pool.
@@ -242,8 +242,7 @@ fn visit<F: Fingerprint>(
     Plan::<F>::named("scan", distance)?;
     let stopped = AtomicBool::new(false);
     let naming = Ranks::new(fingerprints);
-    let designs = Designs::new(distance);
-    let join = Join { naming, designs: &designs, visitor, crowds, stopped };
+    let join = Join { naming, distance, visitor, crowds, stopped };
     join.join(&Set::all(fingerprints, distance), &mut Vec::new());
     if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::parts::{Parts, Table};
 use super::routed::{BUFFER, Routed, length, read, visit};
-use super::{Designs, NearPair, collapse};
+use super::{NearPair, collapse};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::progress::go_on;
@@ -17,7 +17,7 @@ use crate::threads;
 
 /// Files that are open at a time.
 const MAX_FILES: usize = 128;
-/// Fingerprints by which the bits are chosen that divide a part further.
+/// Sampled fingerprints for the choice of the bits that divide a part further.
 const SAMPLE: usize = 1 << 16;
 
 /// A join of any number of fingerprints within a given memory: they are put in files, by [`Parts`], one table after the other; files
@@ -89,11 +89,11 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         Parts::with_parts(distance, parts_for::<F>(count, memory))
     }
 
-    /// A join by these parts, whose files go to this place. It takes about `memory` bytes, whatever is pushed; a few MiB at least.
-    /// A part that is too large for the memory is divided further.
+    /// A join by these parts, whose files go to this place. It takes about `memory` bytes, however many are pushed; a few MiB at
+    /// least. A part that is too large for the memory is divided further.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there are more than [`JoinOnDisk::MAX_PARTS`], [`Error::Thread`] if no thread can be started.
+    /// [`Error::BadArgument`] for more than [`JoinOnDisk::MAX_PARTS`] parts, [`Error::Thread`] if no thread can be started.
     pub fn create(place: Arc<dyn Place>, parts: Parts<F>, memory: u64) -> Result<Self> {
         if parts.parts() > Self::MAX_PARTS {
             let (parts, most) = (parts.parts(), Self::MAX_PARTS);
@@ -185,15 +185,15 @@ fn collapse_sorted<F: Fingerprint>(
     file.finish()
 }
 
-/// Parts of which each can be joined within so much memory, as far as there may be so many files.
+/// Number of parts, at most [`MAX_FILES`], so that the join of each takes at most `memory` bytes.
 fn parts_for<F: Fingerprint>(count: u64, memory: u64) -> usize {
-    // An eighth is for buffers, another for what is crowded.
+    // An eighth is for buffers, another for crowded parts.
     let parts = Parts::<F>::least_parts(count, memory / 4 * 3);
     usize::try_from(parts).unwrap_or(MAX_FILES).next_power_of_two().min(MAX_FILES)
 }
 
 impl<F: Fingerprint> DistinctOnDisk<F> {
-    /// How the join is divided: its tables are to be joined, each once.
+    /// The tables and parts of the join. The caller joins each table once.
     pub fn parts(&self) -> &Parts<F> {
         &self.parts
     }
@@ -211,11 +211,11 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
         self.files.iter().try_for_each(|file| visit(file, &mut visitor))
     }
 
-    /// Visits the pairs that count in a table, each once, some at a time and in no order. The pairs of all tables are those of the
-    /// whole. The visitor is as that of [`Parts::join`].
+    /// Visits the pairs that count in a table, each once, some at a time and in no order. All tables together have all pairs
+    /// of the set. The visitor is called as by [`Parts::join`].
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such table, [`Error::Cancelled`] if the visitor said not to go on, [`Error::Io`] if a
+    /// [`Error::BadArgument`] for an unknown table, [`Error::Cancelled`] if the visitor said not to go on, [`Error::Io`] if a
     /// file cannot be written or read.
     pub fn join(
         &mut self,
@@ -227,7 +227,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
             return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
         }
         let mut joining = Joining {
-            designs: self.parts.designs(),
+            distance: self.parts.distance(),
             memory: self.memory,
             place: &self.place,
             visitor: &visitor,
@@ -249,7 +249,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
 
 /// A table that is being joined.
 struct Joining<'a, F, V> {
-    designs: &'a Designs<F>,
+    distance: u32,
     memory: u64,
     place: &'a Arc<dyn Place>,
     visitor: &'a V,
@@ -284,7 +284,7 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
             return Ok(());
         }
         read(file, &mut self.values)?;
-        table.join(&self.values, self.designs, &mut self.space, self.visitor)
+        table.join(&self.values, self.distance, &mut self.space, self.visitor)
     }
 
     /// Tables for a part of a table, by the bits that tell its fingerprints apart best.

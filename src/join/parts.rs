@@ -3,9 +3,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::design::Designs;
 use super::engine::{Condition, Join, Set};
 use super::naming::{Naming, Themselves};
 use super::ranks::Ranks;
@@ -23,10 +22,10 @@ use crate::threads;
 ///
 /// At distance k there are k + 1 *tables*, each with some bits of its own. Of each table a fingerprint belongs to the *part*
 /// that these bits tell. Two fingerprints within the distance differ in at most k bits, so they agree in the bits of some table,
-/// and are in one part of it; they count in the first such table. There they differ in the bits of every table before it, each
-/// of which takes an error, so that few may be left for the rest: the later the table, the less work is its join.
+/// and are in one part of it; they count in the first such table. They differ in the bits of every earlier table. Each
+/// of these takes an error, so that fewer are left for the rest: the later the table, the less work is its join.
 ///
-/// For more parts than such tables have room for, what is in a part is divided again in the same way, and there are more tables.
+/// For more parts than such tables have room for, each part is divided again in the same way, and there are more tables.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -56,7 +55,6 @@ pub struct Parts<F> {
     /// Bits that tell the part, in each table.
     bits: u32,
     tables: Vec<Table<F>>,
-    designs: Arc<Designs<F>>,
 }
 
 /// The pairs that a table finds.
@@ -75,8 +73,8 @@ pub(super) struct Table<F> {
     left: u32,
 }
 
-/// Memory that it takes to join a fingerprint, in its own bytes: itself, the same by one digit, and where few tables with flips are
-/// better than many without, the same in order of the prefix; and room for parts that are larger than others.
+/// Memory for the join of a fingerprint, in fingerprints: itself, a copy by one digit, and a copy in order of the prefix if few
+/// tables with flips are better than many without. The fourth is room for parts that are larger than others.
 const MEMORY: u64 = 4;
 
 /// In bytes, for the join of so many.
@@ -120,10 +118,10 @@ impl<F: Fingerprint> Parts<F> {
     /// So many parts of each table, or the next power of two.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or there are to be no parts or more than
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or for no parts, or more than
     /// [`Parts::MAX_PARTS`].
     pub fn with_parts(distance: u32, parts: usize) -> Result<Self> {
-        // Refuses a distance that there are no plans for.
+        // Refuses a distance without plans.
         Plan::<F>::named("scan", distance)?;
         if !(1..=Self::MAX_PARTS).contains(&parts) {
             let most = Self::MAX_PARTS;
@@ -140,10 +138,10 @@ impl<F: Fingerprint> Parts<F> {
         };
         let mut tables = Vec::new();
         all.divide(bits, &mut tables);
-        Ok(Parts { distance, bits, tables, designs: Arc::new(Designs::new(distance)) })
+        Ok(Parts { distance, bits, tables })
     }
 
-    /// The most bits in which two near fingerprints differ.
+    /// The greatest distance of near fingerprints, in bits.
     pub fn distance(&self) -> u32 {
         self.distance
     }
@@ -167,13 +165,13 @@ impl<F: Fingerprint> Parts<F> {
         self.tables[table].part.of(fingerprint)
     }
 
-    /// The table and the part of it, for each table: where a fingerprint is to go.
+    /// The part of a fingerprint in each table, after the number of the table.
     pub fn of(&self, fingerprint: F) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.tables.iter().map(move |table| table.part.of(fingerprint)).enumerate()
     }
 
-    /// Visits what goes to each part of a table, of some fingerprints: the parts that are not empty, ascending, in the order in which
-    /// the fingerprints were.
+    /// Divides fingerprints between the parts of a table, and visits the parts that are not empty, ascending. The fingerprints of a
+    /// part keep their order.
     ///
     /// ```
     /// let parts = simstore::join::Parts::<u64>::with_parts(0, 4)?;
@@ -187,7 +185,7 @@ impl<F: Fingerprint> Parts<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such table, or there are 2^32 fingerprints or more; what the visitor fails with.
+    /// [`Error::BadArgument`] for an unknown table, or 2^32 fingerprints or more; any error of the visitor.
     pub fn scatter(
         &self,
         table: usize,
@@ -202,14 +200,14 @@ impl<F: Fingerprint> Parts<F> {
         ranges.into_iter().try_for_each(|(part, range)| visitor(part, &scattered[range]))
     }
 
-    /// Visits the pairs of a part that count in its table, each once, some at a time and in no order. The fingerprints are those
-    /// of one part, each once, in any order; those of several parts of the table may be given together.
+    /// Visits the pairs of a part that count in its table, each once, some at a time and in no order. `fingerprints` are
+    /// all of one part, or of several parts of the table, each once, in any order.
     ///
-    /// The visitor is called from several threads at a time, those of the current rayon pool, at least every tenth of a second,
-    /// also with no pairs at all, and says whether to go on.
+    /// The visitor is called from several threads of the current rayon pool at a time, at least every tenth of a second, also
+    /// with no pairs at all, and says whether to go on.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such table, or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
+    /// [`Error::BadArgument`] for an unknown table, or 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
     /// visitor said not to go on. It may be called a few times more then, by other threads.
     pub fn join(
         &self,
@@ -219,7 +217,7 @@ impl<F: Fingerprint> Parts<F> {
     ) -> Result<()> {
         let table = self.checked(table, fingerprints)?;
         threads::ensure_pool()?;
-        table.join(fingerprints, &self.designs, &mut Vec::new(), &visitor)
+        table.join(fingerprints, self.distance, &mut Vec::new(), &visitor)
     }
 
     /// The same, but for the pairs of [`Crowds`], as [`visit_pairs_but_crowds`](super::visit_pairs_but_crowds) has it.
@@ -235,10 +233,10 @@ impl<F: Fingerprint> Parts<F> {
     ) -> Result<()> {
         let table = self.checked(table, fingerprints)?;
         threads::ensure_pool()?;
-        table.join_named(Themselves, fingerprints, &self.designs, &mut Vec::new(), &visitor, Some(crowds))
+        table.join_named(Themselves, fingerprints, self.distance, &mut Vec::new(), &visitor, Some(crowds))
     }
 
-    /// What the pairs of a part that count in its table connect: each fingerprint that is connected to a smaller one, with the
+    /// The clusters of the pairs of a part that count in its table: each fingerprint that is connected to a smaller one, with the
     /// smallest of its cluster before it, ascending by cluster, then by fingerprint. It takes no memory for pairs, however many
     /// there are. The fingerprints ascend, each there once. The callback is told how many pairs have been found.
     ///
@@ -273,7 +271,7 @@ impl<F: Fingerprint> Parts<F> {
         table.join_named(
             Ranks::new(fingerprints),
             fingerprints,
-            &self.designs,
+            self.distance,
             &mut Vec::new(),
             &connect,
             None,
@@ -306,17 +304,13 @@ impl<F: Fingerprint> Parts<F> {
     pub(super) fn table(&self, table: usize) -> &Table<F> {
         &self.tables[table]
     }
-
-    pub(super) fn designs(&self) -> &Designs<F> {
-        &self.designs
-    }
 }
 
 impl<F: Fingerprint> Table<F> {
     /// Divides the pairs of this table between tables with so many more bits of their own.
     ///
     /// With `r` bits in the rest, `l` errors left and `b` bits to be shared, `r - b >= l`. If each of the tables takes at most
-    /// `(r - b) / l` bits, the same holds for what each of them leaves.
+    /// `(r - b) / l` bits, the same holds for the rest of each.
     fn divide(&self, bits: u32, tables: &mut Vec<Table<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
@@ -345,9 +339,9 @@ impl<F: Fingerprint> Table<F> {
         (0..=self.left).map(table).collect()
     }
 
-    /// Divides the pairs of a part between tables with some bits of their own, by what the bits of its fingerprints are like: those
-    /// of which a bit is 0 in about as many as it is 1 in come first. There are `bits` of each table, or fewer; `None` if there are
-    /// too few bits in which the fingerprints differ.
+    /// Divides the pairs of a part between tables with some bits of their own, by the evenness of the bits in its fingerprints: a
+    /// bit that is 0 in about half of them comes first. Each table gets at most `bits` bits. Returns `None` if the fingerprints
+    /// differ in too few bits.
     pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<Table<F>>> {
         let uneven = |rest: F| {
             let mut bits: Vec<u32> =
@@ -388,33 +382,33 @@ impl<F: Fingerprint> Table<F> {
         self.part.of(fingerprint)
     }
 
-    /// Joins fingerprints of a part, each of which is there once.
+    /// Joins distinct fingerprints of a part.
     pub(super) fn join(
         &self,
         fingerprints: &[F],
-        designs: &Designs<F>,
+        distance: u32,
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
-        self.join_named(Themselves, fingerprints, designs, space, visitor, None)
+        self.join_named(Themselves, fingerprints, distance, space, visitor, None)
     }
 
     fn join_named<N: Naming<F>>(
         &self,
         naming: N,
         fingerprints: &[F],
-        designs: &Designs<F>,
+        distance: u32,
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[N::Pair]) -> ControlFlow<()> + Sync),
         crowds: Option<Crowds<'_, F>>,
     ) -> Result<()> {
         let stopped = AtomicBool::new(false);
-        let join = Join { naming, designs, visitor, crowds, stopped };
+        let join = Join { naming, distance, visitor, crowds, stopped };
         join.join(&self.set(fingerprints), space);
         if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
     }
 
-    /// Fingerprints of a part, and what their pairs have to be like.
+    /// Fingerprints of a part, with the conditions of their pairs.
     fn set<'a>(&self, fingerprints: &'a [F]) -> Set<'a, F> {
         let differing = self.differing.iter().map(|&mask| Condition { mask, errors: 1..F::BITS + 1 });
         let shared = Condition { mask: self.shared, errors: 0..1 };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::{END_OF_NUMBERS, Manifest, SegmentEntry, Settings};
+use super::{END_OF_NUMBERS, ENDINGS, Manifest, SegmentEntry, Settings};
 use crate::codec::Codec;
 use crate::error::{Damage, Error, Result};
 use crate::format::{self, manifest_footer as footer, manifest_header as header, manifest_segment as entry};
@@ -14,13 +14,6 @@ use crate::plan::{MAX_TABLES, PlanChoice};
 /// In the flags of the store.
 const KEEPS_IDS: u8 = 1;
 const HAS_HIGHEST_ID: u8 = 2;
-/// In the flags of a segment.
-const HAS_IDS: u32 = 1;
-const HAS_NAMES: u32 = 2;
-const HAS_TOMBSTONES: u32 = 4;
-const HAS_MARKS: u32 = 8;
-/// From version 4 on.
-const HAS_NOTES: u32 = 16;
 /// Header, the lengths of two texts, footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
@@ -65,12 +58,8 @@ impl Manifest {
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
         let end =
             format::check_ends(path, bytes, format::MANIFEST_MAGIC, format::MANIFEST_VERSIONS, footer::LEN)?;
-        let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
-        let found = crc32fast::hash(&bytes[..end]);
-        if expected != found {
-            let damage = Damage::Checksum { part: "manifest", expected, found };
-            return Err(Error::corrupt(path, end as u64, damage));
-        }
+        let crc = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
+        format::check_crc(path, "manifest", end, &bytes[..end], crc)?;
         if bytes.len() < MIN_LEN {
             let damage = Damage::Truncated { expected: MIN_LEN as u64, found: bytes.len() as u64 };
             return Err(Error::corrupt(path, 0, damage));
@@ -147,11 +136,8 @@ impl SegmentEntry {
         LittleEndian::write_u64(&mut fields[entry::TOMBSTONES..], self.tombstones);
         LittleEndian::write_u64(&mut fields[entry::MARKS..], self.marks);
         LittleEndian::write_u32(&mut fields[entry::TABLES..], self.tables);
-        let flags = (u32::from(self.has_ids) * HAS_IDS)
-            | (u32::from(self.has_names) * HAS_NAMES)
-            | (u32::from(self.tombstones > 0) * HAS_TOMBSTONES)
-            | (u32::from(self.marks > 0) * HAS_MARKS)
-            | (u32::from(self.notes > 0) * HAS_NOTES);
+        // The first of the endings has the lowest bit.
+        let flags = self.has_files().iter().rev().fold(0, |flags, &has| flags << 1 | u32::from(has));
         LittleEndian::write_u32(&mut fields[entry::FLAGS..], flags);
         if version >= format::VERSION_WITH_NOTES {
             LittleEndian::write_u64(&mut fields[entry::NOTES..], self.notes);
@@ -168,33 +154,33 @@ impl SegmentEntry {
         };
         let fields = rest.take(entry::len(version))?;
         let u64_at = |at: usize| LittleEndian::read_u64(&fields[at..]);
-        let (fingerprints, ids) = (u64_at(entry::FINGERPRINTS), u64_at(entry::IDS));
-        let (names, tombstones) = (u64_at(entry::NAMES), u64_at(entry::TOMBSTONES));
-        let marks = u64_at(entry::MARKS);
+        let counts = [entry::FINGERPRINTS, entry::IDS, entry::NAMES, entry::TOMBSTONES, entry::MARKS];
+        let [fingerprints, ids, names, tombstones, marks] = counts.map(u64_at);
+        // The last of the endings, and its flag, exist from version 4 on.
         let (notes, flags_end) = if version < format::VERSION_WITH_NOTES {
-            (0, HAS_NOTES)
+            (0, 1 << (ENDINGS.len() - 1))
         } else {
-            (u64_at(entry::NOTES), 2 * HAS_NOTES)
+            (u64_at(entry::NOTES), 1 << ENDINGS.len())
         };
         let tables = LittleEndian::read_u32(&fields[entry::TABLES..]);
         let flags = LittleEndian::read_u32(&fields[entry::FLAGS..]);
         let sound = (1..=MAX_TABLES as u32).contains(&tables);
         check(entry::TABLES, "tables", u64::from(tables), "1 to 64", sound)?;
         check(entry::FLAGS, "flags", u64::from(flags), "those of its version", flags < flags_end)?;
-        let has = |flag| flags & flag != 0;
-        let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
+        let has = |i: usize| flags >> i & 1 == 1;
+        let has_ids = has(0);
         let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
         check(entry::IDS, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
         check(entry::FLAGS, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
-        let expected = "1 at least, or none without a name file";
-        check(entry::NAMES, "names", names, expected, has_names == (names > 0))?;
-        let expected = "1 at least, or none without a tombstone file";
-        let sound = has(HAS_TOMBSTONES) == (tombstones > 0);
-        check(entry::TOMBSTONES, "tombstones", tombstones, expected, sound)?;
-        let expected = "1 at least, or none without a mark file";
-        check(entry::MARKS, "marks", marks, expected, has(HAS_MARKS) == (marks > 0))?;
-        let expected = "1 at least, or none without a note file";
-        check(entry::NOTES, "notes", notes, expected, has(HAS_NOTES) == (notes > 0))?;
+        let others = [
+            (entry::NAMES, names, "1 at least, or none without a name file"),
+            (entry::TOMBSTONES, tombstones, "1 at least, or none without a tombstone file"),
+            (entry::MARKS, marks, "1 at least, or none without a mark file"),
+            (entry::NOTES, notes, "1 at least, or none without a note file"),
+        ];
+        for (i, (field, count, expected)) in (1..).zip(others) {
+            check(field, ENDINGS[i], count, expected, has(i) == (count > 0))?;
+        }
         let files = tables + flags.count_ones();
         let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
         Ok(SegmentEntry {
@@ -207,7 +193,6 @@ impl SegmentEntry {
             notes,
             tables,
             has_ids,
-            has_names,
             footers,
             plan: rest.text()?,
         })

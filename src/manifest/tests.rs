@@ -13,7 +13,6 @@ fn example() -> Manifest {
         notes: 0,
         tables: 2,
         has_ids: true,
-        has_names: number == 1,
         footers: vec![7; if number == 9 { 5 } else { 4 }],
         plan: plan.to_string(),
     };

@@ -72,12 +72,11 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
                     self.insert_all();
                 }
             }
-            Operation::Delete { fingerprint, id } => {
+            Operation::Delete { .. } => {
                 self.insert_all();
-                self.memtable.end(fingerprint, id, number);
+                self.memtable.do_one(operation, number);
             }
-            Operation::Mark { key, value } => self.memtable.marks.set(key, value, number),
-            Operation::Note { id, note } => self.memtable.give_note(id, note, number),
+            Operation::Mark { .. } | Operation::Note { .. } => self.memtable.do_one(operation, number),
         }
     }
 

@@ -85,34 +85,33 @@ impl<F: Fingerprint> Memtable<F> {
 
     /// Does an operation of a log that is being written. Visible once published.
     pub(crate) fn apply(&self, operation: &Operation<'_, F>) {
-        match *operation {
-            Operation::Insert { fingerprint, id, name } => self.insert(fingerprint, id, name),
-            Operation::Delete { fingerprint, id } => self.delete(fingerprint, id),
-            Operation::Mark { key, value } => self.set_mark(key, value),
-            Operation::Note { id, note } => self.set_note(id, note),
-        }
+        let mut number = self.operations();
+        *number += 1;
+        self.do_one(operation, *number);
     }
 
-    /// Adds a pair, which changes nothing if it is live here, and a name. Visible once published.
-    pub(crate) fn insert(&self, fingerprint: F, id: u64, name: Option<&str>) {
-        let mut operation = self.operations();
-        *operation += 1;
-        if let Some(number) = self.push(fingerprint, id, *operation) {
-            self.bands.insert(fingerprint, number);
-        }
-        if let Some(name) = name {
-            self.give_name(id, name, *operation);
+    /// Does the operation of this number. An insert of a pair that is live here only gives the name. The writer's only.
+    fn do_one(&self, operation: &Operation<'_, F>, number: u64) {
+        match *operation {
+            Operation::Insert { fingerprint, id, name } => {
+                if let Some(pair) = self.push(fingerprint, id, number) {
+                    self.bands.insert(fingerprint, pair);
+                }
+                if let Some(name) = name {
+                    self.give_name(id, name, number);
+                }
+            }
+            Operation::Delete { fingerprint, id } => self.end(fingerprint, id, number),
+            Operation::Mark { key, value } => self.marks.set(key, value, number),
+            Operation::Note { id, note } => {
+                self.notes.add(id, note, number, self.forgotten.last(id, number));
+            }
         }
     }
 
     /// Gives an id a name. The writer's only.
     fn give_name(&self, id: u64, name: &str, operation: u64) {
         self.names.add(id, name, operation, self.forgotten.last(id, operation));
-    }
-
-    /// Gives an id a note. The writer's only.
-    fn give_note(&self, id: u64, note: &[u8], operation: u64) {
-        self.notes.add(id, note, operation, self.forgotten.last(id, operation));
     }
 
     /// Adds a pair, but not to the bands; returns its number, if it was not live here. The writer's only.
@@ -122,14 +121,7 @@ impl<F: Fingerprint> Memtable<F> {
         (!is_live).then(|| self.pairs.push(fingerprint, id, operation))
     }
 
-    /// Removes a pair from here, and hides it in all older places. Visible once published.
-    pub(crate) fn delete(&self, fingerprint: F, id: u64) {
-        let mut operation = self.operations();
-        *operation += 1;
-        self.end(fingerprint, id, *operation);
-    }
-
-    /// Ends a pair, and forgets the name and the note of its id. The writer's only.
+    /// Ends a pair, hides it in all older places, and forgets the name and the note of its id. The writer's only.
     fn end(&self, fingerprint: F, id: u64, operation: u64) {
         if let Some(number) = self.pairs.live(fingerprint, id) {
             self.pairs.end(number, operation);
@@ -144,20 +136,6 @@ impl<F: Fingerprint> Memtable<F> {
         if last == 0 || given > last {
             self.forgotten.add(id, operation);
         }
-    }
-
-    /// Keeps a mark under a key. Visible once published.
-    pub(crate) fn set_mark(&self, key: &str, value: &[u8]) {
-        let mut operation = self.operations();
-        *operation += 1;
-        self.marks.set(key, value, *operation);
-    }
-
-    /// Keeps a note with an id. Visible once published.
-    pub(crate) fn set_note(&self, id: u64, note: &[u8]) {
-        let mut operation = self.operations();
-        *operation += 1;
-        self.give_note(id, note, *operation);
     }
 
     /// Makes all operations so far visible at once; returns the version that shows them.

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use super::table_plan::combinations;
 use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result, one_of};
 use crate::fingerprint::Fingerprint;
 
 /// The storage medium of a table.
@@ -59,9 +59,7 @@ impl FromStr for Medium {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Medium> {
-        Medium::ALL.iter().find(|(_, other)| *other == name).map(|&(medium, _)| medium).ok_or_else(|| {
-            Error::BadArgument(format!("unknown medium `{}`; expected memory, ssd or disk", excerpt(name)))
-        })
+        one_of("medium", &Medium::ALL, name)
     }
 }
 

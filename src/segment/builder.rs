@@ -28,15 +28,11 @@ use crate::threads;
 pub(crate) struct SegmentBuilder<F> {
     options: BuildOptions,
     made: Arc<Made>,
-    number: u64,
     pushed: Pushed<F>,
     names: Option<NamesWriter<NewFile>>,
-    named: u64,
     tombstones: Vec<(F, u64)>,
     marks: Option<MarksWriter<NewFile>>,
-    marked: u64,
     notes: Option<NotesWriter<NewFile>>,
-    noted: u64,
 }
 
 enum Pushed<F> {
@@ -54,20 +50,16 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         } else {
             Pushed::Plain(Sorter::new(runs.clone(), memory).watched(options.progress.as_ref()))
         };
-        let names = Mutex::default();
-        let made = Arc::new(Made { fs: options.fs.clone(), store: store.to_path_buf(), names, runs });
+        let (fs, store, names) = (options.fs.clone(), store.to_path_buf(), Mutex::default());
+        let made = Arc::new(Made { fs, store, number, names, runs });
         SegmentBuilder {
             options,
             made,
-            number,
             pushed,
             names: None,
-            named: 0,
             tombstones: Vec::new(),
             marks: None,
-            marked: 0,
             notes: None,
-            noted: 0,
         }
     }
 
@@ -80,41 +72,17 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     pub(crate) fn name(&mut self, id: u64, name: &str) -> Result<()> {
         check_text("name", name.as_bytes())?;
-        if self.names.is_none() {
-            let (path, file) = self.made.create(self.entry().names_name())?;
-            self.names = Some(NamesWriter::new(file, &path)?);
-        }
-        if let Some(names) = &mut self.names {
-            names.push(id, name.as_bytes())?;
-            self.named += 1;
-        }
-        Ok(())
+        self.made.writer(&mut self.names, "names", NamesWriter::new)?.push(id, name.as_bytes())
     }
 
     pub(crate) fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
-        if self.notes.is_none() {
-            let (path, file) = self.made.create(self.entry().notes_name())?;
-            self.notes = Some(NotesWriter::new(file, &path)?);
-        }
-        if let Some(notes) = &mut self.notes {
-            notes.push(id, note)?;
-            self.noted += 1;
-        }
-        Ok(())
+        self.made.writer(&mut self.notes, "notes", NotesWriter::new)?.push(id, note)
     }
 
     /// Keeps a mark. Keys come in ascending order.
     pub(crate) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         check_text("key of a mark", key.as_bytes())?;
-        if self.marks.is_none() {
-            let (path, file) = self.made.create(self.entry().marks_name())?;
-            self.marks = Some(MarksWriter::new(file, &path)?);
-        }
-        if let Some(marks) = &mut self.marks {
-            marks.push(key, value)?;
-            self.marked += 1;
-        }
-        Ok(())
+        self.made.writer(&mut self.marks, "marks", MarksWriter::new)?.push(key, value)
     }
 
     /// Pairs that are deleted from older segments, ascending.
@@ -124,18 +92,13 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     fn entry(&self) -> SegmentEntry {
         SegmentEntry {
-            number: self.number,
-            fingerprints: 0,
-            ids: 0,
-            names: self.named,
+            number: self.made.number,
+            names: self.names.as_ref().map_or(0, |names| names.entries.total),
             tombstones: self.tombstones.len() as u64,
-            marks: self.marked,
-            notes: self.noted,
-            tables: 0,
+            marks: self.marks.as_ref().map_or(0, |marks| marks.entries.total),
+            notes: self.notes.as_ref().map_or(0, |notes| notes.entries.total),
             has_ids: self.options.ids,
-            has_names: self.named > 0,
-            footers: Vec::new(),
-            plan: String::new(),
+            ..SegmentEntry::default()
         }
     }
 
@@ -150,22 +113,17 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         self.write_files().inspect_err(|_| made.remove())
     }
 
-    fn write_files(mut self) -> Result<(SegmentEntry, Codec)> {
-        if let Some(names) = self.names.take() {
-            names.finish()?.commit()?;
-        }
-        if let Some(marks) = self.marks.take() {
-            marks.finish()?.commit()?;
-        }
-        if let Some(notes) = self.notes.take() {
-            notes.finish()?.commit()?;
-        }
+    fn write_files(self) -> Result<(SegmentEntry, Codec)> {
+        let entry = self.entry();
+        self.names.map_or(Ok(()), |names| names.finish()?.commit())?;
+        self.marks.map_or(Ok(()), |marks| marks.finish()?.commit())?;
+        self.notes.map_or(Ok(()), |notes| notes.finish()?.commit())?;
         if !self.tombstones.is_empty() {
-            let (path, mut file) = self.made.create(self.entry().tombstones_name())?;
+            let (path, mut file) = self.made.create(entry.file("tombstones"))?;
             tombstones::write(&mut file, &path, &self.tombstones)?;
             file.commit()?;
         }
-        let (entry, options, made) = (self.entry(), self.options, self.made);
+        let (options, made) = (self.options, self.made);
         match self.pushed {
             Pushed::Plain(sorter) => write(&made, entry, options, &Records::Sorted(sorter.finish_runs()?)),
             Pushed::WithIds(sorter) => write(&made, entry, options, &Records::Sorted(sorter.finish_runs()?)),
@@ -184,7 +142,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 struct Made {
     fs: Arc<dyn Fs>,
     store: PathBuf,
-    /// Of the files that have their names, or are to get them.
+    number: u64,
+    /// Names of the files, complete or unfinished.
     names: Mutex<Vec<String>>,
     /// Where records are sorted.
     runs: Arc<Folder>,
@@ -198,7 +157,24 @@ impl Made {
         Ok((path, file))
     }
 
-    /// Removes these files, and no others. What cannot be removed now is removed when the store is opened next.
+    /// Returns the writer of the file with an ending; makes both when they are first needed.
+    fn writer<'a, W>(
+        &self,
+        writer: &'a mut Option<W>,
+        ending: &str,
+        new: impl FnOnce(NewFile, &Path) -> Result<W>,
+    ) -> Result<&'a mut W> {
+        match writer {
+            Some(writer) => Ok(writer),
+            none => {
+                let entry = SegmentEntry { number: self.number, ..SegmentEntry::default() };
+                let (path, file) = self.create(entry.file(ending))?;
+                Ok(none.insert(new(file, &path)?))
+            }
+        }
+    }
+
+    /// Removes these files, and no others. A file that cannot be removed now is removed when the store is opened next.
     fn remove(&self) {
         for name in &*self.names.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = self.fs.remove(&self.store.join(name));
@@ -291,7 +267,7 @@ impl<R: Record> TableTask<'_, R> {
         let mut table = self.writer(0, plan, counts)?;
         let mut ids = match self.entry.has_ids {
             true => {
-                let (path, file) = self.made.create(self.entry.ids_name())?;
+                let (path, file) = self.made.create(self.entry.file("ids"))?;
                 Some(IdsWriter::new(file, &path, self.entry.fingerprints, self.entry.ids)?)
             }
             false => None,

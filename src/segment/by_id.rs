@@ -72,7 +72,7 @@ impl Value for Vec<u8> {
 
 /// Writes a file of names or notes.
 pub(super) struct ByIdWriter<V, W> {
-    entries: EntriesWriter<W>,
+    pub(super) entries: EntriesWriter<W>,
     previous: Option<u64>,
     /// The value before, if the next one may share its start.
     before: Vec<u8>,

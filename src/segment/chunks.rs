@@ -14,7 +14,7 @@ use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header
 use crate::kernels;
 use crate::map::Bytes;
 
-/// What a chunk counts for before a callback is asked whether to go on: it takes about as long as so many fingerprints.
+/// Weight of a chunk, in fingerprints, until a callback is asked whether to go on: a chunk takes about as long to read.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writes a chunked file: the header last known to be complete, then chunk by chunk.
@@ -80,7 +80,7 @@ impl<W: Write> ChunksWriter<W> {
     }
 }
 
-/// What tells a file of entries from another one.
+/// The differences between files of names, notes and marks.
 pub(super) struct EntryKind {
     pub(super) magic: [u8; 8],
     /// The version of the format that it says.
@@ -91,7 +91,7 @@ pub(super) struct EntryKind {
     pub(super) closed_at: usize,
     /// The most bytes of a chunk, and how messages say it.
     pub(super) longest: (usize, &'static str),
-    /// What a chunk is called in messages.
+    /// Name of a chunk in messages.
     pub(super) name: &'static str,
 }
 
@@ -103,6 +103,8 @@ pub(super) struct EntriesWriter<W> {
     chunk: Vec<u8>,
     count: u32,
     key: Option<u64>,
+    /// Entries of all chunks.
+    pub(super) total: u64,
 }
 
 impl<W: Write> EntriesWriter<W> {
@@ -111,7 +113,7 @@ impl<W: Write> EntriesWriter<W> {
         header[..entries_header::VERSION].copy_from_slice(&kind.magic);
         LittleEndian::write_u32(&mut header[entries_header::VERSION..], kind.version);
         let chunks = ChunksWriter::new(sink, path, &header)?;
-        Ok(EntriesWriter { chunks, kind, chunk: vec![0; entries_chunk::LEN], count: 0, key: None })
+        Ok(EntriesWriter { chunks, kind, chunk: vec![0; entries_chunk::LEN], count: 0, key: None, total: 0 })
     }
 
     /// Whether the next entry is the first of its chunk.
@@ -119,14 +121,18 @@ impl<W: Write> EntriesWriter<W> {
         self.count == 0
     }
 
-    /// Adds an entry, whose bytes `write` appends; the key of a chunk is that of its first entry.
+    /// Adds an entry, whose bytes `write` appends; the first entry of a chunk gives the chunk its key.
     pub(super) fn push(&mut self, key: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.count == 0 {
             self.key = key;
         }
         write(&mut self.chunk);
         self.count += 1;
-        if self.chunk.len() >= self.kind.closed_at { self.close_chunk() } else { Ok(()) }
+        if self.chunk.len() >= self.kind.closed_at {
+            self.close_chunk()?;
+        }
+        self.total += 1;
+        Ok(())
     }
 
     fn close_chunk(&mut self) -> Result<()> {

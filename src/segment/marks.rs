@@ -1,4 +1,4 @@
-//! What a writer keeps by key, as of a segment (`format-spec/marks.md`).
+//! Values that a writer keeps by key, as of a segment (`format-spec/marks.md`).
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ const KIND: EntryKind = EntryKind {
 
 /// Writes a mark file.
 pub(super) struct MarksWriter<W> {
-    entries: EntriesWriter<W>,
+    pub(super) entries: EntriesWriter<W>,
     previous: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl Marks {
         Ok(Marks { chunks: Chunks::open_entries(path, bytes, &KIND)? })
     }
 
-    /// The mark under a key, if there is one.
+    /// The mark under a key, if any.
     pub(super) fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let (mut from, mut to) = (0, self.chunks.len());
         while from < to {

@@ -34,10 +34,6 @@ use crate::map::Bytes;
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// A whole file, but not the one that was written with the manifest.
-const OTHER_FOOTER: Damage =
-    Damage::Mismatch { what: "the footers of this file and of the one that the manifest names" };
-
 /// A stored fingerprint within the distance of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Match<F> {
@@ -118,26 +114,41 @@ pub struct Segment<F> {
 struct Files<'a> {
     fs: &'a dyn Fs,
     store: &'a Path,
-    /// Of those that have not been opened.
+    entry: &'a SegmentEntry,
+    /// Footers of the files that have not been opened; none without a manifest.
     footers: std::slice::Iter<'a, u32>,
 }
 
 impl Files<'_> {
-    /// Opens the next one, which has to be the one that the manifest names.
+    /// Opens the next file, which has to be the one that the manifest names.
     fn open<T>(&mut self, name: String, open: impl FnOnce(&Path, Bytes) -> Result<T>) -> Result<T> {
-        let path = self.store.join(name);
+        let (path, named) = (self.store.join(name), self.footers.next());
         let bytes = self.fs.map(&path).map_err(Error::io(&path, "open"))?;
         let footer = footer_crc(bytes.as_ref());
         let opened = open(&path, bytes)?;
-        let is_named = self.footers.next() == Some(&footer);
-        if is_named { Ok(opened) } else { Err(Error::corrupt(&path, 0, OTHER_FOOTER)) }
+        if named.is_none_or(|named| *named == footer) {
+            return Ok(opened);
+        }
+        // A whole file, but not the one that was written with the manifest.
+        let what = "the footers of this file and of the one that the manifest names";
+        Err(Error::corrupt(&path, 0, Damage::Mismatch { what }))
+    }
+
+    /// Opens the file with an ending, if the segment has it.
+    fn open_if<T>(
+        &mut self,
+        has: bool,
+        ending: &str,
+        open: impl FnOnce(&Path, Bytes) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if has { self.open(self.entry.file(ending), open).map(Some) } else { Ok(None) }
     }
 }
 
 impl<F: Fingerprint> Segment<F> {
     /// Opens the files of a segment.
     pub(crate) fn open(fs: &dyn Fs, store: &Path, entry: SegmentEntry, distance: u32) -> Result<Self> {
-        let mut files = Files { fs, store, footers: entry.footers.iter() };
+        let mut files = Files { fs, store, entry: &entry, footers: entry.footers.iter() };
         let mut tables = Vec::new();
         for number in 0..entry.tables {
             tables.push(files.open(entry.table_name(number), |path, bytes| {
@@ -162,25 +173,17 @@ impl<F: Fingerprint> Segment<F> {
                 other => other,
             }
         })?;
-        let mut open_ids = || {
-            let blocks = tables[0].blocks();
-            files.open(entry.ids_name(), |path, bytes| Ids::open(path, bytes, entry.fingerprints, blocks))
-        };
-        let ids = if entry.has_ids { Some(open_ids()?) } else { None };
-        let names = if entry.has_names { Some(files.open(entry.names_name(), Names::open)?) } else { None };
-        let mut open_tombstones = || {
-            let name = entry.tombstones_name();
-            let tombstones =
-                files.open(name.clone(), |path, bytes| Tombstones::open(path, bytes.as_ref()))?;
-            if tombstones.pairs().len() as u64 != entry.tombstones {
-                let what = "the number of tombstones and the manifest";
-                return Err(Error::corrupt(&store.join(name), 0, Damage::Mismatch { what }));
-            }
-            Ok(tombstones)
-        };
-        let tombstones = if entry.tombstones > 0 { Some(open_tombstones()?) } else { None };
-        let marks = if entry.marks > 0 { Some(files.open(entry.marks_name(), Marks::open)?) } else { None };
-        let notes = if entry.notes > 0 { Some(files.open(entry.notes_name(), Notes::open)?) } else { None };
+        let blocks = tables[0].blocks();
+        let open_ids = |path: &Path, bytes| Ids::open(path, bytes, entry.fingerprints, blocks);
+        let ids = files.open_if(entry.has_ids, "ids", open_ids)?;
+        let names = files.open_if(entry.names > 0, "names", Names::open)?;
+        let tombstones = files.open_if(entry.tombstones > 0, "tombstones", Tombstones::<F>::open)?;
+        if tombstones.as_ref().is_some_and(|all| all.pairs().len() as u64 != entry.tombstones) {
+            let what = "the number of tombstones and the manifest";
+            return Err(Error::corrupt(&store.join(entry.file("tombstones")), 0, Damage::Mismatch { what }));
+        }
+        let marks = files.open_if(entry.marks > 0, "marks", Marks::open)?;
+        let notes = files.open_if(entry.notes > 0, "notes", Notes::open)?;
         let (filtered, queries) = (AtomicBool::new(false), AtomicU64::new(0));
         Ok(Segment { entry, plan, tables, ids, names, tombstones, marks, notes, filtered, queries })
     }

@@ -1,26 +1,24 @@
 //! The readable part of a segment with damaged or missing files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use super::OTHER_FOOTER;
+use super::Files;
 use super::by_id::{Names, Notes};
 use super::ids::Ids;
 use super::marks::Marks;
 use super::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
-use crate::map::Bytes;
 use crate::progress::Steps;
 use crate::spill::{Place, Sorter};
 use crate::table::Table;
 
 /// The files of a segment that can be opened.
 pub(crate) struct SegmentRemains<F> {
-    /// As the manifest has it; without a manifest its footers are empty and its counts 0.
+    /// The entry in the manifest. Without a manifest it has no footers, and counts only tell whether there is such a file.
     pub(crate) entry: SegmentEntry,
     /// Those that cannot be opened are `None`.
     tables: Vec<Option<Table<F>>>,
@@ -42,14 +40,13 @@ impl<F: Fingerprint> SegmentRemains<F> {
         fs: &dyn Fs,
         store: &Path,
         entry: SegmentEntry,
-        damaged: &mut dyn FnMut(Error),
+        mut damaged: impl FnMut(Error),
     ) -> SegmentRemains<F> {
-        let mut open = Opening { fs, store, damaged };
-        let footer = |i: usize| entry.footers.get(i).copied();
+        let mut files = Files { fs, store, entry: &entry, footers: entry.footers.iter() };
         let mut fingerprints = entry.fingerprints;
         let mut tables = Vec::new();
         for number in 0..entry.tables {
-            let table = open.file(&entry.table_name(number), footer(number as usize), |path, bytes| {
+            let table = files.open(entry.table_name(number), |path, bytes| {
                 let table = Table::<F>::open(path, bytes)?;
                 if fingerprints > 0 && table.header().fingerprints != fingerprints {
                     let what = "the numbers of fingerprints of this table and of another one";
@@ -57,43 +54,26 @@ impl<F: Fingerprint> SegmentRemains<F> {
                 }
                 Ok(table)
             });
+            let table = table.map_err(&mut damaged).ok();
             fingerprints = table.as_ref().map_or(fingerprints, |table| table.header().fingerprints);
             tables.push(table);
         }
-        let mut next = entry.tables as usize;
-        let mut footer = |has: bool| {
-            next += usize::from(has);
-            if has { entry.footers.get(next - 1).copied() } else { None }
-        };
-        let has = [entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0, entry.notes > 0];
-        let [ids_footer, names_footer, tombstones_footer, marks_footer, notes_footer] = has.map(&mut footer);
         let blocks = tables.first().and_then(Option::as_ref).map(Table::blocks);
-        let ids = if entry.has_ids {
-            open.file(&entry.ids_name(), ids_footer, |path, bytes| {
-                let ids = Ids::open_alone(path, bytes)?;
-                let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
-                if !sound || blocks.is_some_and(|blocks| blocks != ids.chunks.len()) {
-                    let what = "the chunks of ids and the blocks of the first table";
-                    return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
-                }
-                Ok(ids)
-            })
-        } else {
-            None
-        };
-        let names =
-            if entry.has_names { open.file(&entry.names_name(), names_footer, Names::open) } else { None };
-        let tombstones = if entry.tombstones > 0 {
-            open.file(&entry.tombstones_name(), tombstones_footer, |path, bytes| {
-                Tombstones::open(path, bytes.as_ref())
-            })
-        } else {
-            None
-        };
-        let marks =
-            if entry.marks > 0 { open.file(&entry.marks_name(), marks_footer, Marks::open) } else { None };
-        let notes =
-            if entry.notes > 0 { open.file(&entry.notes_name(), notes_footer, Notes::open) } else { None };
+        let ids = files.open_if(entry.has_ids, "ids", |path, bytes| {
+            let ids = Ids::open_alone(path, bytes)?;
+            let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
+            if !sound || blocks.is_some_and(|blocks| blocks != ids.chunks.len()) {
+                let what = "the chunks of ids and the blocks of the first table";
+                return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
+            }
+            Ok(ids)
+        });
+        let ids = ids.map_err(&mut damaged).ok().flatten();
+        let names = files.open_if(entry.names > 0, "names", Names::open).map_err(&mut damaged).ok().flatten();
+        let tombstones = files.open_if(entry.tombstones > 0, "tombstones", Tombstones::open);
+        let tombstones = tombstones.map_err(&mut damaged).ok().flatten();
+        let marks = files.open_if(entry.marks > 0, "marks", Marks::open).map_err(&mut damaged).ok().flatten();
+        let notes = files.open_if(entry.notes > 0, "notes", Notes::open).map_err(&mut damaged).ok().flatten();
         SegmentRemains { entry, tables, ids, names, tombstones, marks, notes, fingerprints }
     }
 
@@ -301,31 +281,4 @@ fn each<F: Fingerprint>(
         }
     }
     Ok(whole)
-}
-
-struct Opening<'a> {
-    fs: &'a dyn Fs,
-    store: &'a Path,
-    damaged: &'a mut dyn FnMut(Error),
-}
-
-impl Opening<'_> {
-    /// Opens a file, if it is the one whose footer the manifest names.
-    fn file<T>(
-        &mut self,
-        name: &str,
-        footer: Option<u32>,
-        open: impl FnOnce(&Path, Bytes) -> Result<T>,
-    ) -> Option<T> {
-        let path: PathBuf = self.store.join(name);
-        let opened = self.fs.map(&path).map_err(Error::io(&path, "open")).and_then(|bytes| {
-            let found = footer_crc(bytes.as_ref());
-            let opened = open(&path, bytes)?;
-            if footer.is_some_and(|footer| footer != found) {
-                return Err(Error::corrupt(&path, 0, OTHER_FOOTER));
-            }
-            Ok(opened)
-        });
-        opened.map_err(|error| (self.damaged)(error)).ok()
-    }
 }

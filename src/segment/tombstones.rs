@@ -40,7 +40,8 @@ pub(super) struct Tombstones<F> {
 }
 
 impl<F: Fingerprint> Tombstones<F> {
-    pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Self> {
+    pub(super) fn open(path: &Path, bytes: impl AsRef<[u8]>) -> Result<Self> {
+        let bytes = bytes.as_ref();
         let end = format::check_ends(
             path,
             bytes,
@@ -49,11 +50,8 @@ impl<F: Fingerprint> Tombstones<F> {
             footer::LEN,
         )?;
         let corrupt = |offset: usize, damage| Err(Error::corrupt(path, offset as u64, damage));
-        let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
-        let found = crc32fast::hash(&bytes[..end]);
-        if expected != found {
-            return corrupt(end, Damage::Checksum { part: "tombstones", expected, found });
-        }
+        let crc = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
+        format::check_crc(path, "tombstones", end, &bytes[..end], crc)?;
         if end < header::LEN {
             let (expected, found) = ((header::LEN + footer::LEN) as u64, bytes.len() as u64);
             return corrupt(0, Damage::Truncated { expected, found });
@@ -121,7 +119,7 @@ mod tests {
     fn comes_back<F: Fingerprint>() {
         let pairs = [(F::ZERO, 0), (F::ZERO, 7), (F::ONE, u64::MAX), (F::MAX, 3)];
         for len in 0..pairs.len() {
-            let read = Tombstones::open(Path::new("t"), &encoded(&pairs[..len])).unwrap();
+            let read = Tombstones::open(Path::new("t"), encoded(&pairs[..len])).unwrap();
             assert_eq!(read.pairs(), &pairs[..len]);
             assert!(pairs.iter().enumerate().all(|(i, &(x, id))| read.contains(x, id) == (i < len)));
             assert!(!read.contains(F::ONE, 5));
@@ -134,7 +132,7 @@ mod tests {
     fn both_widths_come_back() {
         comes_back::<u64>();
         comes_back::<u128>();
-        assert!(Tombstones::<u128>::open(Path::new("t"), &encoded(&[(1_u64, 1), (2, 2)])).is_err());
+        assert!(Tombstones::<u128>::open(Path::new("t"), encoded(&[(1_u64, 1), (2, 2)])).is_err());
     }
 
     #[test]

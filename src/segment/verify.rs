@@ -1,5 +1,6 @@
 //! Reading all of a segment and comparing its parts with one another.
 
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -7,10 +8,9 @@ use super::by_id::{ById, Names, Notes, Value};
 use super::ids::Ids;
 use super::marks::Marks;
 use super::tombstones::Tombstones;
-use super::{OTHER_FOOTER, Segment};
+use super::{Files, Segment};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::progress::Steps;
@@ -147,25 +147,17 @@ impl<F: Fingerprint> Segment<F> {
         entry: &SegmentEntry,
         mut damaged: impl FnMut(Error),
     ) {
-        for (name, named) in entry.files().into_iter().zip(&entry.footers) {
-            let path = store.join(&name);
-            let opened = fs.map(&path).map_err(Error::io(&path, "open")).and_then(|bytes| {
-                let footer = footer_crc(bytes.as_ref());
-                match name.rsplit_once('.').map(|(_, kind)| kind) {
-                    Some("table") => Table::<F>::open(&path, bytes).map(drop)?,
-                    Some("ids") => Ids::open_alone(&path, bytes).map(drop)?,
-                    Some("names") => Names::open(&path, bytes).map(drop)?,
-                    Some("notes") => Notes::open(&path, bytes).map(drop)?,
-                    Some("marks") => Marks::open(&path, bytes).map(drop)?,
-                    _ => Tombstones::<F>::open(&path, bytes.as_ref()).map(drop)?,
-                }
-                Ok(footer)
+        let mut files = Files { fs, store, entry, footers: entry.footers.iter() };
+        for name in entry.files() {
+            let opened = files.open(name, |path, bytes| match path.extension().and_then(OsStr::to_str) {
+                Some("table") => Table::<F>::open(path, bytes).map(drop),
+                Some("ids") => Ids::open_alone(path, bytes).map(drop),
+                Some("names") => Names::open(path, bytes).map(drop),
+                Some("notes") => Notes::open(path, bytes).map(drop),
+                Some("marks") => Marks::open(path, bytes).map(drop),
+                _ => Tombstones::<F>::open(path, bytes).map(drop),
             });
-            match opened {
-                Ok(footer) if footer == *named => {}
-                Ok(_) => damaged(Error::corrupt(&path, 0, OTHER_FOOTER)),
-                Err(error) => damaged(error),
-            }
+            opened.unwrap_or_else(&mut damaged);
         }
     }
 }

@@ -26,33 +26,27 @@ impl<F: Fingerprint> Fixed for F {
     }
 }
 
-impl Fixed for u8 {
-    const BYTES: usize = 1;
+macro_rules! fixed_numbers {
+    ($($number:ty)*) => {$(
+        impl Fixed for $number {
+            const BYTES: usize = size_of::<$number>();
 
-    #[inline]
-    fn write(self, bytes: &mut [u8]) {
-        bytes[0] = self;
-    }
+            #[inline]
+            fn write(self, bytes: &mut [u8]) {
+                bytes[..Self::BYTES].copy_from_slice(&self.to_le_bytes());
+            }
 
-    #[inline]
-    fn read(bytes: &[u8]) -> Self {
-        bytes[0]
-    }
+            #[inline]
+            fn read(bytes: &[u8]) -> Self {
+                let mut number = [0; Self::BYTES];
+                number.copy_from_slice(&bytes[..Self::BYTES]);
+                Self::from_le_bytes(number)
+            }
+        }
+    )*};
 }
 
-impl Fixed for u32 {
-    const BYTES: usize = 4;
-
-    #[inline]
-    fn write(self, bytes: &mut [u8]) {
-        bytes[..4].copy_from_slice(&self.to_le_bytes());
-    }
-
-    #[inline]
-    fn read(bytes: &[u8]) -> Self {
-        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-    }
-}
+fixed_numbers!(u8 u32);
 
 impl<A: Fixed, B: Fixed> Fixed for (A, B) {
     const BYTES: usize = A::BYTES + B::BYTES;
@@ -81,5 +75,38 @@ impl<A: Fixed, B: Fixed, C: Fixed> Fixed for (A, B, C) {
     fn read(bytes: &[u8]) -> Self {
         let (a, (b, c)) = Fixed::read(bytes);
         (a, b, c)
+    }
+}
+
+impl<R: Fixed, const N: usize> Fixed for [R; N] {
+    const BYTES: usize = N * R::BYTES;
+
+    #[inline]
+    fn write(self, bytes: &mut [u8]) {
+        self.into_iter()
+            .zip(bytes.chunks_exact_mut(R::BYTES))
+            .for_each(|(record, place)| record.write(place));
+    }
+
+    #[inline]
+    fn read(bytes: &[u8]) -> Self {
+        let bytes = &bytes[..N * R::BYTES];
+        std::array::from_fn(|at| R::read(&bytes[at * R::BYTES..]))
+    }
+}
+
+/// Whether there is a record, in one byte, then the record or its default.
+impl<R: Fixed + Default> Fixed for Option<R> {
+    const BYTES: usize = 1 + R::BYTES;
+
+    #[inline]
+    fn write(self, bytes: &mut [u8]) {
+        (u8::from(self.is_some()), self.unwrap_or_default()).write(bytes);
+    }
+
+    #[inline]
+    fn read(bytes: &[u8]) -> Self {
+        let (is_some, record): (u8, R) = Fixed::read(bytes);
+        (is_some == 1).then_some(record)
     }
 }

@@ -26,7 +26,7 @@ pub trait Sortable: Ord + Send {
     /// Those of writing.
     fn push_to(&self, file: &mut SpillWriter) -> Result<()>;
 
-    /// Reads the next one, if there is one.
+    /// Reads the next one, if any.
     ///
     /// # Errors
     /// Those of reading.
@@ -52,15 +52,48 @@ impl<R: Fixed> Sortable for R {
     }
 }
 
+/// A key and bytes, such as an id and its note.
+impl<A: Fixed> Sortable for (A, Vec<u8>) {
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.1.len()
+    }
+
+    fn push_to(&self, file: &mut SpillWriter) -> Result<()> {
+        file.push_record((self.0, self.1.len() as u64))?;
+        file.push(&self.1)
+    }
+
+    fn read_from(file: &mut SpillReader) -> Result<Option<Self>> {
+        let Some(key) = file.record()? else { return Ok(None) };
+        Ok(Some((key, file.records()?)))
+    }
+}
+
+/// Bytes as the key, and the record with this key.
+impl<A: Fixed> Sortable for (Vec<u8>, A) {
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.0.len()
+    }
+
+    fn push_to(&self, file: &mut SpillWriter) -> Result<()> {
+        file.push_record((self.1, self.0.len() as u64))?;
+        file.push(&self.0)
+    }
+
+    fn read_from(file: &mut SpillReader) -> Result<Option<Self>> {
+        Ok(<(A, Vec<u8>)>::read_from(file)?.map(|(of_key, key)| (key, of_key)))
+    }
+}
+
 /// Runs that are merged into one when there are so many of about one length: files that are open at the same time.
 const RUNS: usize = 32;
 /// Bytes that are read at once of a run: at most, and at least.
 const BUFFER: usize = 1 << 18;
 const SMALL_BUFFER: usize = 1 << 13;
-/// Records that are taken into memory in any case.
+/// Records whose size is taken into memory in any case, without what they own besides.
 const LEAST_RECORDS: usize = 1024;
 
-/// Takes records in any order. What is too much for its memory goes to sorted runs in files.
+/// Takes records in any order. Records beyond its memory go to sorted runs in files.
 #[derive(Debug)]
 pub struct Sorter<R> {
     place: Arc<dyn Place>,
@@ -80,7 +113,7 @@ impl<R: Sortable> Sorter<R> {
     pub fn new(place: Arc<dyn Place>, memory: u64) -> Self {
         Sorter {
             place,
-            limit: usize::try_from(memory).unwrap_or(usize::MAX),
+            limit: usize::try_from(memory).unwrap_or(usize::MAX).max(LEAST_RECORDS * size_of::<R>()),
             held: 0,
             buffer: Vec::new(),
             runs: Vec::new(),
@@ -106,7 +139,7 @@ impl<R: Sortable> Sorter<R> {
     #[inline]
     pub fn push(&mut self, record: R) -> Result<()> {
         let more = record.memory();
-        if self.held + more > self.limit && self.buffer.len() >= LEAST_RECORDS {
+        if self.held + more > self.limit && !self.buffer.is_empty() {
             self.spill()?;
         }
         if self.buffer.len() == self.buffer.capacity() {
@@ -377,6 +410,32 @@ mod tests {
         let (all, written) = sorted(&records, 0);
         assert!(all == expected);
         assert!(written > 4 * 2 * count as u64 && written < 4 * 4 * count as u64);
+    }
+
+    /// Long records are bounded by their bytes, not by their number.
+    #[test]
+    fn records_of_any_length_are_sorted() {
+        let folder = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+        let place = Folder::new(&fs, &folder.path().join("run"));
+        let mut by_key = Sorter::<(u32, Vec<u8>)>::new(place.clone(), 0);
+        let mut by_bytes = Sorter::<(Vec<u8>, u32)>::new(place.clone(), 0);
+        let mut expected: Vec<(u32, Vec<u8>)> = Vec::new();
+        for i in 0..300_u32 {
+            let key = i.wrapping_mul(2_654_435_761) % 100;
+            let bytes = vec![key as u8; if i % 50 == 7 { 1 << 19 } else { i as usize * 5 }];
+            by_key.push((key, bytes.clone())).unwrap();
+            by_bytes.push((bytes.clone(), key)).unwrap();
+            assert!(by_key.buffer.len() == 1 || by_key.held <= LEAST_RECORDS * 32);
+            expected.push((key, bytes));
+        }
+        assert!(by_key.runs.len() > 2);
+        expected.sort_unstable();
+        assert!(by_key.finish().unwrap().map(Result::unwrap).eq(expected.iter().cloned()));
+        expected.sort_unstable_by(|a, b| (&a.1, a.0).cmp(&(&b.1, b.0)));
+        let swapped = |row: Result<(Vec<u8>, u32)>| row.map(|(bytes, key)| (key, bytes)).unwrap();
+        assert!(by_bytes.finish().unwrap().map(swapped).eq(expected));
+        assert_eq!(place.counts().held(), 0);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::locked_folder::LockedFolder;
-use super::{LOCK, Snapshot, remove_litter, remove_marker};
+use super::{LOCK, Snapshot, make_folder, remove_litter, remove_marker, sync_parent};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, is_locked_here};
+use crate::fs::Fs;
 use crate::manifest::{
     BUILDING, MANIFEST, MANIFEST_LOST, Manifest, SegmentEntry, Settings, free_number, is_manifest_lost,
     is_store_file,
@@ -60,11 +60,7 @@ impl<F: Fingerprint> Builder<F> {
         crate::table::check_span(codec, options.span)?;
         crate::options::check_memory(options.memory)?;
         let fs = options.fs.clone();
-        let folder_is_new = match fs.create_dir(path) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) => return Err(Error::io(path, "create")(error)),
-        };
+        let folder_is_new = make_folder(&*fs, path)?;
         let mut builder = Builder {
             store: path.to_path_buf(),
             disk: fs,
@@ -89,11 +85,7 @@ impl<F: Fingerprint> Builder<F> {
     fn take_folder(&mut self) -> Result<u64> {
         // Makes nothing in other folders, not even a lock.
         self.check_folder(&*self.disk)?;
-        let path = self.store.join(LOCK);
-        let Some(lock) = self.disk.lock(&path).map_err(Error::io(&path, "lock"))? else {
-            return Err(Error::Locked { path: self.store.clone(), is_here: is_locked_here(&path) });
-        };
-        let locked = LockedFolder::new(&self.disk, lock);
+        let locked = LockedFolder::take(&self.disk, &self.store)?;
         let fs = &locked;
         // Another build may have finished in between, so the folder is checked again under the lock.
         let names = self.check_folder(fs)?;
@@ -276,9 +268,7 @@ impl<F: Fingerprint> Builder<F> {
         let fs: Arc<dyn Fs> = self.options.fs.clone();
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
         if self.folder_is_new {
-            let parent = self.store.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let parent = parent.unwrap_or(Path::new("."));
-            fs.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
+            sync_parent(&*fs, &self.store)?;
         }
         let options = &self.options;
         let settings = Settings {

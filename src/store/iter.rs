@@ -1,6 +1,7 @@
 //! All entries of a store in order.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::snapshot::Snapshot;
@@ -15,13 +16,13 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 
     /// All ids that have names, ascending, each with its name. Ends after the first error. Memtables are left out.
-    pub(super) fn names(&self) -> Newest<F, u64, String> {
-        Newest::new(self.segments(), Segment::name_chunks, Segment::names, |segment, &id| segment.forgets(id))
+    pub(super) fn names(&self) -> impl Iterator<Item = Result<(u64, String)>> {
+        self.newest(Segment::name_chunks, Segment::names, |segment, &id| segment.forgets(id))
     }
 
     /// All ids that have notes, as [`Snapshot::names`].
-    pub(super) fn notes(&self) -> Newest<F, u64, Vec<u8>> {
-        Newest::new(self.segments(), Segment::note_chunks, Segment::notes, |segment, &id| segment.forgets(id))
+    pub(super) fn notes(&self) -> impl Iterator<Item = Result<(u64, Vec<u8>)>> {
+        self.newest(Segment::note_chunks, Segment::notes, |segment, &id| segment.forgets(id))
     }
 
     /// The ids of all notes, ascending, each once. A note that was deleted may be among them: see [`Snapshot::notes_of`].
@@ -40,8 +41,23 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
     /// out.
-    pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
-        Newest::new(self.segments(), Segment::mark_chunks, Segment::marks, |_, _| false)
+    pub(super) fn marks(&self) -> impl Iterator<Item = Result<(String, Vec<u8>)>> {
+        self.newest(Segment::mark_chunks, Segment::marks, |_, _| false)
+    }
+
+    /// The newest value of each key in the segments. `chunks` is the number of chunks of a segment, and `read` appends the
+    /// values of one.
+    fn newest<'a, K: Ord + Clone + 'a, V: 'a>(
+        &'a self,
+        chunks: fn(&Segment<F>) -> usize,
+        read: ReadChunk<Segment<F>, K, V>,
+        forgets: fn(&Segment<F>, &K) -> bool,
+    ) -> impl Iterator<Item = Result<(K, V)>> {
+        let source = |segment: &'a Arc<Segment<F>>| {
+            let read = move |chunk, values: &mut _| read(segment, chunk, values);
+            Source::new(chunks(segment), read, move |key| forgets(segment, key))
+        };
+        Newest::new(self.segments().iter().map(source)).filter_map(Result::transpose)
     }
 }
 
@@ -133,76 +149,79 @@ impl<F: Fingerprint> Iterator for Iter<F> {
     }
 }
 
-/// Iterates over what segments keep by key, with the newest value of each; made by [`Snapshot::names`], [`Snapshot::notes`]
-/// and [`Snapshot::marks`].
-pub(super) struct Newest<F, K, V> {
-    cursors: Vec<KeyCursor<F, K, V>>,
-    chunks: Chunks<F>,
-    read: ReadChunk<F, K, V>,
-    forgets: Forgets<F, K>,
+/// Iterates over the keys of some sources in order, with the newest value of each key. If a newer source forgets a key, its value
+/// is `None`. Ends after the first error.
+pub(super) struct Newest<'a, K, V> {
+    /// The newest source comes last.
+    sources: Vec<Source<'a, K, V>>,
 }
 
-/// How many chunks a segment has.
-type Chunks<F> = fn(&Segment<F>) -> usize;
-/// Appends what a chunk holds.
-type ReadChunk<F, K, V> = fn(&Segment<F>, usize, &mut VecDeque<(K, V)>) -> Result<()>;
-/// Whether the values of a key in older segments do not count.
-type Forgets<F, K> = fn(&Segment<F>, &K) -> bool;
-
-struct KeyCursor<F, K, V> {
-    segment: Arc<Segment<F>>,
-    chunk: usize,
-    entries: VecDeque<(K, V)>,
+/// The values that a segment or the logs keep by key, read in chunks.
+pub(super) struct Source<'a, K, V> {
+    /// The chunks that are left to read.
+    chunks: Range<usize>,
+    read: Box<ReadNumbered<'a, K, V>>,
+    forgets: Box<dyn Fn(&K) -> bool + 'a>,
+    values: VecDeque<(K, V)>,
 }
 
-impl<F: Fingerprint, K: Ord + Clone, V> Newest<F, K, V> {
+/// Appends the values of a chunk of a segment.
+pub(super) type ReadChunk<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> Result<()>;
+/// Appends the values of a chunk.
+type ReadNumbered<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
+
+impl<'a, K, V> Source<'a, K, V> {
+    /// `read` appends the values of a chunk. `forgets` says whether the values of a key in older sources do not count.
     pub(super) fn new(
-        segments: &[Arc<Segment<F>>],
-        chunks: Chunks<F>,
-        read: ReadChunk<F, K, V>,
-        forgets: Forgets<F, K>,
+        chunks: usize,
+        read: impl Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a,
+        forgets: impl Fn(&K) -> bool + 'a,
     ) -> Self {
-        let cursor = |segment: &Arc<Segment<F>>| KeyCursor {
-            segment: segment.clone(),
-            chunk: 0,
-            entries: VecDeque::new(),
-        };
-        Newest { cursors: segments.iter().map(cursor).collect(), chunks, read, forgets }
-    }
-
-    fn advance(&mut self) -> Result<Option<(K, V)>> {
-        loop {
-            for cursor in &mut self.cursors {
-                while cursor.entries.is_empty() && cursor.chunk < (self.chunks)(&cursor.segment) {
-                    (self.read)(&cursor.segment, cursor.chunk, &mut cursor.entries)?;
-                    cursor.chunk += 1;
-                }
-            }
-            let first = |cursor: &KeyCursor<F, K, V>| cursor.entries.front().map(|(key, _)| key.clone());
-            let Some(key) = self.cursors.iter().filter_map(first).min() else { return Ok(None) };
-            // The newest segment comes last.
-            let mut newest = None;
-            for cursor in &mut self.cursors {
-                if cursor.entries.front().is_some_and(|entry| entry.0 == key) {
-                    newest = cursor.entries.pop_front();
-                } else if newest.is_some() && (self.forgets)(&cursor.segment, &key) {
-                    newest = None;
-                }
-            }
-            if newest.is_some() {
-                return Ok(newest);
-            }
+        Source {
+            chunks: 0..chunks,
+            read: Box::new(read),
+            forgets: Box::new(forgets),
+            values: VecDeque::new(),
         }
     }
 }
 
-impl<F: Fingerprint, K: Ord + Clone, V> Iterator for Newest<F, K, V> {
-    type Item = Result<(K, V)>;
+impl<'a, K: Ord + Clone, V> Newest<'a, K, V> {
+    pub(super) fn new(sources: impl Iterator<Item = Source<'a, K, V>>) -> Self {
+        Newest { sources: sources.collect() }
+    }
+
+    fn advance(&mut self) -> Result<Option<Option<(K, V)>>> {
+        let mut least: Option<&K> = None;
+        for source in &mut self.sources {
+            while source.values.is_empty()
+                && let Some(chunk) = source.chunks.next()
+            {
+                (source.read)(chunk, &mut source.values)?;
+            }
+            let first = source.values.front().map(|(key, _)| key);
+            least = [least, first].into_iter().flatten().min();
+        }
+        let Some(key) = least.cloned() else { return Ok(None) };
+        let mut newest = None;
+        for source in &mut self.sources {
+            if source.values.front().is_some_and(|value| value.0 == key) {
+                newest = source.values.pop_front();
+            } else if newest.is_some() && (source.forgets)(&key) {
+                newest = None;
+            }
+        }
+        Ok(Some(newest))
+    }
+}
+
+impl<K: Ord + Clone, V> Iterator for Newest<'_, K, V> {
+    type Item = Result<Option<(K, V)>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.advance();
         if next.is_err() {
-            self.cursors.clear();
+            self.sources.clear();
         }
         next.transpose()
     }

@@ -7,7 +7,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::fs::{Fs, Lock, WriteFile};
+use super::LOCK;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, Lock, WriteFile, delegate, is_locked_here};
 use crate::map::Bytes;
 
 /// A disk on which only the locked folder is read or written: every operation fails once the folder is elsewhere, or its lock
@@ -19,8 +21,13 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    pub(super) fn new(disk: &Arc<dyn Fs>, lock: Lock) -> LockedFolder {
-        LockedFolder { disk: disk.clone(), lock: Arc::new(lock) }
+    /// Locks the folder of a store.
+    pub(super) fn take(disk: &Arc<dyn Fs>, path: &Path) -> Result<LockedFolder> {
+        let file = path.join(LOCK);
+        match disk.lock(&file).map_err(Error::io(&file, "lock"))? {
+            Some(lock) => Ok(LockedFolder { disk: disk.clone(), lock: Arc::new(lock) }),
+            None => Err(Error::Locked { path: path.to_path_buf(), is_here: is_locked_here(&file) }),
+        }
     }
 
     pub(super) fn check(&self) -> io::Result<()> {
@@ -32,6 +39,12 @@ impl LockedFolder {
              again at its present path",
         ))
     }
+
+    /// The disk, after a check that the folder is still the locked one.
+    fn checked(&self) -> io::Result<&dyn Fs> {
+        self.check()?;
+        Ok(&*self.disk)
+    }
 }
 
 impl std::fmt::Debug for LockedFolder {
@@ -41,56 +54,22 @@ impl std::fmt::Debug for LockedFolder {
 }
 
 impl Fs for LockedFolder {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.check()?;
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        self.check()?;
-        self.disk.open(path)
-    }
-
-    fn map(&self, path: &Path) -> io::Result<Bytes> {
-        self.check()?;
-        self.disk.map(path)
+    delegate! { self => self.checked()?;
+        create(path) -> Box<dyn WriteFile>;
+        open(path) -> Box<dyn Read + Send>;
+        map(path) -> Bytes;
+        remove(path) -> ();
+        create_dir(path) -> ();
+        remove_dir(path) -> ();
+        list(path) -> Vec<String>;
+        sync_file(path) -> ();
+        sync_dir(path) -> ();
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.rename(from, to)?;
+        self.checked()?.rename(from, to)?;
         // Nothing is said to be done that may have been done elsewhere.
         self.check()
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.remove(path)
-    }
-
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.create_dir(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.remove_dir(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.check()?;
-        self.disk.list(path)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.sync_file(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.check()?;
-        self.disk.sync_dir(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {

@@ -50,6 +50,21 @@ pub fn is_store(path: &Path) -> bool {
     Disk::default().list(path).is_ok_and(|names| names.iter().any(|name| name == MANIFEST))
 }
 
+/// Makes the folder of a store. Returns false if it exists already.
+fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
+    match fs.create_dir(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Error::io(path, "create")(error)),
+    }
+}
+
+/// Makes the name of a new folder durable.
+fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs.sync_dir(parent).map_err(Error::io(parent, "sync"))
+}
+
 /// Removes files that simstore made and that the manifest does not name.
 fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
     for name in fs.list(path).map_err(Error::io(path, "list"))? {

@@ -11,11 +11,11 @@ use super::locked_folder::LockedFolder;
 use super::reading::{LogInfo, Replayed};
 use super::recovery::{self, Logs};
 use super::view::{Recent, View};
-use super::{LOCK, remove_litter, remove_marker};
+use super::{LOCK, make_folder, remove_litter, remove_marker, sync_parent};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
-use crate::fs::{Fs, TEMPORARY, is_locked_here};
+use crate::fs::{Fs, TEMPORARY};
 use crate::manifest::{
     BUILDING, MANIFEST, MANIFEST_LOST, Manifest, Settings, check_log_number, is_manifest_lost, is_store_file,
     log_name,
@@ -46,14 +46,12 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
         settings::<F>(options)?;
     }
     let is_new = options.create && make_folder(&**disk, path)?;
-    let lock_path = path.join(LOCK);
-    if !is_new {
+    if is_new {
+        sync_parent(&**disk, path)?;
+    } else {
         check_folder(&**disk, path, options)?;
     }
-    let lock = disk.lock(&lock_path).map_err(Error::io(&lock_path, "lock"))?;
-    let lock =
-        lock.ok_or_else(|| Error::Locked { path: path.to_path_buf(), is_here: is_locked_here(&lock_path) })?;
-    let fs: &Arc<dyn Fs> = &(Arc::new(LockedFolder::new(disk, lock)) as Arc<dyn Fs>);
+    let fs: &Arc<dyn Fs> = &(Arc::new(LockedFolder::take(disk, path)?) as Arc<dyn Fs>);
     let manifest = match Manifest::load(&**fs, path) {
         Ok(manifest) => manifest,
         Err(Error::NotAStore { .. }) if options.create => {
@@ -140,20 +138,6 @@ pub(super) fn start_log<F: Fingerprint>(
     let log = LogWriter::create(fs, &path.join(log_name(number)), number, start)?;
     fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
     Ok(log)
-}
-
-/// Makes the store's folder. Returns false if it exists already.
-fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
-    match fs.create_dir(path) {
-        Ok(()) => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let parent = parent.unwrap_or(Path::new("."));
-            fs.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
-            Ok(true)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(Error::io(path, "create")(error)),
-    }
 }
 
 /// Refuses a folder that is neither a store's nor may become one: nothing is made in it, not even a lock.

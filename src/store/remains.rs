@@ -272,20 +272,12 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
         let (Ok(number), Ok(table)) = (number.parse(), table.parse::<u32>()) else { continue };
         let entry = entries.entry(number).or_insert_with(|| SegmentEntry {
             number,
-            fingerprints: 0,
-            ids: 0,
-            names: 0,
-            tombstones: 0,
-            marks: 0,
-            notes: 0,
             tables: 1,
             has_ids: keeps_ids,
-            has_names: false,
-            footers: Vec::new(),
-            plan: String::new(),
+            ..SegmentEntry::default()
         });
         entry.tables = entry.tables.max(table + 1);
-        entry.has_names |= kind == "names";
+        entry.names += u64::from(kind == "names");
         entry.tombstones += u64::from(kind == "tombstones");
         entry.marks += u64::from(kind == "marks");
         entry.notes += u64::from(kind == "notes");

@@ -1,12 +1,14 @@
 //! Copies the intact part of a damaged store into a new store.
 
+use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::builder::Builder;
 use super::finding::Finding;
+use super::iter::{Newest, ReadChunk, Source};
 use super::remains::StoreRemains;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -142,20 +144,11 @@ pub fn salvage_on<F: Fingerprint>(
     rescue.result.operations = store.operations;
     rescue.segments(&store)?;
     let version = store.memtable.version();
-    rescue.by_id(
-        &store,
-        store.memtable.names(version).into_iter().map(|(id, name)| (id, name.to_string())),
-        SegmentRemains::name_chunks,
-        SegmentRemains::names,
-        |builder, id, name| builder.name(id, &name),
-    )?;
-    rescue.by_id(
-        &store,
-        store.memtable.notes(version).into_iter().map(|(id, note)| (id, note.to_vec())),
-        SegmentRemains::note_chunks,
-        SegmentRemains::notes,
-        |builder, id, note| builder.note(id, &note),
-    )?;
+    let recent = &store.memtable;
+    let (chunks, read) = (SegmentRemains::name_chunks, SegmentRemains::names);
+    rescue.by_id(&store, &recent.names(version), chunks, read, Builder::name)?;
+    let (chunks, read) = (SegmentRemains::note_chunks, SegmentRemains::notes);
+    rescue.by_id(&store, &recent.notes(version), chunks, read, Builder::note)?;
     rescue.finish(&store, options)
 }
 
@@ -211,7 +204,7 @@ impl<F: Fingerprint> Rescue<F> {
                 self.result.findings.push(Finding { path, offset: None, what, lost: true });
             }
             if without_ids > 0 {
-                let path = store.path.join(segment.entry.ids_name());
+                let path = store.path.join(segment.entry.file("ids"));
                 let what = format!("the ids of {without_ids} fingerprints are lost");
                 self.result.findings.push(Finding { path, offset: None, what, lost: true });
             }
@@ -223,49 +216,48 @@ impl<F: Fingerprint> Rescue<F> {
     }
 
     /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are the
-    /// values of the logs, `keep` adds one to the new store.
-    fn by_id<'a, V>(
+    /// values of the logs, which are copied one at a time. `keep` adds a value to the new store.
+    fn by_id<V: ToOwned + ?Sized>(
         &mut self,
-        store: &'a StoreRemains<F>,
-        recent: impl Iterator<Item = (u64, V)> + 'a,
+        store: &StoreRemains<F>,
+        recent: &[(u64, &V)],
         chunks: fn(&SegmentRemains<F>) -> usize,
-        read: ReadChunk<F, V>,
-        keep: impl Fn(&mut Builder<F>, u64, V) -> Result<()>,
+        read: ReadChunk<SegmentRemains<F>, u64, V::Owned>,
+        keep: fn(&mut Builder<F>, u64, &V) -> Result<()>,
     ) -> Result<()> {
-        let cursor = |source| Cursor { source, values: VecDeque::new() };
-        let segments = store.segments.iter().map(|segment| Source::Segment(segment, 0..chunks(segment)));
-        let all = segments.chain([Source::Logs(Box::new(recent))]);
-        let mut cursors: Vec<Cursor<'_, F, V>> = all.map(cursor).collect();
+        let findings = RefCell::new(Vec::new());
+        let segments = store.segments.iter().map(|segment| {
+            let read_sound = |chunk, values: &mut VecDeque<_>| {
+                if let Err(error) = read(segment, chunk, values) {
+                    values.clear();
+                    findings.borrow_mut().push(Finding::of(&error, true));
+                }
+                Ok(())
+            };
+            Source::new(chunks(segment), read_sound, |&id| segment.forgets(id))
+        });
+        let copy = |at: usize, values: &mut VecDeque<_>| {
+            let (id, value) = recent[at];
+            values.push_back((id, value.to_owned()));
+            Ok(())
+        };
+        let version = store.memtable.version();
+        let logs = Source::new(recent.len(), copy, |&id| store.memtable.forgets(version, id));
         let mut previous = None;
         let progress = self.progress.clone();
         let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
-        loop {
+        for newest in Newest::new(segments.chain([logs])) {
             steps.ask_at(&mut seen)?;
-            let findings = &mut self.result.findings;
-            let mut least = None;
-            for cursor in &mut cursors {
-                cursor.fill(read, |error| findings.push(Finding::of(&error, true)));
-                let first = cursor.values.front().map(|&(id, _)| id);
-                least = [least, first].into_iter().flatten().min();
-            }
-            let Some(id) = least else { return Ok(()) };
-            // The newest comes last.
-            let mut newest = None;
-            for cursor in &mut cursors {
-                if cursor.values.front().is_some_and(|value| value.0 == id) {
-                    newest = cursor.values.pop_front();
-                } else if newest.is_some() && cursor.source.forgets(store, id) {
-                    newest = None;
-                }
-            }
             // A chunk whose ids do not ascend is damaged, also under a right checksum.
-            if let Some((id, value)) = newest
+            if let Some((id, value)) = newest?
                 && previous.is_none_or(|previous| previous < id)
             {
                 previous = Some(id);
-                keep(&mut self.builder, id, value)?;
+                keep(&mut self.builder, id, value.borrow())?;
             }
         }
+        self.result.findings.append(&mut findings.into_inner());
+        Ok(())
     }
 
     fn finish(mut self, store: &StoreRemains<F>, options: &SalvageOptions) -> Result<Salvaged> {
@@ -291,53 +283,5 @@ impl<F: Fingerprint> Rescue<F> {
         (result.fingerprints, result.ids) = (stats.fingerprints, stats.ids);
         (result.names, result.notes) = (stats.names, stats.notes);
         Ok(result)
-    }
-}
-
-/// Appends the ids and values of a chunk.
-type ReadChunk<F, V> = fn(&SegmentRemains<F>, usize, &mut VecDeque<(u64, V)>) -> Result<()>;
-
-/// How far the names or notes of a segment, or of the logs, have been read.
-struct Cursor<'a, F: Fingerprint, V> {
-    source: Source<'a, F, V>,
-    values: VecDeque<(u64, V)>,
-}
-
-/// Where names or notes come from.
-enum Source<'a, F: Fingerprint, V> {
-    /// The chunks of a segment that are left to read.
-    Segment(&'a SegmentRemains<F>, Range<usize>),
-    /// The logs, whose values are copied one at a time.
-    Logs(Box<dyn Iterator<Item = (u64, V)> + 'a>),
-}
-
-impl<F: Fingerprint, V> Source<'_, F, V> {
-    /// Whether a pair with this id was deleted here.
-    fn forgets(&self, store: &StoreRemains<F>, id: u64) -> bool {
-        match self {
-            Source::Segment(segment, _) => segment.forgets(id),
-            Source::Logs(_) => store.memtable.forgets(store.memtable.version(), id),
-        }
-    }
-}
-
-impl<F: Fingerprint, V> Cursor<'_, F, V> {
-    /// Reads the next sound chunk, or the next value of the logs, if all before it has been taken.
-    fn fill(&mut self, read: ReadChunk<F, V>, mut damaged: impl FnMut(Error)) {
-        while self.values.is_empty() {
-            match &mut self.source {
-                Source::Logs(values) => match values.next() {
-                    Some(value) => self.values.push_back(value),
-                    None => return,
-                },
-                Source::Segment(segment, left) => {
-                    let Some(chunk) = left.next() else { return };
-                    if let Err(error) = read(segment, chunk, &mut self.values) {
-                        self.values.clear();
-                        damaged(error);
-                    }
-                }
-            }
-        }
     }
 }

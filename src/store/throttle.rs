@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::shared::Shared;
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, Lock, SyncFile, WriteFile};
+use crate::fs::{Fs, Lock, SyncFile, WriteFile, delegate};
 use crate::map::Bytes;
 use crate::threads::lock;
 
@@ -101,43 +101,16 @@ impl<F: Fingerprint> Fs for Throttle<F> {
         Ok(Box::new(ThrottledFile { file, shared: self.shared.clone(), pace: self.pace.clone() }))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        self.disk().open(path)
-    }
-
-    fn map(&self, path: &Path) -> io::Result<Bytes> {
-        self.disk().map(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk().rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk().remove(path)
-    }
-
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk().create_dir(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk().remove_dir(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.disk().list(path)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk().sync_file(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk().sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        self.disk().lock(path)
+    delegate! { self => self.disk();
+        open(path) -> Box<dyn Read + Send>;
+        map(path) -> Bytes;
+        rename(from, to) -> ();
+        remove(path) -> ();
+        create_dir(path) -> ();
+        remove_dir(path) -> ();
+        list(path) -> Vec<String>;
+        sync_file(path) -> ();
+        sync_dir(path) -> ();
+        lock(path) -> Option<Lock>;
     }
 }

@@ -1,9 +1,8 @@
 //! Operations that are done all at once against those done one by one.
 
-use super::{Operation, apply, query, random};
+use super::{Operation, query, random};
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;
-use crate::wal;
 
 /// The same operations, done all at once as a log has them.
 pub(super) fn filled<F: Fingerprint>(
@@ -14,15 +13,7 @@ pub(super) fn filled<F: Fingerprint>(
     let memtable = Memtable::new(distance, bytes);
     memtable.fill(|filling| {
         for (operation, _) in operations {
-            filling.apply(&match operation {
-                Operation::Insert(fingerprint, id, name) => {
-                    wal::Operation::Insert { fingerprint: *fingerprint, id: *id, name: name.as_deref() }
-                }
-                Operation::Delete(fingerprint, id) => {
-                    wal::Operation::Delete { fingerprint: *fingerprint, id: *id }
-                }
-                Operation::Note(id, note) => wal::Operation::Note { id: *id, note },
-            });
+            filling.apply(&operation.logged());
         }
     });
     assert_eq!(memtable.version(), 0);
@@ -72,7 +63,7 @@ fn many_at_once_as_one_by_one() {
         .collect();
     for distance in [0, 3, 10] {
         let one_by_one = Memtable::new(distance, 1 << 20);
-        operations.iter().for_each(|(operation, _)| apply(&one_by_one, operation));
+        operations.iter().for_each(|(operation, _)| one_by_one.apply(&operation.logged()));
         one_by_one.publish();
         let filled = filled(distance, 1 << 20, &operations);
         let queries: Vec<u64> = (0..50).map(|i| random(i) ^ 1 << i).collect();

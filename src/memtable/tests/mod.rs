@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use self::filling::{assert_same, filled};
 use super::*;
+use crate::wal;
 
 #[derive(Clone, Debug)]
 enum Operation<F> {
@@ -59,11 +60,26 @@ impl<F: Fingerprint> Model<F> {
     }
 }
 
-fn apply<F: Fingerprint>(memtable: &Memtable<F>, operation: &Operation<F>) {
-    match operation {
-        Operation::Insert(fingerprint, id, name) => memtable.insert(*fingerprint, *id, name.as_deref()),
-        Operation::Delete(fingerprint, id) => memtable.delete(*fingerprint, *id),
-        Operation::Note(id, note) => memtable.set_note(*id, note),
+impl<F: Fingerprint> Operation<F> {
+    /// The operation as a log has it.
+    fn logged(&self) -> wal::Operation<'_, F> {
+        match *self {
+            Operation::Insert(fingerprint, id, ref name) => {
+                wal::Operation::Insert { fingerprint, id, name: name.as_deref() }
+            }
+            Operation::Delete(fingerprint, id) => wal::Operation::Delete { fingerprint, id },
+            Operation::Note(id, ref note) => wal::Operation::Note { id, note },
+        }
+    }
+}
+
+impl<F: Fingerprint> Memtable<F> {
+    fn insert(&self, fingerprint: F, id: u64, name: Option<&str>) {
+        self.apply(&wal::Operation::Insert { fingerprint, id, name });
+    }
+
+    fn delete(&self, fingerprint: F, id: u64) {
+        self.apply(&wal::Operation::Delete { fingerprint, id });
     }
 }
 
@@ -132,7 +148,7 @@ fn same_as_model<F: Fingerprint>(
     let mut model = Model::new();
     let mut versions = vec![(0, model.clone())];
     for (operation, publish) in operations {
-        apply(&memtable, operation);
+        memtable.apply(&operation.logged());
         model.apply(operation);
         assert_eq!(memtable.version(), versions.last().unwrap().0);
         if *publish {

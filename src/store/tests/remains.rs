@@ -68,10 +68,10 @@ fn files_tell_what_a_lost_manifest_said() {
     assert_eq!((told.distance, &told.plan), (had.distance, &PlanChoice::Auto));
     let told = remains.segments.iter().map(|segment| {
         let entry = &segment.entry;
-        (entry.number, entry.tables, entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0)
+        (entry.number, entry.tables, entry.has_ids, entry.names > 0, entry.tombstones > 0, entry.marks > 0)
     });
     let had = manifest.segments.iter().map(|entry| {
-        (entry.number, entry.tables, entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0)
+        (entry.number, entry.tables, entry.has_ids, entry.names > 0, entry.tombstones > 0, entry.marks > 0)
     });
     assert_eq!(told.collect::<Vec<_>>(), had.collect::<Vec<_>>());
     assert_eq!((remains.operations, salvageable_bits(store.path()).unwrap()), (2, 64));

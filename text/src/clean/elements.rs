@@ -25,154 +25,72 @@ pub(super) enum Kind {
     Break,
 }
 
-/// All elements of the HTML standard, obsolete ones included, in alphabetical order.
-pub(super) const ELEMENTS: &[(&str, Kind)] = &[
-    ("a", Kind::Inline),
-    ("abbr", Kind::Inline),
-    ("acronym", Kind::Inline),
-    ("address", Kind::Container),
-    ("applet", Kind::Inline),
-    ("area", Kind::Inline),
-    ("article", Kind::Main),
-    ("aside", Kind::Around),
-    ("audio", Kind::Inline),
-    ("b", Kind::Inline),
-    ("base", Kind::Inline),
-    ("basefont", Kind::Inline),
-    ("bdi", Kind::Inline),
-    ("bdo", Kind::Inline),
-    ("bgsound", Kind::Inline),
-    ("big", Kind::Inline),
-    ("blink", Kind::Inline),
-    ("blockquote", Kind::Container),
-    ("body", Kind::Container),
-    ("br", Kind::Break),
-    ("button", Kind::Around),
-    ("canvas", Kind::Inline),
-    ("caption", Kind::Container),
-    ("center", Kind::Container),
-    ("cite", Kind::Inline),
-    ("code", Kind::Inline),
-    ("col", Kind::Inline),
-    ("colgroup", Kind::Inline),
-    ("data", Kind::Inline),
-    ("datalist", Kind::Around),
-    ("dd", Kind::Line),
-    ("del", Kind::Inline),
-    ("details", Kind::Container),
-    ("dfn", Kind::Inline),
-    ("dialog", Kind::Around),
-    ("dir", Kind::Container),
-    ("div", Kind::Container),
-    ("dl", Kind::Container),
-    ("dt", Kind::Line),
-    ("em", Kind::Inline),
-    ("embed", Kind::Inline),
-    ("fieldset", Kind::Container),
-    ("figcaption", Kind::Container),
-    ("figure", Kind::Container),
-    ("font", Kind::Inline),
-    ("footer", Kind::Edge),
-    ("form", Kind::Container),
-    ("frame", Kind::Inline),
-    ("frameset", Kind::Container),
-    ("h1", Kind::Line),
-    ("h2", Kind::Line),
-    ("h3", Kind::Line),
-    ("h4", Kind::Line),
-    ("h5", Kind::Line),
-    ("h6", Kind::Line),
-    ("head", Kind::Line),
-    ("header", Kind::Edge),
-    ("hgroup", Kind::Container),
-    ("hr", Kind::Break),
-    ("html", Kind::Container),
-    ("i", Kind::Inline),
-    ("iframe", Kind::Hidden),
-    ("image", Kind::Inline),
-    ("img", Kind::Inline),
-    ("input", Kind::Inline),
-    ("ins", Kind::Inline),
-    ("isindex", Kind::Inline),
-    ("kbd", Kind::Inline),
-    ("keygen", Kind::Inline),
-    ("label", Kind::Around),
-    ("legend", Kind::Around),
-    ("li", Kind::Line),
-    ("link", Kind::Inline),
-    ("listing", Kind::Container),
-    ("main", Kind::Main),
-    ("map", Kind::Inline),
-    ("mark", Kind::Inline),
-    ("marquee", Kind::Inline),
-    ("math", Kind::Inline),
-    ("menu", Kind::Around),
-    ("menuitem", Kind::Inline),
-    ("meta", Kind::Inline),
-    ("meter", Kind::Inline),
-    ("multicol", Kind::Container),
-    ("nav", Kind::Around),
-    ("nextid", Kind::Inline),
-    ("nobr", Kind::Inline),
-    ("noembed", Kind::Hidden),
-    ("noframes", Kind::Hidden),
-    ("noscript", Kind::Hidden),
-    ("object", Kind::Inline),
-    ("ol", Kind::Container),
-    ("optgroup", Kind::Line),
-    ("option", Kind::Line),
-    ("output", Kind::Inline),
-    ("p", Kind::Line),
-    ("param", Kind::Inline),
-    ("picture", Kind::Inline),
-    ("plaintext", Kind::Container),
-    ("pre", Kind::Container),
-    ("progress", Kind::Inline),
-    ("q", Kind::Inline),
-    ("rb", Kind::Inline),
-    ("rbc", Kind::Inline),
-    ("rp", Kind::Inline),
-    ("rt", Kind::Inline),
-    ("rtc", Kind::Inline),
-    ("ruby", Kind::Inline),
-    ("s", Kind::Inline),
-    ("samp", Kind::Inline),
-    ("script", Kind::Code),
-    ("search", Kind::Around),
-    ("section", Kind::Container),
-    ("select", Kind::Around),
-    ("slot", Kind::Inline),
-    ("small", Kind::Inline),
-    ("source", Kind::Inline),
-    ("spacer", Kind::Inline),
-    ("span", Kind::Inline),
-    ("strike", Kind::Inline),
-    ("strong", Kind::Inline),
-    ("style", Kind::Code),
-    ("sub", Kind::Inline),
-    ("summary", Kind::Container),
-    ("sup", Kind::Inline),
-    ("svg", Kind::Hidden),
-    ("table", Kind::Container),
-    ("tbody", Kind::Container),
-    ("td", Kind::Container),
-    ("template", Kind::Hidden),
-    ("textarea", Kind::Around),
-    ("tfoot", Kind::Container),
-    ("th", Kind::Container),
-    ("thead", Kind::Container),
-    ("time", Kind::Inline),
-    ("title", Kind::Line),
-    ("tr", Kind::Container),
-    ("track", Kind::Inline),
-    ("tt", Kind::Inline),
-    ("u", Kind::Inline),
-    ("ul", Kind::Container),
-    ("var", Kind::Inline),
-    ("video", Kind::Inline),
-    ("wbr", Kind::Inline),
-    ("xmp", Kind::Container),
+/// All elements of the HTML standard, obsolete ones included, by the effect of their tags.
+const GROUPS: &[(Kind, &[&str])] = &[
+    (Kind::Code, &["script", "style"]),
+    (
+        Kind::Inline,
+        &[
+            "a", "abbr", "acronym", "applet", "area", "audio", "b", "base", "basefont", "bdi", "bdo",
+            "bgsound", "big", "blink", "canvas", "cite", "code", "col", "colgroup", "data", "del", "dfn",
+            "em", "embed", "font", "frame", "i", "image", "img", "input", "ins", "isindex", "kbd", "keygen",
+            "link", "map", "mark", "marquee", "math", "menuitem", "meta", "meter", "nextid", "nobr",
+            "object", "output", "param", "picture", "progress", "q", "rb", "rbc", "rp", "rt", "rtc", "ruby",
+            "s", "samp", "slot", "small", "source", "spacer", "span", "strike", "strong", "sub", "sup",
+            "time", "track", "tt", "u", "var", "video", "wbr",
+        ],
+    ),
+    (Kind::Hidden, &["iframe", "noembed", "noframes", "noscript", "svg", "template"]),
+    (
+        Kind::Around,
+        &[
+            "aside", "button", "datalist", "dialog", "label", "legend", "menu", "nav", "search", "select",
+            "textarea",
+        ],
+    ),
+    (Kind::Edge, &["footer", "header"]),
+    (Kind::Main, &["article", "main"]),
+    (
+        Kind::Container,
+        &[
+            "address", "blockquote", "body", "caption", "center", "details", "dir", "div", "dl", "fieldset",
+            "figcaption", "figure", "form", "frameset", "hgroup", "html", "listing", "multicol", "ol",
+            "plaintext", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+            "ul", "xmp",
+        ],
+    ),
+    (
+        Kind::Line,
+        &["dd", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "head", "li", "optgroup", "option", "p", "title"],
+    ),
+    (Kind::Break, &["br", "hr"]),
 ];
+
+const COUNT: usize = {
+    let (mut count, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        count += GROUPS[group].1.len();
+        group += 1;
+    }
+    count
+};
+
+/// All elements, each with the effect of its tags.
+pub(super) const ELEMENTS: &[(&str, Kind); COUNT] = &{
+    let mut elements = [("", Kind::Inline); COUNT];
+    let (mut at, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        let (kind, names) = GROUPS[group];
+        let mut name = 0;
+        while name < names.len() {
+            elements[at] = (names[name], kind);
+            at += 1;
+            name += 1;
+        }
+        group += 1;
+    }
+    elements
+};
 
 /// Attributes that may stand without a value, in alphabetical order.
 const BOOLEAN_ATTRIBUTES: &[&str] = &[
@@ -207,8 +125,8 @@ const ATTRIBUTES: &[&str] = &[
 const NAME_MAX: usize = 10;
 
 /// Names of [`ELEMENTS`] as numbers, which are compared faster.
-static NAMES: [u128; ELEMENTS.len()] = {
-    let mut names = [0; ELEMENTS.len()];
+static NAMES: [u128; COUNT] = {
+    let mut names = [0; COUNT];
     let mut at = 0;
     while at < names.len() {
         names[at] = number(ELEMENTS[at].0.as_bytes());
@@ -283,8 +201,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_sorted() {
-        assert!(ELEMENTS.is_sorted_by(|a, b| a.0 < b.0) && ELEMENTS.len() < FREE.into());
+    fn tables_are_sorted_and_elements_found() {
+        assert!(GROUPS.iter().all(|(_, names)| names.is_sorted_by(|a, b| a < b)) && COUNT < FREE.into());
         assert_eq!(ELEMENTS.iter().map(|(name, _)| name.len()).max(), Some(NAME_MAX));
         for (at, (name, _)) in ELEMENTS.iter().enumerate() {
             assert_eq!(
