@@ -6,7 +6,7 @@ use simstore::Error;
 use simstore_io::rows::{self, Cell, Column, Kind, Rows};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output;
 
 /// Line 0 is the file as a whole.
 const COLUMNS: [Column; 3] = [("file", Kind::Text), ("line", Kind::Count), ("reason", Kind::Text)];
@@ -23,8 +23,7 @@ impl BadList {
     /// Opens a file of the format that its name says; `-` is standard output.
     pub(crate) fn create(path: &Path) -> Outcome<BadList> {
         rows::check(path).map_err(Failure::usage)?;
-        let Output(output) = Output::create(path)?;
-        Ok(BadList { rows: Rows::new(path, output, &COLUMNS, false)?, failed: Ok(()) })
+        Ok(BadList { rows: Rows::new(path, output::create(path)?, &COLUMNS, false)?, failed: Ok(()) })
     }
 
     /// Adds what is malformed.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
 use simstore::store::CompactOptions;
 use simstore::{Fingerprint, Snapshot, StoreOptions, each_width};
@@ -11,7 +10,7 @@ use simstore::{Fingerprint, Snapshot, StoreOptions, each_width};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{bytes, rounded};
-use crate::output::Output;
+use crate::output::{self, object};
 use crate::progress::Progress;
 
 /// Merge a store's segments into one
@@ -35,19 +34,6 @@ pub(crate) struct CompactArgs {
     /// Print a summary as a JSON object
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct CompactObject<'a> {
-    store: &'a str,
-    segments: usize,
-    fingerprints: u64,
-    ids: u64,
-    bytes: u64,
-    before: u64,
-    distance: u32,
-    plan: &'a str,
-    seconds: f64,
 }
 
 pub(crate) fn run(args: &CompactArgs, progress: &Progress) -> Outcome {
@@ -89,9 +75,9 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     let before = bytes_of(&before);
     let stats = snapshot.stats();
     if args.json {
-        let mut output = Output::stdout();
-        output.json(&CompactObject {
-            store: &args.store.to_string_lossy(),
+        let mut output = output::stdout();
+        output.json(&object! {
+            store: args.store.to_string_lossy(),
             segments: stats.segments,
             fingerprints: stats.fingerprints,
             ids: stats.ids,
@@ -101,7 +87,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
             plan: snapshot.plan_policy(),
             seconds: rounded(progress.seconds()),
         })?;
-        return output.finish();
+        return Ok(output.finish()?);
     }
     progress.say(&format!(
         "{}: {} in {}, {} (before: {}), {:.1} s",

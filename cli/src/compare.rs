@@ -9,7 +9,7 @@ use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
 use simstore::error::excerpt;
-use simstore::{Error, Fingerprint, each_width};
+use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_corpus::{Counts, InputKind, Inputs, Notice, Watch, profile_of_texts};
 use simstore_io::numbers::share;
 use simstore_io::{Document, IdRef};
@@ -18,9 +18,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::counts::{count_of, warn_of_texts};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs};
+use crate::inputs::DocumentArgs;
 use crate::numbers::grouped;
-use crate::output::{Output, escaped};
+use crate::output::{self, Output, escaped};
 use crate::progress::Progress;
 use crate::width::width;
 
@@ -105,10 +105,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
         let given = args.id.len();
         return Err(Failure::Usage(format!("compare needs --id exactly twice, found {given}")));
     }
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
-    if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("compare needs documents, but the inputs are fingerprints".to_owned()));
-    }
+    let inputs = args.documents.documents(&args.inputs, "compare", progress)?;
     let [a, b] = read(&inputs, &args.id, progress)?;
     let (choice, resources) = args.documents.profile.choice()?;
     let shingles = match &args.verify_profile {
@@ -130,14 +127,14 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
         distance,
         differences: differences(&a.text, &b.text, &words_a, &words_b, &operations),
     };
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     if args.json {
         output.json(&found)?;
     } else {
         print_figures(&mut output, &found)?;
         print_texts(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
 /// Reads the two documents: the ones with the given ids, or all documents if no id is given.
@@ -280,7 +277,7 @@ fn differences<'a>(
     changed.map(difference).collect()
 }
 
-fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
+fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Result<()> {
     for (letter, Compared { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
         let shingles = count_of(*shingles as u64, "shingle");
         output.line(format_args!("{letter}: {}  ({}, {shingles})", id.column(), escaped(place)))?;
@@ -299,12 +296,12 @@ fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
 }
 
 /// Prints the differences between two texts, side by side.
-pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Outcome {
+pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Result<()> {
     print_first_differences(output, a, b, usize::MAX).map(drop)
 }
 
 /// Like [`print_differences`], but prints at most `most` passages. Returns how many are left out.
-pub(crate) fn print_first_differences(output: &mut Output, a: &str, b: &str, most: usize) -> Outcome<usize> {
+pub(crate) fn print_first_differences(output: &mut Output, a: &str, b: &str, most: usize) -> Result<usize> {
     let (a, b) = (words(a), words(b));
     print_texts(output, [&a, &b], &operations(&a, &b), most)
 }
@@ -321,7 +318,7 @@ fn print_texts(
     words: [&[Word<'_>]; 2],
     operations: &[DiffOp],
     most: usize,
-) -> Outcome<usize> {
+) -> Result<usize> {
     let groups = group_diff_ops(operations.to_vec(), CONTEXT);
     if groups.is_empty() {
         output.line("no differences except white space")?;

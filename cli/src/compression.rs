@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use simstore::any::Width;
-use simstore::{Fingerprint, each_width};
+use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
 use crate::counts::warn;
 use crate::failure::Outcome;
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::{grouped, parse_block_size, rounded};
-use crate::output::Output;
+use crate::output;
 use crate::progress::Progress;
 use crate::width::width;
 
@@ -96,11 +96,11 @@ fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outco
     let mut rows: Vec<MethodObject> = ratios.sizes.iter().map(of_size).collect();
     rows.push(row("lower bound (random)".to_owned(), None, floor, 1.0));
     rows.sort_by(|a, b| a.bits_per_fingerprint.total_cmp(&b.bits_per_fingerprint));
-    print(args, &rows, fingerprints, distinct)
+    Ok(print(args, &rows, fingerprints, distinct)?)
 }
 
-fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, distinct: u64) -> Outcome {
-    let mut output = Output::stdout();
+fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, distinct: u64) -> Result<()> {
+    let mut output = output::stdout();
     if args.json {
         rows.iter().try_for_each(|row| output.json(row))?;
         return output.finish();

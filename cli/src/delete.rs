@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
-use simstore::{Error, Fingerprint, Snapshot, StoreOptions, each_width};
+use simstore::{Error, Fingerprint, Result, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
 use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
 use simstore_io::escape::listed_name;
@@ -15,7 +14,7 @@ use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::rounded;
-use crate::output::{Output, escaped_name};
+use crate::output::{self, Output, escaped_name, object};
 use crate::progress::Progress;
 use crate::writing;
 
@@ -67,20 +66,6 @@ pub(crate) struct DeleteArgs {
     documents: DocumentArgs,
 }
 
-#[derive(Serialize)]
-struct DeleteObject<'a> {
-    store: &'a str,
-    read: u64,
-    deleted: u64,
-    missing: u64,
-    seconds: f64,
-}
-
-#[derive(Serialize)]
-struct MissingIdObject<'a> {
-    missing_id: &'a str,
-}
-
 pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let bits = Width::of_store(&args.store)?;
     if !args.id.is_empty() || args.ids.is_some() {
@@ -109,7 +94,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
         Some(_) => warn_of_texts(&counts, kind, progress),
         None => warn(&counts, kind, progress),
     }
-    report(args, Output::stdout(), counts.read, deleted, "document", progress)
+    Ok(report(args, output::stdout(), counts.read, deleted, "document", progress)?)
 }
 
 fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
@@ -123,10 +108,10 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
             Error::BadArgument(reason) => Failure::Usage(reason),
             other => other.into(),
         })?;
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     for id in &missing {
         if args.json {
-            output.json(&MissingIdObject { missing_id: id })?;
+            output.json(&object! { missing_id: id })?;
         } else {
             output.line(escaped_name(id))?;
         }
@@ -159,10 +144,10 @@ fn report(
     Deleted { deleted, missing }: Deleted,
     what: &str,
     progress: &Progress,
-) -> Outcome {
+) -> Result<()> {
     if args.json {
-        output.json(&DeleteObject {
-            store: &args.store.to_string_lossy(),
+        output.json(&object! {
+            store: args.store.to_string_lossy(),
             read,
             deleted,
             missing,

@@ -6,11 +6,11 @@ use clap::Args;
 use serde::Serialize;
 use simstore::any::Width;
 use simstore::raw::Table;
-use simstore::{Entry, Fingerprint, Snapshot, each_width};
+use simstore::{Entry, Fingerprint, Result, Snapshot, each_width};
 
 use crate::failure::Outcome;
 use crate::inspect::table::{segment_of, table_of};
-use crate::output::{Output, escaped_name};
+use crate::output::{self, Output, escaped_name};
 use crate::reading;
 
 const EXAMPLES: &str = "\
@@ -73,15 +73,15 @@ fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {
         Some(table) => Some(table_of(segment_of(&store, args.segment)?, table)?),
         None => None,
     };
-    let mut output = Output::create(&args.output)?;
+    let mut output = output::create(&args.output)?;
     match table {
         Some(table) => dump_table(table, args, &mut output)?,
         None => dump_entries(&store, args, &mut output)?,
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
-fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
+fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Output) -> Result<()> {
     let permutation = &table.header().plan.permutation;
     for permuted in table.scan() {
         let permuted = permuted?;
@@ -91,7 +91,7 @@ fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Ou
     Ok(())
 }
 
-fn dump_entries<F: Fingerprint>(store: &Snapshot<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
+fn dump_entries<F: Fingerprint>(store: &Snapshot<F>, args: &DumpArgs, output: &mut Output) -> Result<()> {
     let named = store.stats().names > 0 && !args.raw;
     let mut previous = None;
     for entry in store.iter() {
@@ -114,12 +114,12 @@ fn print<F: Fingerprint>(
     name: Option<String>,
     args: &DumpArgs,
     output: &mut Output,
-) -> Outcome {
+) -> Result<()> {
     let Entry { fingerprint, id } = entry;
     if args.raw {
         let mut bytes = [0; 16];
         fingerprint.write_le(&mut bytes);
-        return output.write(&bytes[..F::BYTES]);
+        return output.push(&bytes[..F::BYTES]);
     }
     let fingerprint = fingerprint.to_hex();
     if args.json {

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
 use simstore::{Fingerprint, each_width};
 use simstore_corpus::{InputKind, Inputs};
 
 use crate::counts::warn;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::inputs::{self, DocumentArgs, count_of};
-use crate::output::Output;
+use crate::output::{self, object};
 use crate::progress::Progress;
 use crate::width::width;
 use simstore_io::IdRef as Id;
@@ -50,31 +49,19 @@ pub(crate) struct FingerprintArgs {
     documents: DocumentArgs,
 }
 
-#[derive(Serialize)]
-struct FingerprintObject<'a> {
-    fingerprint: String,
-    id: Id<'a>,
-    features: Option<u32>,
-}
-
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
-    if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage(
-            "this command needs documents, but the inputs are fingerprints".to_owned(),
-        ));
-    }
+    let inputs = args.documents.documents(&args.inputs, "this command", progress)?;
     each_width!(args.bits, type F => print::<F>(args, &inputs, progress))
 }
 
 fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Progress) -> Outcome {
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     let profile = args.documents.profile.profile(None)?;
     let counts = inputs::visit::<F>(inputs, &profile, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
             let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
-            return output.json(&FingerprintObject { fingerprint, id, features: item.features });
+            return output.json(&object! { fingerprint, id, features: item.features });
         }
         output.line(format_args!("{}\t{}", fingerprint.to_hex(), Id::from(&item.id).column()))
     })?;

@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
-use simstore::Error;
 use simstore_corpus::InputKind;
 use simstore_corpus::idf::{Options, document_frequencies};
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs, count_of};
+use crate::inputs::{DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
-use crate::output::{Output, UNFINISHED};
+use crate::output::{self, UNFINISHED, object};
 use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
@@ -53,20 +51,8 @@ pub(crate) struct IdfArgs {
     documents: DocumentArgs,
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    feature: &'a str,
-    documents: u64,
-    idf: f64,
-}
-
 pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
-    if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage(
-            "this command needs documents, but the inputs are fingerprints".to_owned(),
-        ));
-    }
+    let inputs = args.documents.documents(&args.inputs, "this command", progress)?;
     let profile = args.documents.profile.profile(None)?;
     let options =
         Options { memory: args.memory, temporary: args.temporary.clone(), unfinished: UNFINISHED.clone() };
@@ -74,18 +60,14 @@ pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
         document_frequencies(&inputs, &profile, &options, progress).map_err(Failure::usage)?;
     warn(&counts, InputKind::Documents, progress);
     let documents = frequencies.documents();
-    let mut output = Output::stdout();
-    let mut failed = Ok(());
+    let mut output = output::stdout();
     let visited = frequencies.visit(args.min_documents, |row| {
-        failed = if args.json {
-            output.json(&Row { feature: row.feature, documents: row.documents, idf: row.idf })
+        if args.json {
+            output.json(&object! { feature: row.feature, documents: row.documents, idf: row.idf })
         } else {
             output.line(row)
-        };
-        if failed.is_ok() { Ok(()) } else { Err(Error::Cancelled) }
-    });
-    failed?;
-    let visited = visited?;
+        }
+    })?;
     output.finish()?;
     progress.say(&format!(
         "{}: {} of {} printed, {:.1} s",

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use simstore::{Error, Fingerprint};
+use simstore::{Fingerprint, Result};
 use simstore_corpus::{Counts, InputKind, Inputs, Item};
 use simstore_io::escape::listed_path;
 use simstore_io::{DocumentFormat, DocumentOptions, Encoding};
@@ -118,6 +118,17 @@ impl DocumentArgs {
         let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(named).collect::<Outcome<_>>()?;
         open(&paths, self.options(), self.skip_bad)
     }
+
+    /// Opens inputs that must be documents; `user` is the command or option that needs them.
+    pub(crate) fn documents(&self, paths: &[PathBuf], user: &str, progress: &Progress) -> Outcome<Inputs> {
+        let inputs = self.inputs(paths, progress)?;
+        match kind(&inputs)? {
+            InputKind::Documents => Ok(inputs),
+            InputKind::Fingerprints => {
+                Err(Failure::Usage(format!("{user} needs documents, but the inputs are fingerprints")))
+            }
+        }
+    }
 }
 
 fn is_stdin(path: &Path) -> bool {
@@ -177,28 +188,10 @@ pub(crate) fn visit<F: Fingerprint>(
     inputs: &Inputs,
     profile: &Profile,
     progress: &Progress,
-    visitor: impl FnMut(Item<F>) -> Outcome,
+    visitor: impl FnMut(Item<F>) -> Result<()>,
 ) -> Outcome<Counts> {
     if inputs.kind()? == InputKind::Documents {
         check_bits::<F>(profile)?;
     }
-    stoppable(visitor, |visitor| inputs.visit(profile, progress, visitor))
-}
-
-/// Calls a function of the library with a visitor of the command line, whose failures come back as they are.
-pub(crate) fn stoppable<A, T>(
-    mut visitor: impl FnMut(A) -> Outcome,
-    call: impl FnOnce(&mut dyn FnMut(A) -> simstore::Result<()>) -> simstore::Result<T>,
-) -> Outcome<T> {
-    let mut stopped = None;
-    let called = call(&mut |item| {
-        visitor(item).map_err(|failure| match failure {
-            Failure::Engine(error) => error,
-            failure => {
-                stopped = Some(failure);
-                Error::Cancelled
-            }
-        })
-    });
-    called.map_err(|error| stopped.unwrap_or_else(|| error.into()))
+    Ok(inputs.visit(profile, progress, visitor)?)
 }

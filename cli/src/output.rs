@@ -1,89 +1,62 @@
 //! Where output goes: standard output, or a file that appears only when it is complete.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Stdout, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use serde::Serialize;
-use simstore_io::output::{self, Unfinished};
+use simstore_io::output::Unfinished;
 
 use crate::failure::{Failure, Outcome};
 
 pub(crate) use simstore_io::escape::{escaped, escaped_name};
+pub(crate) use simstore_io::output::Output;
+
+/// Makes a JSON object of fields and values, in the order of the output. A field without a value takes the variable of its name.
+macro_rules! object {
+    ($($(#[$meta:meta])* $field:ident $(: $value:expr)?),* $(,)?) => {{
+        #[expect(non_camel_case_types, reason = "each field names the type of its value")]
+        let object = {
+            #[derive(serde::Serialize)]
+            struct Object<$($field),*> { $($(#[$meta])* $field: $field),* }
+            Object { $($field $(: $value)?),* }
+        };
+        object
+    }};
+}
+pub(crate) use object;
 
 /// The output files of the one command of this process that are not finished.
 pub(crate) static UNFINISHED: LazyLock<Unfinished> = LazyLock::new(Unfinished::default);
 
-/// Output of a command; [`Output::finish`] must be called at the end.
-#[derive(Debug)]
-pub(crate) struct Output(pub(crate) output::Output);
-
-impl Output {
-    pub(crate) fn stdout() -> Self {
-        Output::to_stdout(Box::new(io::stdout()))
-    }
-
-    /// Standard output for a command that has more to do than to print: if nobody reads any more, it goes on, and that is
-    /// told.
-    pub(crate) fn stdout_that_may_close(is_cut_off: &Arc<AtomicBool>) -> Self {
-        Output::to_stdout(Box::new(StdoutThatMayClose::new(is_cut_off)))
-    }
-
-    fn to_stdout(writer: Box<dyn Write + Send>) -> Self {
-        Output(output::Output::of_writer(Path::new("-"), writer))
-    }
-
-    /// A file, compressed as its name says, or standard output for `-`.
-    pub(crate) fn create(path: &Path) -> Outcome<Self> {
-        if path.as_os_str() == "-" {
-            return Ok(Output::stdout());
-        }
-        output::Output::create(path, &UNFINISHED).map(Output).map_err(Failure::usage)
-    }
-
-    /// Writes bytes.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Outcome {
-        Ok(self.0.push(bytes)?)
-    }
-
-    /// Writes a line.
-    pub(crate) fn line(&mut self, line: impl fmt::Display) -> Outcome {
-        Ok(self.0.line(line)?)
-    }
-
-    /// Writes an object as one line of JSON.
-    pub(crate) fn json(&mut self, object: &impl Serialize) -> Outcome {
-        Ok(self.0.json(object)?)
-    }
-
-    /// Writes what a function draws.
-    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Outcome {
-        Ok(self.0.draw(draw)?)
-    }
-
-    /// Writes the rest and gives a file its name.
-    pub(crate) fn finish(self) -> Outcome {
-        Ok(self.0.finish()?)
-    }
+/// Standard output.
+pub(crate) fn stdout() -> Output {
+    to_stdout(Box::new(io::stdout()))
 }
 
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
+/// Standard output of a command that continues if its reader closes it. Sets `is_cut_off` in this case.
+pub(crate) fn stdout_that_may_close(is_cut_off: &Arc<AtomicBool>) -> Output {
+    to_stdout(Box::new(StdoutThatMayClose::new(is_cut_off)))
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        Write::flush(&mut self.0)
+fn to_stdout(writer: Box<dyn Write + Send>) -> Output {
+    Output::of_writer(Path::new("-"), writer)
+}
+
+/// Creates a file, compressed as its name says, or returns standard output for `-`.
+pub(crate) fn create(path: &Path) -> Outcome<Output> {
+    if path.as_os_str() == "-" {
+        Ok(stdout())
+    } else {
+        Output::create(path, &UNFINISHED).map_err(Failure::usage)
     }
 }
 
 /// Standard output that is passed over once nobody reads it any more.
 pub(crate) struct StdoutThatMayClose {
     stdout: Stdout,
-    /// Whether whoever read it has gone before all was written.
+    /// Whether its reader closed it before all was written.
     is_cut_off: Arc<AtomicBool>,
 }
 

@@ -4,12 +4,12 @@ use clap::Args;
 use serde::Serialize;
 use simstore::any::Width;
 use simstore::plan::{self, Estimate, Medium, Plan, Workload};
-use simstore::{Codec, Fingerprint, each_width};
+use simstore::{Codec, Fingerprint, Result, each_width};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bytes, duration, parse_block_size, parse_count, rounded, short};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::width::{check_distance, width};
 
 const EXAMPLES: &str = "\
@@ -91,7 +91,7 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
     };
     let chosen = plan::choose::<F>(args.distance, &workload)?;
     let plans = plan::frontier::<F>(args.distance, &workload)?;
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     if !args.json {
         output.line(format_args!(
             "{} of {} bits, distance {}, codec {}, read from {}",
@@ -119,7 +119,7 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
         let object = object(plan, estimate, args.count, plan.name() == chosen.name());
         if args.json { output.json(&object)? } else { print_row(&mut output, &object)? }
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
 fn object<'a, F: Fingerprint>(
@@ -146,7 +146,7 @@ fn object<'a, F: Fingerprint>(
     }
 }
 
-fn print_row(output: &mut Output, line: &PlanObject<'_>) -> Outcome {
+fn print_row(output: &mut Output, line: &PlanObject<'_>) -> Result<()> {
     let prefix = if line.prefix_bits_min == line.prefix_bits_max {
         line.prefix_bits_min.to_string()
     } else {

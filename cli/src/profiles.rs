@@ -1,11 +1,10 @@
 //! `simstore profiles`: explains the parts of a profile's name.
 
 use clap::Args;
-use serde::Serialize;
 use simstore_text::{Preset, Profile};
 
 use crate::failure::Outcome;
-use crate::output::Output;
+use crate::output::{self, object};
 
 const EXAMPLES: &str = "\
 A profile defines how a text becomes features, and features become a fingerprint. Its name is a tokenizer, followed by options, \
@@ -114,17 +113,10 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
 const PRESETS: &str = "Presets: reproduce another tool's fingerprints; they take no options";
 const COLUMN: usize = 20;
 
-#[derive(Serialize)]
-struct PartObject<'a> {
-    group: &'a str,
-    part: &'a str,
-    meaning: &'a str,
-}
-
 pub(crate) fn run(args: &ProfilesArgs) -> Outcome {
     let presets = Preset::ALL.map(|preset| (preset.name(), preset.about()));
     let groups = PARTS.into_iter().chain([(PRESETS, &presets[..])]);
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     if !args.json {
         let (default, shingles) = (Profile::default(), Profile::shingles());
         output.line(format_args!(
@@ -137,10 +129,10 @@ pub(crate) fn run(args: &ProfilesArgs) -> Outcome {
         }
         for &(part, meaning) in parts {
             match args.json {
-                true => output.json(&PartObject { group, part, meaning })?,
+                true => output.json(&object! { group, part, meaning })?,
                 false => output.line(format_args!("  {part:<COLUMN$} {meaning}"))?,
             }
         }
     }
-    output.finish()
+    Ok(output.finish()?)
 }

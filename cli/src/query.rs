@@ -8,7 +8,7 @@ use serde::Serialize;
 use simstore::any::Width;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::error::excerpt;
-use simstore::{Fingerprint, Match, Snapshot, each_width};
+use simstore::{Fingerprint, Match, Result, Snapshot, each_width};
 use simstore_corpus::{InputKind, Item};
 use simstore_io::{DocumentFormat, DocumentOptions, documents};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
@@ -17,7 +17,7 @@ use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs;
 use crate::numbers::grouped;
-use crate::output::{Output, escaped_name};
+use crate::output::{self, Output, escaped_name};
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
 use crate::reading;
@@ -133,7 +133,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         named: store.stats().names > 0,
         json: args.json,
         show_query: several,
-        output: Output::stdout(),
+        output: output::stdout(),
         store: &store,
     };
     let stdin = args.queries.iter().filter(|query| *query == "-").count()
@@ -164,7 +164,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             batch.extend(item.fingerprint);
             if batch.len() >= BATCH && !args.batch { answers.print(&mut batch) } else { Ok(()) }
         };
-        let counts = inputs::stoppable(take, |take| queries.visit_fingerprints(progress, take))?;
+        let counts = queries.visit_fingerprints(progress, take)?;
         warn(&counts, InputKind::Fingerprints, progress);
     }
     if texts > 0 {
@@ -198,7 +198,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     } else {
         answers.print(&mut batch)?;
     }
-    answers.output.finish()
+    Ok(answers.output.finish()?)
 }
 
 /// Reads the text of a file in any supported compression and encoding.
@@ -239,9 +239,9 @@ fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F>
 
 impl<F: Fingerprint> Answers<'_, F> {
     /// Answers the queries of a batch in order, then clears the batch.
-    fn print(&mut self, batch: &mut Vec<F>) -> Outcome {
+    fn print(&mut self, batch: &mut Vec<F>) -> Result<()> {
         let (store, distance) = (self.store, self.distance);
-        let answers: Vec<simstore::Result<Vec<Match<F>>>> =
+        let answers: Vec<Result<Vec<Match<F>>>> =
             batch.par_iter().map(|&query| store.query(query, distance)).collect();
         for (query, matches) in batch.drain(..).zip(answers) {
             for found in matches? {
@@ -252,7 +252,7 @@ impl<F: Fingerprint> Answers<'_, F> {
     }
 
     /// Answers all queries as one batch.
-    fn print_at_once(&mut self, queries: &[F], method: BatchMethod, progress: &Progress) -> Outcome {
+    fn print_at_once(&mut self, queries: &[F], method: BatchMethod, progress: &Progress) -> Result<()> {
         let method = match method {
             BatchMethod::Auto => self.store.batch_method(queries.len(), self.distance),
             chosen => chosen,
@@ -270,7 +270,7 @@ impl<F: Fingerprint> Answers<'_, F> {
             .try_for_each(|BatchMatch { query, found }| self.print_match(queries[query], found))
     }
 
-    fn print_match(&mut self, query: F, found: Match<F>) -> Outcome {
+    fn print_match(&mut self, query: F, found: Match<F>) -> Result<()> {
         let Match { fingerprint, distance, id } = found;
         let name = match id {
             Some(id) if self.named => self.store.name(id)?,
@@ -287,8 +287,8 @@ impl<F: Fingerprint> Answers<'_, F> {
             });
         }
         if self.show_query {
-            self.output.write(query.to_hex().as_bytes())?;
-            self.output.write(b"\t")?;
+            self.output.push(query.to_hex().as_bytes())?;
+            self.output.push(b"\t")?;
         }
         let shown = match (&name, id) {
             (Some(name), _) => escaped_name(name).into_owned(),

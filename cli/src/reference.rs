@@ -7,7 +7,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output;
 
 /// All commands, in groups, in the order of the help.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
@@ -62,9 +62,9 @@ pub(crate) fn grouped(mut command: Command) -> Command {
 pub(crate) fn print_completions(args: &CompletionsArgs, mut command: Command) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "simstore", &mut script);
-    let mut output = Output::stdout();
-    output.write(&script)?;
-    output.finish()
+    let mut output = output::stdout();
+    output.push(&script)?;
+    Ok(output.finish()?)
 }
 
 /// Writes `simstore.1` and a page for each command.

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
 use simstore::store::{Finding, SalvageOptions, salvageable_bits};
-use simstore::{Fingerprint, each_width};
+use simstore::{Fingerprint, Result, each_width};
 
 use simstore_text::{DEFAULT_RECALL, SimilarSettings, salvage_similar};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{parse_bytes, rounded};
-use crate::output::Output;
+use crate::output::{self, Output, object};
 use crate::profile::ProfileArgs;
 use crate::progress::Progress;
 
@@ -81,29 +80,6 @@ pub(crate) struct SalvageArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct FindingObject<'a> {
-    file: &'a str,
-    offset: Option<u64>,
-    lost: bool,
-    what: &'a str,
-}
-
-#[derive(Serialize)]
-struct SalvageObject<'a> {
-    store: &'a str,
-    new: &'a str,
-    whole: bool,
-    fingerprints: u64,
-    ids: u64,
-    names: u64,
-    notes: u64,
-    operations: u64,
-    without_ids: u64,
-    lost_fingerprints: u64,
-    seconds: f64,
-}
-
 pub(crate) fn run(args: &SalvageArgs, progress: &Progress) -> Outcome {
     let bits = Width::of(salvageable_bits(&args.store)?)?;
     each_width!(bits, type F => salvage::<F>(args, progress))
@@ -132,14 +108,14 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         _ => simstore::store::salvage::<F>(&args.store, &args.new, &options)?,
     };
     let whole = salvaged.is_whole();
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     for finding in &salvaged.findings {
         print(&mut output, finding, args.json)?;
     }
     if args.json {
-        output.json(&SalvageObject {
-            store: &args.store.to_string_lossy(),
-            new: &args.new.to_string_lossy(),
+        output.json(&object! {
+            store: args.store.to_string_lossy(),
+            new: args.new.to_string_lossy(),
             whole,
             fingerprints: salvaged.fingerprints,
             ids: salvaged.ids,
@@ -170,11 +146,11 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
     Err(Failure::Failed(format!("{store}: some content is lost; {new} has the rest")))
 }
 
-fn print(output: &mut Output, finding: &Finding, json: bool) -> Outcome {
+fn print(output: &mut Output, finding: &Finding, json: bool) -> Result<()> {
     let file = finding.path.to_string_lossy();
     if json {
         let Finding { offset, lost, what, .. } = finding;
-        return output.json(&FindingObject { file: &file, offset: *offset, lost: *lost, what });
+        return output.json(&object! { file, offset, lost, what });
     }
     let kind = if finding.lost { "lost" } else { "note" };
     match finding.offset {

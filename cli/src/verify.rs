@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
 use simstore::store::LogInfo;
-use simstore::{Error, Fingerprint, Snapshot, each_width};
+use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use simstore_corpus::describe::{StoreDescription, describe_store};
 use simstore_text::check_similar;
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
-use crate::output::Output;
+use crate::output::{self, Output, object};
 
 const EXAMPLES: &str = "\
 After a crash, a log may end in an incomplete record of a write that was never acknowledged as durable. If the store was closed or \
@@ -47,44 +46,6 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct ProblemObject {
-    problem: String,
-    file: Option<String>,
-    offset: Option<u64>,
-}
-
-impl From<&Error> for ProblemObject {
-    fn from(error: &Error) -> Self {
-        let (file, offset) = match error {
-            Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
-                (Some(path), Some(*offset))
-            }
-            Error::Io { path, .. } | Error::UnsupportedVersion { path, .. } => (Some(path), None),
-            _ => (None, None),
-        };
-        let file = file.map(|path| path.to_string_lossy().into_owned());
-        ProblemObject { problem: error.to_string(), file, offset }
-    }
-}
-
-#[derive(Serialize)]
-struct NoteObject {
-    note: String,
-    file: String,
-    offset: u64,
-}
-
-#[derive(Serialize)]
-struct VerifyObject {
-    ok: bool,
-    problems: u64,
-    fingerprints: Option<u64>,
-    ids: Option<u64>,
-    tables: Option<usize>,
-    logs: Option<usize>,
-}
-
 pub(crate) fn run(args: &VerifyArgs) -> Outcome {
     let verified = Width::of_store(&args.store)
         .map_err(Failure::from)
@@ -92,7 +53,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
     match verified {
         // So damaged that it cannot be opened: the one problem that can be told.
         Err(Failure::Engine(error @ (Error::Corrupt { .. } | Error::UnsupportedVersion { .. }))) => {
-            let mut output = Output::stdout();
+            let mut output = output::stdout();
             print(&mut output, &error, args.json)?;
             report(args, output, 1, None)
         }
@@ -103,7 +64,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
     // A record that another process is writing looks torn, and is whole a moment later.
     let opened = Snapshot::<F>::open_settled(&args.store);
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     let mut printed = Ok(());
     let mut damaged = |error: Error| {
         if printed.is_ok() {
@@ -133,25 +94,36 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
 }
 
 /// Tells what a crash has left at the end of a log.
-fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> Outcome {
+fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> Result<()> {
     let file = store.join(log.file_name()).to_string_lossy().into_owned();
     let offset = log.bytes - log.torn_bytes;
     let note = format!(
         "{file}: note: {} from offset {offset} on: cut off by a crash",
         count_of(log.torn_bytes, "byte")
     );
-    if json { output.json(&NoteObject { note, file, offset }) } else { output.line(note) }
+    if json { output.json(&object! { note, file, offset }) } else { output.line(note) }
 }
 
-fn print(output: &mut Output, error: &Error, json: bool) -> Outcome {
-    if json { output.json(&ProblemObject::from(error)) } else { output.line(error) }
+fn print(output: &mut Output, error: &Error, json: bool) -> Result<()> {
+    if !json {
+        return output.line(error);
+    }
+    let (file, offset) = match error {
+        Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
+            (Some(path), Some(offset))
+        }
+        Error::Io { path, .. } | Error::UnsupportedVersion { path, .. } => (Some(path), None),
+        _ => (None, None),
+    };
+    output
+        .json(&object! { problem: error.to_string(), file: file.map(|path| path.to_string_lossy()), offset })
 }
 
 /// Prints the summary; `held` by a store that could be opened.
 fn report(args: &VerifyArgs, mut output: Output, problems: u64, held: Option<StoreDescription>) -> Outcome {
     let ok = problems == 0;
     if args.json {
-        output.json(&VerifyObject {
+        output.json(&object! {
             ok,
             problems,
             fingerprints: held.as_ref().map(|held| held.fingerprints),

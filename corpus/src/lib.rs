@@ -25,7 +25,7 @@
 //! let options = DocumentOptions::default();
 //! for document in fingerprint_documents::<u64>(&[path], &options, &Profile::default()) {
 //!     let document = document?;
-//!     println!("{}: {:?}", document.id, document.simhash);
+//!     println!("{}: {:?}", document.id, document.fingerprint);
 //! }
 //! # Ok::<(), simstore::Error>(())
 //! ```
@@ -50,16 +50,16 @@ mod watch;
 
 #[doc(hidden)]
 pub use crate::describe::torn_ends;
-pub use crate::inputs::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
+pub use crate::inputs::Inputs;
+pub use crate::inputs::batch::{FingerprintedDocuments, fingerprint_documents};
 #[doc(hidden)]
 pub use crate::inputs::code::profile_of_files;
 pub use crate::inputs::code::profile_of_texts;
-pub use crate::inputs::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
-pub use crate::inputs::item::{Counts, Item};
+pub use crate::inputs::fingerprints::{Fingerprints, fingerprints};
+pub use crate::inputs::item::{Counts, InputKind, Item};
 #[doc(hidden)]
 pub use crate::inputs::visit::tell_notes;
 pub use crate::inputs::visit::{Block, Piece};
-pub use crate::inputs::{InputKind, Inputs};
 pub use crate::naming::Naming;
 pub use crate::notice::{Notice, ReadNotes};
 pub use crate::watch::{Progress, Watch};

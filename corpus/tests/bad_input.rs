@@ -20,7 +20,7 @@ fn message(folder: &Folder, bad: &Path) -> (String, usize) {
     assert!(matches!(&read[at], Err(Error::BadInput { path, .. }) if *path == bad));
     let fingerprinted: Vec<_> = fingerprint_documents::<u64>(&paths, &options, &Profile::default()).collect();
     assert_eq!(fingerprinted.len(), read.len());
-    assert_eq!(fingerprinted[at + 2].as_ref().unwrap().ordinal, at as u64 + 2);
+    assert_eq!(fingerprinted[at + 2].as_ref().unwrap().position, at as u64 + 2);
     (read[at].as_ref().unwrap_err().to_string(), at)
 }
 
@@ -96,7 +96,7 @@ fn truncated_fingerprints() {
         "{bad:?}"
     );
     let last = read.last().unwrap().as_ref().unwrap();
-    assert_eq!((last.fingerprint, last.id.to_string()), (7, (read.len() - 1).to_string()));
+    assert_eq!((last.fingerprint, last.id.to_string()), (Some(7), (read.len() - 1).to_string()));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn malformed_lines_do_not_end_the_reading() {
         fingerprint_documents::<u64>(&[path], &options, &Profile::default()).collect();
     assert_eq!(fingerprinted.len(), 6);
     assert!(fingerprinted[5].is_err());
-    assert_eq!(fingerprinted[4].as_ref().unwrap().ordinal, 4);
+    assert_eq!(fingerprinted[4].as_ref().unwrap().position, 4);
 }
 
 #[test]
@@ -128,8 +128,10 @@ fn batches_keep_the_order() {
     for fingerprinted in fingerprint_documents::<u128>(std::slice::from_ref(&path), &options, &profile) {
         let (fingerprinted, document) = (fingerprinted.unwrap(), expected.next().unwrap().unwrap());
         assert_eq!(fingerprinted.id, document.id);
-        assert_eq!(fingerprinted.ordinal, count);
-        assert_eq!(fingerprinted.simhash, profile.fingerprint(&document.text));
+        assert_eq!(fingerprinted.position, count);
+        let simhash = profile.fingerprint(&document.text);
+        assert_eq!(fingerprinted.fingerprint, simhash.map(|simhash| simhash.fingerprint));
+        assert_eq!(fingerprinted.features, simhash.map(|simhash| simhash.features));
         count += 1;
     }
     assert_eq!(count, 5000);
@@ -147,7 +149,7 @@ fn a_real_corpus() {
     }
     let options = DocumentOptions::default();
     let read = fingerprint_documents::<u64>(&[path], &options, &Profile::default());
-    let simhashes: Vec<_> = read.map(|document| document.unwrap().simhash).collect();
+    let simhashes: Vec<_> = read.map(|document| document.unwrap().fingerprint).collect();
     assert_eq!(simhashes.len(), 14_168);
     assert!(simhashes.iter().all(Option::is_some));
 }
@@ -243,9 +245,9 @@ fn documents_that_were_read_before_get_no_fingerprint() {
         documents.only(wanted).map(|document| document.unwrap()).collect::<Vec<_>>()
     };
     let (all, last) = (read(0), read(2));
-    assert!(last[..2].iter().all(|document| document.simhash.is_none()));
+    assert!(last[..2].iter().all(|document| document.fingerprint.is_none()));
     assert_eq!((&last[2], last.len()), (&all[2], 3));
-    assert!(all.iter().all(|document| document.simhash.is_some()));
+    assert!(all.iter().all(|document| document.fingerprint.is_some()));
 }
 
 /// The texts of a file's documents, or their error messages.

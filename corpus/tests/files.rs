@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
-use simstore_io::{Compression, DocumentFormat, DocumentOptions, InputFile, documents, input_files};
+use simstore_io::{
+    Compression, DocumentFormat, DocumentOptions, InputFile, Record, documents, input_files, records,
+};
 use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, ids_and_texts, kind_of};
@@ -149,7 +151,7 @@ fn patterns_that_no_shell_has_seen() {
     // There is a file of this very name.
     assert_eq!(of("a[1].jsonl"), ["[1]"]);
     let values: Vec<u64> =
-        fingerprints(&pattern("prints/*")).map(|record| record.unwrap().fingerprint).collect();
+        fingerprints(&pattern("prints/*")).flat_map(|record| record.unwrap().fingerprint).collect();
     assert_eq!(values, [1, 2]);
     assert_eq!(kind_of(&pattern("prints/*")[0]).unwrap(), InputKind::Fingerprints);
     assert_eq!(kind_of(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
@@ -197,7 +199,7 @@ fn names_that_are_no_unicode() {
     assert!(pattern.ends_with("not Unicode, which a glob must be"), "{pattern}");
     std::fs::write(top.join(name(b"\xff.hex")), "0000000000000001\n").unwrap();
     let values: Vec<u64> =
-        fingerprints(&[top.join("*.hex")]).map(|record| record.unwrap().fingerprint).collect();
+        fingerprints(&[top.join("*.hex")]).flat_map(|record| record.unwrap().fingerprint).collect();
     assert_eq!(values, [1]);
 }
 
@@ -272,10 +274,12 @@ fn files_are_listed_as_they_are_read() {
 
     // Each file alone gives the same documents as together with the others.
     let read = |paths: &[PathBuf]| {
-        let reading = fingerprint_documents::<u64>(paths, &options, &Profile::default()).with_records();
+        let reading = fingerprint_documents::<u64>(paths, &options, &Profile::default());
         let progress = reading.progress();
-        let read: Vec<_> =
-            reading.map(|document| document.map(|d| (d.id, d.line, d.record)).unwrap()).collect();
+        let read: Vec<_> = reading.map(|document| document.map(|d| (d.id, d.line)).unwrap()).collect();
+        let records: Vec<_> = records(paths, &options).map(Result::unwrap).collect();
+        assert!(read.iter().map(|&(_, line)| line).eq(records.iter().map(Record::line)));
+        let read: Vec<_> = read.into_iter().zip(records).collect();
         (read, progress.bytes(), progress.files())
     };
     let (whole, bytes, count) = read(&paths);

@@ -17,7 +17,8 @@ use rayon::prelude::*;
 use simstore::{Error, Result};
 use simstore_corpus::fingerprint_documents;
 use simstore_io::{
-    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, documents, records,
+    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, ReadProgress,
+    documents, records,
 };
 use simstore_text::Profile;
 
@@ -241,17 +242,16 @@ fn batches_keep_the_order() {
     let folder = Folder::new();
     let path = folder.file("a.parquet", large());
     let options = DocumentOptions::default();
-    for with_records in [false, true] {
-        let mut reading =
-            fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
-        if with_records {
-            reading = reading.with_records();
-        }
-        let progress = reading.progress();
-        let ids: Vec<String> = reading.map(|document| document.unwrap().id.to_string()).collect();
+    let check = |progress: Arc<ReadProgress>, ids: &mut dyn Iterator<Item = DocumentId>| {
+        let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
         assert!(ids.iter().enumerate().all(|(at, id)| *id == at.to_string()) && ids.len() == 30_000);
         assert_eq!((progress.bytes(), progress.files()), (path.metadata().unwrap().len(), 1));
-    }
+    };
+    let paths = std::slice::from_ref(&path);
+    let projected = fingerprint_documents::<u64>(paths, &options, &Profile::default());
+    check(projected.progress(), &mut projected.map(|document| document.unwrap().id));
+    let whole = records(paths, &options);
+    check(whole.progress(), &mut whole.map(|record| record.unwrap().document(&options).unwrap().id));
 }
 
 /// All columns of the rows that are kept of a file, in one batch.

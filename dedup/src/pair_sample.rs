@@ -12,7 +12,7 @@ use crate::corpus::reread::Reread;
 use crate::report::outputs::Outputs;
 use crate::report::run_results::Job;
 use crate::rows::similarity;
-use crate::run::{Compared, compare};
+use crate::run::compare;
 use simstore_corpus::Step;
 use simstore_corpus::random::random;
 use simstore_corpus::{Inputs, Watch};
@@ -93,10 +93,10 @@ pub fn sample_pairs(
     }
     let (config, threshold) = config.for_pair_sample(inputs, lowest_similarity)?;
     let lowest = config.compare.of_similar().and_then(|similar| similar.least).unwrap_or(threshold);
-    match compare(&config, inputs, Outputs::default(), watch)? {
-        Compared::Found(job) => sample_of_job(&job, threshold, lowest, count, watch),
-        Compared::AddedBefore(..) => Err(Error::Bug("a run without a store was added before".to_owned())),
-    }
+    let report = compare(&config, inputs, Outputs::default(), watch)?;
+    let job = report.job();
+    let job = job.ok_or_else(|| Error::Bug("a run without a store was added before".to_owned()))?;
+    sample_of_job(job, threshold, lowest, count, watch)
 }
 
 /// The lowest bin: as far below the threshold as the recall allows.

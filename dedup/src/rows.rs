@@ -3,7 +3,7 @@
 //! Documents that may be told of are numbered in order of input, [sets](Sets) of them by preference: set 0 is the most preferred, so
 //! that the better of two sets is the one with the smaller number.
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 use simstore_text::{SKETCHES, Sketched};
 
 use simstore_corpus::spill::Fixed;
@@ -74,32 +74,6 @@ impl SketchRow {
     }
 }
 
-impl Fixed for SketchRow {
-    const BYTES: usize = 16 + 8 * SKETCHES;
-
-    fn write(self, bytes: &mut [u8]) {
-        bytes[..4].copy_from_slice(&self.number.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.features.to_le_bytes());
-        for (word, place) in [self.sum].iter().chain(&self.words).zip(bytes[8..].as_chunks_mut().0) {
-            *place = word.to_le_bytes();
-        }
-    }
-
-    fn read(bytes: &[u8]) -> Self {
-        let (halves, _) = bytes[..8].as_chunks();
-        let mut all = bytes[8..].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
-        let sum = all.next().unwrap_or_default();
-        let mut words = [0; SKETCHES];
-        words.iter_mut().zip(all).for_each(|(place, word)| *place = word);
-        SketchRow {
-            number: u32::from_le_bytes(halves[0]),
-            features: u32::from_le_bytes(halves[1]),
-            sum,
-            words,
-        }
-    }
-}
-
 /// Representative of a cluster: a document, or a stored document by its number among all that were found in stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct By(u64);
@@ -149,35 +123,6 @@ impl Member {
     }
 }
 
-impl Fixed for Member {
-    const BYTES: usize = 36;
-
-    fn write(self, bytes: &mut [u8]) {
-        (self.cluster, (self.document, self.by.0), self.measure).write(bytes);
-    }
-
-    fn read(bytes: &[u8]) -> Self {
-        let (cluster, (document, by), measure) = Fixed::read(bytes);
-        Member { cluster, document, by: By(by), measure }
-    }
-}
-
-/// A fingerprint in a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Value<F>(pub(crate) F);
-
-impl<F: Fingerprint> Fixed for Value<F> {
-    const BYTES: usize = F::BYTES;
-
-    fn write(self, bytes: &mut [u8]) {
-        self.0.write_le(bytes);
-    }
-
-    fn read(bytes: &[u8]) -> Self {
-        Value(F::read_le(bytes))
-    }
-}
-
 /// Something in one of the stores that documents are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stored {
@@ -188,19 +133,29 @@ pub(crate) struct Stored {
     pub(crate) fingerprint: u128,
 }
 
-impl Fixed for Stored {
-    const BYTES: usize = <u128 as Fixed>::BYTES + 13;
+/// Writes the fields of a row one after the other.
+macro_rules! fixed {
+    ($row:ident { $($field:tt: $type:ty),* }) => {
+        impl Fixed for $row {
+            const BYTES: usize = 0 $(+ <$type as Fixed>::BYTES)*;
 
-    fn write(self, bytes: &mut [u8]) {
-        let id = (u8::from(self.id.is_some()), self.id.unwrap_or_default());
-        (self.store, self.fingerprint, id).write(bytes);
-    }
+            #[inline]
+            fn write(self, mut bytes: &mut [u8]) {
+                $(self.$field.write(bytes.split_off_mut(..<$type as Fixed>::BYTES).unwrap_or_default());)*
+            }
 
-    fn read(bytes: &[u8]) -> Self {
-        let (store, fingerprint, (has_id, id)): (u32, u128, (u8, u64)) = Fixed::read(bytes);
-        Stored { store, fingerprint, id: (has_id == 1).then_some(id) }
-    }
+            #[inline]
+            fn read(mut bytes: &[u8]) -> Self {
+                $row { $($field: Fixed::read(bytes.split_off(..<$type as Fixed>::BYTES).unwrap_or_default())),* }
+            }
+        }
+    };
 }
+
+fixed!(SketchRow { number: u32, features: u32, sum: u64, words: [u64; SKETCHES] });
+fixed!(By { 0: u64 });
+fixed!(Member { cluster: u32, document: u64, by: By, measure: Measure });
+fixed!(Stored { store: u32, fingerprint: u128, id: Option<u64> });
 
 /// A stored document that is near a document: the document, and the rank among all stored ones near it (the nearest first); the stored
 /// document; and how near they are.
@@ -228,7 +183,6 @@ mod tests {
         }
         let words = std::array::from_fn(|at| u64::MAX - at as u64);
         check(SketchRow { number: 1, features: u32::MAX, sum: u64::MAX, words });
-        check(Value(u64::MAX));
-        check(Value(u128::MAX - 1));
+        check([u128::MAX - 1, 7]);
     }
 }

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use simstore::error::{did_you_mean, excerpt};
 use simstore::{Error, Result};
-use simstore_corpus::spill::RowsWriter;
 use simstore_corpus::{Counts, Inputs, Notice, Watch};
 use simstore_io::formats::listed;
 use simstore_io::numbers::count_of;
@@ -17,7 +16,7 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::keep_rule::Keep;
-use crate::pipeline::reading::Reading;
+use crate::pipeline::reading::read;
 use crate::pipeline::stages::Stages;
 use crate::report::Report;
 use crate::report::open_outputs::OpenOutputs;
@@ -72,10 +71,10 @@ pub fn run(
     observer: &dyn Observer,
 ) -> Result<Report> {
     let (started, watch) = (Instant::now(), observer.watch());
-    let mut report = match compare(config, inputs, outputs, watch)? {
-        Compared::Found(job) => Report::new(job)?,
-        Compared::AddedBefore(report) => return Ok(*report),
-    };
+    let mut report = compare(config, inputs, outputs, watch)?;
+    if report.added_before().is_some() {
+        return Ok(report);
+    }
     observer.compared(&report)?;
     report.write(watch)?;
     report.set_seconds(started.elapsed().as_secs_f64());
@@ -84,20 +83,13 @@ pub fn run(
     Ok(report)
 }
 
-/// Result of a comparison, before anything is written.
-pub(crate) enum Compared {
-    Found(Box<Job>),
-    /// The report of a run that an identical run has already done.
-    AddedBefore(Box<Report>),
-}
-
 /// Resolves the configuration, reads all inputs, and finds the near-duplicates.
 pub(crate) fn compare(
     config: &DedupConfig,
     inputs: &Inputs,
     outputs: Outputs,
     watch: &dyn Watch,
-) -> Result<Compared> {
+) -> Result<Report> {
     let resolved = config.resolve(inputs, Some(&outputs), watch)?;
     let is_in_memory = inputs.are_given();
     let workspace = Workspace::new(config, &outputs.unfinished, watch)?;
@@ -108,24 +100,25 @@ pub(crate) fn compare(
         let parent = workspace.temporary.parent();
         resolved.inputs.put_aside_in(parent).map_err(|error| workspace.temporary.explain(error))?;
     }
-    let (mut corpus, counts) = read(config, &resolved, &outputs, &workspace, watch)?;
-    if counts.read == 0 && !outputs.requested().allow_empty && !is_in_memory {
+    let (mut corpus, counts) = read(config, &resolved, &outputs.requested.unfinished, &workspace, watch)
+        .map_err(|error| workspace.temporary.explain(error))?;
+    check_keep_field(&resolved.keep, &corpus, &resolved.inputs, watch)?;
+    if counts.read == 0 && !outputs.requested.allow_empty && !is_in_memory {
         return Err(nothing_read(&counts));
     }
     let sketches = corpus.take_sketches()?;
     let run = run_of(config, &resolved, &corpus)?;
-    if let Some(added) = resolved.last_run.has_added(&run, config, outputs.requested())? {
-        let report = Report::of_added_before(&resolved, counts, added);
-        return Ok(Compared::AddedBefore(Box::new(report)));
+    if let Some(added) = resolved.last_run.has_added(&run, config, &outputs.requested)? {
+        return Ok(Report::of_added_before(resolved.criterion, counts, added));
     }
     let stages = Stages {
         resolved: &resolved,
-        pairs: config.pairs || outputs.requested().write_pairs(),
+        pairs: config.pairs || outputs.requested.write_pairs(),
         corpus: &corpus,
         sketches: sketches.as_ref(),
         keeping: config.resume.as_ref().map(|resume| Keeping {
             folder: &resume.folder,
-            unfinished: &outputs.requested().unfinished,
+            unfinished: &outputs.requested.unfinished,
             watch,
         }),
         workspace: &workspace,
@@ -133,8 +126,7 @@ pub(crate) fn compare(
     };
     let outcome = stages.run()?;
     let added_to = config.add.is_some().then(|| AddedTo::new(&resolved, run, sketches));
-    let job = Job::new(resolved, corpus, counts, outcome, workspace, outputs, added_to);
-    Ok(Compared::Found(Box::new(job)))
+    Report::new(Job { resolved, corpus, outcome, workspace, added_to }, counts, outputs)
 }
 
 /// Identifies a run: a hash of its documents and options. Stores keep the hash, so its input format must not change.
@@ -155,33 +147,6 @@ fn run_of(config: &DedupConfig, resolved: &Resolved, corpus: &Corpus) -> Result<
     Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
 }
 
-/// Reads all documents, or their parts, into a corpus.
-fn read(
-    config: &DedupConfig,
-    resolved: &Resolved,
-    outputs: &OpenOutputs,
-    workspace: &Workspace,
-    watch: &dyn Watch,
-) -> Result<(Corpus, Counts)> {
-    // As long as documents are in memory, so are their sketches.
-    let sketches = resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
-    let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || resolved.reads_twice);
-    let corpus = Corpus::new(resolved.width, &resolved.keep, with_checksums, sketches);
-    let reading = Reading {
-        resume: config.resume.as_ref(),
-        profile: &resolved.profile,
-        sketcher: resolved.sketcher.as_ref(),
-        unfinished: &outputs.requested().unfinished,
-        workspace,
-        watch,
-    };
-    let inputs = &resolved.inputs;
-    let (corpus, counts) =
-        reading.read(inputs, corpus).map_err(|error| workspace.temporary.explain(error))?;
-    check_keep_field(&resolved.keep, &corpus, inputs, watch)?;
-    Ok((corpus, counts))
-}
-
 /// The error of a run that has read no document.
 fn nothing_read(counts: &Counts) -> Error {
     let skipped = [
@@ -200,7 +165,7 @@ fn nothing_read(counts: &Counts) -> Error {
 
 /// Reports documents that have no value of the field of `keep`; fails if none has one.
 fn check_keep_field(keep: &Keep, corpus: &Corpus, inputs: &Inputs, watch: &dyn Watch) -> Result<()> {
-    let (Some(field), missing @ 1..) = (keep.field(), corpus.missing()) else { return Ok(()) };
+    let (Some(field), missing @ 1..) = (keep.field(), corpus.missing) else { return Ok(()) };
     let takes_numbers = keep.takes_numbers();
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(

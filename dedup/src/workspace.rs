@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use simstore::Result;
 use simstore_corpus::Watch;
-use simstore_corpus::spill::{Budget, Fixed, RowsWriter, Sorter, Temporary};
+use simstore_corpus::spill::{Budget, Fixed, Rows, RowsWriter, Sorter, Temporary};
 use simstore_io::output::Unfinished;
 
 use crate::config::DedupConfig;
@@ -24,9 +24,6 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// Creates the folder for temporary files.
-    ///
-    /// # Errors
-    /// The errors of creating it.
     pub(crate) fn new(config: &DedupConfig, unfinished: &Unfinished, watch: &dyn Watch) -> Result<Workspace> {
         Ok(Workspace {
             budget: Budget::new(config.memory),
@@ -48,5 +45,38 @@ impl Workspace {
     /// Takes rows in their order.
     pub(crate) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
+    }
+
+    /// Keeps rows in their order.
+    pub(crate) fn collected<R: Fixed>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
+        let mut writer = self.rows();
+        rows.into_iter().try_for_each(|row| writer.push(row?))?;
+        writer.finish()
+    }
+
+    /// Keeps rows sorted.
+    pub(crate) fn sorted<R: Fixed>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
+        let mut sorter = self.sorter();
+        rows.into_iter().try_for_each(|row| sorter.push(row?))?;
+        Rows::sorted(sorter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_kept_in_their_order_or_sorted() {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
+        let budget = Budget { bytes: 0, ..Budget::new(None) };
+        let workspace = Workspace { budget, temporary, parts: None };
+        let numbers = || (0..5120_u32).map(|number| Ok(number ^ 0x155));
+        let read = |rows: Rows<u32>| rows.iter().unwrap().map(Result::unwrap).collect::<Vec<_>>();
+        assert!(read(workspace.collected(numbers()).unwrap()).into_iter().eq(numbers().map(Result::unwrap)));
+        assert!(read(workspace.sorted(numbers()).unwrap()).into_iter().eq(0..5120));
+        let failing = || numbers().chain([Err(simstore::Error::Cancelled)]);
+        assert!(workspace.collected(failing()).is_err() && workspace.sorted(failing()).is_err());
     }
 }

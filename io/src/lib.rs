@@ -86,6 +86,7 @@ pub use crate::document::Document;
 pub use crate::document::escape;
 pub use crate::document::id::{DocumentId, IdRef, MAX_NAME_BYTES};
 pub use crate::document::options::{DocumentFormat, DocumentOptions};
+pub use crate::formats::Format;
 pub use crate::progress::{ReadNote, ReadProgress};
 pub use crate::reading::files::{InputFile, InputFiles, input_files, matching_paths};
 pub use crate::reading::record::Record;

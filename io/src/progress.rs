@@ -95,7 +95,8 @@ impl ReadProgress {
     }
 }
 
-/// A reader whose bytes are counted.
+/// A reader that counts the bytes, and repeats calls that a signal interrupts: readers of lines, sections and archives are above it
+/// and see no interrupted call.
 pub(crate) struct Counted<R> {
     inner: R,
     progress: Arc<ReadProgress>,
@@ -109,7 +110,12 @@ impl<R> Counted<R> {
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
+        let read = loop {
+            match self.inner.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
         self.progress.add_bytes(read as u64);
         Ok(read)
     }

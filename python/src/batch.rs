@@ -85,8 +85,8 @@ impl Batch {
         texts: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let store = &self.store;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, store.bits())?;
-        gate::long(py, |call| entries.make(store.profile(), call))?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, store.width.bits())?;
+        gate::long(py, |call| entries.make(&store.profile, call))?;
         self.push(Write::InsertMany(entries))
     }
 
@@ -98,7 +98,7 @@ impl Batch {
 
     /// Removes the pairs in arrays of fingerprints and ids, even if they are not stored, and the names of these ids.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.bits())?))
+        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.width.bits())?))
     }
 
     /// Stores some bytes under a key, such as the position in an input, to continue there after a crash.
@@ -127,7 +127,7 @@ impl Batch {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
         let store = &self.store;
-        let (open, durability) = (store.writable(py)?, store.durability());
+        let (open, durability) = (store.writable(py)?, store.durability);
         gate::long(py, |call| {
             let by_name = writes.iter().any(|write| match write {
                 Write::Insert(entry) => entry.by_name(),

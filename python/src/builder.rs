@@ -9,8 +9,9 @@ use pyo3::types::{PyString, PyTuple};
 use simstore::any::{AnyBuilder, Width};
 use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Error, Result};
+use simstore_io::IdRef;
 
-use crate::entries::{Entries, Id, IdRef};
+use crate::entries::{Entries, document_id};
 use crate::fingerprints::one;
 use crate::gate::{self, Call};
 use crate::numbers;
@@ -234,9 +235,9 @@ impl Builder {
         text: Option<&str>,
     ) -> PyResult<()> {
         let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
-        let id = Id::of(id, name)?;
+        let id = document_id(id, name)?;
         self.insert_with(py, "Builder.insert", |building| {
-            gate::quick(py, || building.insert(Some(fingerprint), id.as_ref(), name))
+            gate::quick(py, || building.insert(Some(fingerprint), IdRef::from(&id), name))
         })
     }
 

@@ -11,6 +11,7 @@ use simstore_io::numbers::{count_of, grouped};
 
 use crate::fingerprints::Fingerprints;
 use crate::gate;
+use crate::html::markup;
 use crate::numbers;
 use crate::table::Table;
 
@@ -120,20 +121,14 @@ impl Compression {
     }
 
     fn _repr_html_(&self) -> String {
-        let row = |method: &str, bytes: &str, bits: f64, ratio: f64| {
-            format!("<tr><th>{method}</th><td>{bytes}</td><td>{bits:.2}</td><td>{ratio:.3}</td></tr>")
+        let row = |method: &str, bytes: String, bits: f64, ratio: f64| {
+            (bits, [method.to_owned(), bytes, format!("{bits:.2}"), format!("{ratio:.3}")])
         };
-        let mut rows: Vec<(f64, String)> =
-            vec![(self.floor, row("lower bound (random)", "", self.floor, 1.0))];
-        for (method, bytes, bits, ratio) in &self.sizes {
-            rows.push((*bits, row(method, &grouped(*bytes), *bits, *ratio)));
-        }
+        let mut rows = vec![row("lower bound (random)", String::new(), self.floor, 1.0)];
+        rows.extend(self.sizes.iter().map(|size| row(&size.0, grouped(size.1), size.2, size.3)));
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let rows: String = rows.into_iter().map(|(_, row)| row).collect();
-        format!(
-            "<table><thead><tr><th>method</th><th>bytes</th><th>bits each</th><th>/ bound</th></tr></thead>\
-             <tbody>{rows}</tbody></table>"
-        )
+        let rows = rows.into_iter().map(|(_, row)| row);
+        markup(&["method", "bytes", "bits each", "/ bound"], "th", rows)
     }
 }
 

@@ -347,14 +347,14 @@ fn run(
         );
         let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
                    again=True compares with the store as it is now";
-        return Ok((Err(why.to_owned()), Summary::new(values, said)));
+        return Ok((Err(why.to_owned()), Summary::new(&values, said)));
     }
     let results = collector.results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let results = results.ok_or_else(|| simstore::Error::Bug("a run without results".to_owned()))?;
     // The summary has the values of its JSON form, so that similarities have the same digits.
     let values = serde_json::to_string(summary).and_then(|json| serde_json::from_str(&json));
     let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
-    Ok((Ok(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
+    Ok((Ok(results), Summary::new(&values, crate::errors::said(&summary.to_string()))))
 }
 
 /// Makes the parts of a shard. Near-duplicates are found when all parts are joined.
@@ -386,7 +386,7 @@ fn make_shard(
     );
     Ok((
         Err("only the parts of a shard were made: without `shard`, all of them are joined".to_owned()),
-        Summary::new(values, said),
+        Summary::new(&values, said),
     ))
 }
 

@@ -5,12 +5,11 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use serde_json::Value;
 use simstore_io::numbers::{count_of, grouped};
 
-use crate::html::escaped;
+use crate::html::{escaped, markup};
 use crate::results::{Large, LargeParts, Marks, Results};
-use crate::summary::{Summary, value_of};
+use crate::summary::Summary;
 use crate::table::Table;
 
 /// The result of `dedup`.
@@ -164,7 +163,7 @@ impl Deduplication {
     /// Returns the summary, and the rows of ``clusters``, ``kept`` and ``removed``, as JSON text.
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = PyDict::new(py);
-        all.set_item("summary", value_of(py, &Value::Object(self.summary.get().values().clone()))?)?;
+        all.set_item("summary", self.summary.get().dict(py)?)?;
         let Results { clusters, kept, removed, .. } = self.results()?;
         for (name, table) in [("clusters", clusters), ("kept", kept), ("removed", removed)] {
             all.set_item(name, table.to_pylist(py)?)?;
@@ -196,10 +195,10 @@ impl Deduplication {
         self.summary.clone_ref(py)
     }
 
-    fn __repr__(&self) -> String {
-        let summary = self.summary.get();
-        let count = |key: &str| summary.values().get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
-        match &self.results {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let summary = self.summary.get().dict(py)?;
+        let count = |key: &str| count_of_key(&summary, key).unwrap_or_default();
+        Ok(match &self.results {
             Ok(_) => format!(
                 "Deduplication({}, {}, {} kept)",
                 count_of(count("documents"), "document"),
@@ -207,38 +206,34 @@ impl Deduplication {
                 count("kept")
             ),
             Err(_) => format!("Deduplication({})", self.summary.get().said()),
-        }
+        })
     }
 
-    fn _repr_html_(&self) -> String {
-        let summary = self.summary.get();
-        let mut html = String::from("<table><tbody>");
-        for key in [
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let summary = self.summary.get().dict(py)?;
+        let row = |key: &str| {
+            let count = count_of_key(&summary, key).filter(|&count| key != "bad" || count > 0)?;
+            Some([if key == "fingerprints" { "distinct" } else { key }.to_owned(), grouped(count)])
+        };
+        let keys = [
             "documents", "fingerprints", "clusters", "clustered", "duplicates", "stored", "added", "kept",
             "bad",
-        ] {
-            if let Some(count) = summary.values().get(key).and_then(serde_json::Value::as_u64)
-                && (key != "bad" || count > 0)
-            {
-                let distinct = if key == "fingerprints" { "distinct" } else { key };
-                let count = grouped(count);
-                html += &format!("<tr><th>{distinct}</th><td>{count}</td></tr>");
-            }
+        ];
+        let counts = markup(&[], "th", keys.into_iter().filter_map(row));
+        let largest = self.results.as_ref().map_or(&[][..], |results| &results.marks.largest);
+        if largest.is_empty() {
+            return Ok(counts);
         }
-        html += "</tbody></table>";
-        if let Ok(results) = &self.results
-            && !results.marks.largest.is_empty()
-        {
-            html +=
-                "<table><thead><tr><th>largest clusters</th><th>documents</th><th></th></tr></thead><tbody>";
-            for Large { documents, id, text, .. } in &results.marks.largest {
-                let text = text.as_deref().unwrap_or_default();
-                html += &format!("<tr><td>{}</td><td>{documents}</td><td>{text}</td></tr>", escaped(id));
-            }
-            html += "</tbody></table>";
-        }
-        html
+        let row = |Large { documents, id, text, .. }: &Large| {
+            [escaped(id), documents.to_string(), text.clone().unwrap_or_default()]
+        };
+        Ok(counts + &markup(&["largest clusters", "documents", ""], "td", largest.iter().map(row)))
     }
+}
+
+/// Returns a count in a summary; `None` if the key is missing.
+fn count_of_key(summary: &Bound<'_, PyDict>, key: &str) -> Option<u64> {
+    summary.get_item(key).ok()??.extract().ok()
 }
 
 /// The tables, the pairs, which documents are kept, the labels, and the largest clusters; or why there are none; and the summary.

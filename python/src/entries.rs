@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use simstore::any::{AnyFingerprints, AnySnapshot, AnyTransaction};
 use simstore::{Error, Result};
+use simstore_io::{DocumentId, IdRef};
 
 use crate::errors::either;
 use crate::fingerprints::Fingerprints;
@@ -16,23 +17,15 @@ use crate::rows::{id_of, read_ids};
 use crate::text_profile::TextProfile;
 use crate::texts::Texts;
 
-/// The id of a document: a number, or a name that gets a number.
-#[derive(Clone)]
-pub(crate) enum Id {
-    Number(u64),
-    Name(String),
-}
-
-impl Id {
-    pub(crate) fn of(id: Option<&Bound<'_, PyAny>>, name: Option<&str>) -> PyResult<Id> {
-        let id = id.ok_or_else(|| {
-            PyTypeError::new_err("expected an id: an int, or a str that is the document's name")
-        })?;
-        match id.cast::<PyString>() {
-            Ok(_) if name.is_some() => Err(named_twice()),
-            Ok(id) => Ok(Id::Name(id.to_str()?.to_owned())),
-            Err(_) => id_of(id).map(Id::Number),
-        }
+/// Reads the id of a document: a number, or a name that gets a number.
+pub(crate) fn document_id(id: Option<&Bound<'_, PyAny>>, name: Option<&str>) -> PyResult<DocumentId> {
+    let id = id.ok_or_else(|| {
+        PyTypeError::new_err("expected an id: an int, or a str that is the document's name")
+    })?;
+    match id.cast::<PyString>() {
+        Ok(_) if name.is_some() => Err(named_twice()),
+        Ok(id) => Ok(DocumentId::Name(id.to_str()?.to_owned())),
+        Err(_) => id_of(id).map(DocumentId::Number),
     }
 }
 
@@ -44,14 +37,14 @@ fn named_twice() -> PyErr {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) fingerprint: u128,
-    pub(crate) id: Id,
+    pub(crate) id: DocumentId,
     pub(crate) name: Option<String>,
 }
 
 impl Entry {
     /// Whether the document's name needs a number.
     pub(crate) fn by_name(&self) -> bool {
-        matches!(self.id, Id::Name(_))
+        matches!(self.id, DocumentId::Name(_))
     }
 
     /// Adds the document to a transaction. Returns `false` if it is already stored under its name.
@@ -60,23 +53,8 @@ impl Entry {
         transaction: &mut AnyTransaction<'_>,
         numbers: &mut Option<Numbers>,
     ) -> Result<bool> {
-        insert(transaction, numbers, self.fingerprint, self.id.as_ref(), self.name.as_deref())
+        insert(transaction, numbers, self.fingerprint, IdRef::from(&self.id), self.name.as_deref())
     }
-}
-
-impl Id {
-    pub(crate) fn as_ref(&self) -> IdRef<'_> {
-        match self {
-            Id::Number(id) => IdRef::Number(*id),
-            Id::Name(name) => IdRef::Name(name),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum IdRef<'a> {
-    Number(u64),
-    Name(&'a str),
 }
 
 fn insert(
@@ -226,7 +204,7 @@ impl Entries {
     pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<()> {
         let Given::Texts(texts) = &self.fingerprints else { return Ok(()) };
         let profile = profile.get()?;
-        let made = in_parallel(texts, call, |text| Ok(profile.fingerprint(text)))?;
+        let made = in_parallel(texts, call, |text| profile.fingerprint(text))?;
         let missing = made.iter().filter(|made| made.is_none()).count();
         if missing > 0 {
             call.warn_of(format!(

@@ -14,7 +14,7 @@ use simstore_io::numbers::{count_of, grouped};
 
 use crate::dedup::list;
 use crate::gate;
-use crate::html::escaped;
+use crate::html::{escaped, markup};
 use crate::numbers;
 use crate::pairs::{Pairs, one_by_one};
 use crate::profile::Profile;
@@ -245,23 +245,13 @@ impl Evaluation {
     fn _repr_html_(&self) -> PyResult<String> {
         let percent = |share: f64| format!("{:.2}%", share * 100.0);
         let row = |curve: &ProfileCurve| {
-            let best = curve.best();
-            format!(
-                "<tr><th>{}</th><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                escaped(&curve.profile),
-                best.k,
-                if curve.recommended().is_some() { " (recommended)" } else { "" },
-                percent(best.recall),
-                best.precision.map_or_else(|| "-".to_owned(), percent),
-                percent(best.f1)
-            )
+            let (best, is_recommended) = (curve.best(), curve.recommended().is_some());
+            let k = format!("{}{}", best.k, if is_recommended { " (recommended)" } else { "" });
+            let precision = best.precision.map_or_else(|| "-".to_owned(), percent);
+            [escaped(&curve.profile), k, percent(best.recall), precision, percent(best.f1)]
         };
-        let rows: String = self.inner.profiles.iter().map(row).collect();
-        Ok(format!(
-            "<table><thead><tr><th>profile</th><th>k</th><th>recall</th><th>precision</th><th>F1</th></tr></thead>\
-             <tbody>{rows}</tbody></table>{}",
-            self.to_svg()?
-        ))
+        let names = ["profile", "k", "recall", "precision", "F1"];
+        Ok(markup(&names, "th", self.inner.profiles.iter().map(row)) + &self.to_svg()?)
     }
 }
 

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
+use rayon::prelude::*;
 use simstore::progress::ProgressCallback;
-use simstore::threads::in_this_process;
-use simstore::threads::lock;
+use simstore::threads::{ensure_pool, in_this_process, lock};
 use simstore::{Error, Result};
 use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
 
@@ -200,6 +200,23 @@ impl Watch for Call {
 /// Runs a short call, while other Python threads may run.
 pub(crate) fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| caught(work)).map_err(|error| exception(py, error))
+}
+
+/// Applies a function to the numbers below `count`, on all cores. Checks for interruption before each chunk.
+pub(crate) fn in_parallel<T: Default + Send>(
+    call: &Call,
+    count: usize,
+    chunk: usize,
+    one: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    ensure_pool()?;
+    let mut done: Vec<T> = Vec::new();
+    done.resize_with(count, T::default);
+    done.par_chunks_mut(chunk).enumerate().try_for_each(|(at, done)| {
+        call.check()?;
+        (at * chunk..).zip(done).try_for_each(|(at, done)| one(at).map(|made| *done = made))
+    })?;
+    Ok(done)
 }
 
 /// Runs a long call in another thread, while this thread checks for signals.

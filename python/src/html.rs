@@ -17,20 +17,30 @@ pub(crate) fn escaped(text: &str) -> String {
     shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A table of the first rows: the names of its columns, the values of each row, and what is said below.
+/// Writes a table of the first rows: the names of its columns, the values of each row, and a line of text below.
 pub(crate) fn table(names: &[&str], rows: &[Vec<Bound<'_, PyAny>>], said: &str) -> PyResult<String> {
-    let mut html = String::from("<table><thead><tr>");
-    for name in names {
-        let _ = write!(html, "<th>{}</th>", escaped(name));
-    }
-    html += "</tr></thead><tbody>";
+    let cell = |value: &Bound<'_, PyAny>| Ok(escaped(value.str()?.to_str()?));
+    let cells = |row: &Vec<_>| row.iter().map(cell).collect::<PyResult<Vec<_>>>();
+    let rows = rows.iter().map(cells).collect::<PyResult<Vec<_>>>()?;
+    Ok(format!("{}<p>{}</p>", markup(names, "td", rows), escaped(said)))
+}
+
+/// Writes a table of cells that are HTML. The first cell of each row has this tag.
+pub(crate) fn markup<R: AsRef<[String]>>(
+    names: &[&str],
+    first: &str,
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    let names: String = names.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
+    let head = if names.is_empty() { names } else { format!("<thead><tr>{names}</tr></thead>") };
+    let mut html = format!("<table>{head}<tbody>");
     for row in rows {
         html += "<tr>";
-        for value in row {
-            let _ = write!(html, "<td>{}</td>", escaped(value.str()?.to_str()?));
+        for (at, cell) in row.as_ref().iter().enumerate() {
+            let tag = if at == 0 { first } else { "td" };
+            let _ = write!(html, "<{tag}>{cell}</{tag}>");
         }
         html += "</tr>";
     }
-    let _ = write!(html, "</tbody></table><p>{}</p>", escaped(said));
-    Ok(html)
+    html + "</tbody></table>"
 }

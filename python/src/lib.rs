@@ -43,7 +43,6 @@ mod settings;
 mod shards;
 mod similar;
 mod similar_adding;
-mod similar_columns;
 mod similar_match;
 mod similar_store;
 mod sketching;

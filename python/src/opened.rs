@@ -1,4 +1,4 @@
-//! A store that is open until it is closed or forgotten: whoever closes it waits for the calls that use it.
+//! A store that is open until it is closed or dropped. Closing it waits for the calls that use it.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ pub(crate) struct Opened<T: Send + Sync> {
     process: u32,
 }
 
-/// An open store; and what tells when the last call that uses it has let it go.
+/// An open store, and a channel that closes when no call uses the store any more.
 struct Held<T> {
     open: Arc<Open<T>>,
     closed: Receiver<()>,
 }
 
-/// Its fields are dropped in this order: whoever waits for the second waits for the first.
+/// Fields are dropped in this order, so the channel closes after the store is dropped.
 struct Open<T> {
     store: T,
     _closed: Sender<()>,
 }
 
-/// The store in a call: who closes it waits for the end of this.
+/// The store during a call. Closing the store waits until this is dropped.
 pub(crate) struct Use<T> {
     open: Arc<Open<T>>,
     _call: UnderWay,
@@ -62,6 +62,11 @@ impl<T: Send + Sync> Opened<T> {
         if self.process != std::process::id() {
             return Err(exception(py, Error::Forked { path: self.path.clone() }));
         }
+        self.open()
+    }
+
+    /// Returns the store for one call. In a process that was forked later, the engine refuses the work.
+    pub(crate) fn open(&self) -> PyResult<Use<T>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let used = |held: &Held<T>| Use { open: Arc::clone(&held.open), _call: UnderWay::on(self) };
         held.as_ref().map(used).ok_or_else(|| {

@@ -7,9 +7,7 @@ use arrow_array::builder::FixedSizeListBuilder;
 use arrow_array::builder::UInt64Builder;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use simstore::any::Width;
-use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result, each_width};
 use simstore_text::{Preset, Resource, Resources, SKETCHES, Sketcher, jaccard};
 
@@ -207,9 +205,8 @@ fn fingerprints_of<F: Fingerprint>(
     texts: &Texts,
     call: &Call,
 ) -> Result<Array> {
-    let made = in_parallel(texts, call, |text| {
-        Ok(profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))
-    })?;
+    let made =
+        in_parallel(texts, call, |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))?;
     Ok(array_of(made.into_iter()))
 }
 
@@ -217,19 +214,9 @@ fn fingerprints_of<F: Fingerprint>(
 pub(crate) fn in_parallel<T: Send>(
     texts: &Texts,
     call: &Call,
-    make: impl Fn(&str) -> Result<Option<T>> + Sync,
+    make: impl Fn(&str) -> Option<T> + Sync,
 ) -> Result<Vec<Option<T>>> {
-    ensure_pool()?;
-    let mut made: Vec<Option<T>> = Vec::new();
-    made.resize_with(texts.len(), || None);
-    made.par_chunks_mut(TEXTS).enumerate().try_for_each(|(chunk, made)| {
-        call.check()?;
-        for (at, made) in (chunk * TEXTS..).zip(made) {
-            *made = texts.get(at).map(&make).transpose()?.flatten();
-        }
-        Ok(())
-    })?;
-    Ok(made)
+    gate::in_parallel(call, texts.len(), TEXTS, |at| Ok(texts.get(at).and_then(&make)))
 }
 
 /// Returns the Jaccard similarity of two texts: the number of shingles in both, divided by the number of shingles in at least one.
@@ -297,8 +284,7 @@ pub(crate) fn sketches(
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
     gate::long(py, |call| {
         let sketcher = Sketcher::new(profile);
-        let made =
-            in_parallel(&texts, call, |text| Ok(sketcher.sketch(text).map(|sketched| sketched.sketches)))?;
+        let made = in_parallel(&texts, call, |text| sketcher.sketch(text).map(|sketched| sketched.sketches))?;
         let mut lists =
             FixedSizeListBuilder::new(UInt64Builder::with_capacity(made.len() * count), count as i32);
         for sketches in &made {

@@ -9,11 +9,12 @@ use pyo3::types::{PyList, PyMapping, PyString};
 use rayon::prelude::*;
 use simstore::threads::ensure_pool;
 use simstore::{Error, Result};
+use simstore_io::IdRef;
 use simstore_text::{PreparedText, SimilarAddition, SimilarDocument, SimilarDocuments};
 
 use crate::border::is_of;
-use crate::entries::{IdRef, Ids};
-use crate::gate::Call;
+use crate::entries::Ids;
+use crate::gate::{self, Call};
 use crate::texts::Texts;
 
 /// Texts between two questions whether to go on.
@@ -231,17 +232,15 @@ fn of_text(at: usize, error: Error) -> Error {
 }
 
 /// Does something for each of so many, on all cores.
-pub(crate) fn in_parallel<T: Send>(
+pub(crate) fn in_parallel<T: Default + Send>(
     call: &Call,
     count: usize,
     one: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    ensure_pool()?;
     let mut done = Vec::with_capacity(count);
     for start in (0..count).step_by(TEXTS) {
         let end = count.min(start + TEXTS);
-        let some = (start..end).into_par_iter().map(|at| call.check().and_then(|()| one(at)));
-        done.extend(some.collect::<Result<Vec<T>>>()?);
+        done.extend(gate::in_parallel(call, end - start, 1, |at| one(start + at))?);
         call.step("texts", end as u64, count as u64);
     }
     Ok(done)

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{LargeStringArray, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, LargeStringArray, UInt32Array, UInt64Array};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use simstore::{Durability, StoreOptions};
-use simstore_text::{Resources, SimilarDocuments, SimilarSettings};
+use simstore_text::{Resources, SimilarDocument, SimilarDocuments, SimilarSettings};
 
 use crate::array::Array;
 use crate::gate;
@@ -20,7 +19,6 @@ use crate::profile::Profile;
 use crate::settings::path_of;
 use crate::similar::settings_of;
 use crate::similar_adding::{Given, Live, asked, in_parallel, texts_of};
-use crate::similar_columns::Similar;
 use crate::similar_match::SimilarMatch;
 use crate::table::Table;
 
@@ -161,7 +159,6 @@ impl SimilarStore {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Array> {
         let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
-        let live: &Live = &live;
         let ids = gate::told(py, progress, |call| {
             live.each(&given, call, |prepared, id| live.add(prepared, id).map(Some))
         })?;
@@ -190,19 +187,14 @@ impl SimilarStore {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
-        let live: &Live = &live;
         let outcomes = gate::told(py, progress, |call| {
             live.each(&given, call, |prepared, id| live.add_if_new(prepared, id))
         })?;
-        let (mut added, mut ids) = (BooleanBuilder::new(), UInt64Builder::new());
-        let mut similar = Similar::default();
-        for (id, of) in &outcomes {
-            added.append_value(id.is_some());
-            ids.append_option(*id);
-            similar.push(of.as_ref());
-        }
-        let [of, name, similarity, error] = similar.columns("duplicate_of");
-        let (added, ids) = (Arc::new(added.finish()), Arc::new(ids.finish()));
+        let added: BooleanArray = outcomes.iter().map(|(id, _)| Some(id.is_some())).collect();
+        let ids: UInt64Array = outcomes.iter().map(|(id, _)| *id).collect();
+        let [of, name, similarity, error] =
+            columns("duplicate_of", outcomes.iter().map(|(_, of)| of.as_ref()));
+        let (added, ids) = (Arc::new(added), Arc::new(ids));
         Table::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
     }
 
@@ -225,7 +217,6 @@ impl SimilarStore {
         #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let live = self.opened.get(py)?;
-        let live: &Live = &live;
         let found = gate::quick(py, || live.documents.find(text))?;
         let found = found.into_iter().take(limit.unwrap_or(usize::MAX)).map(SimilarMatch::from);
         PyList::new(py, found.collect::<Vec<_>>())
@@ -256,7 +247,6 @@ impl SimilarStore {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);
-        let live: &Live = &live;
         let found = gate::told(py, progress, |call| {
             in_parallel(call, texts.len(), |at| {
                 let mut found = texts.get(at).map_or(Ok(Vec::new()), |text| live.documents.find(text))?;
@@ -264,15 +254,10 @@ impl SimilarStore {
                 Ok(found)
             })
         })?;
-        let (mut queries, mut similar) = (UInt32Builder::new(), Similar::default());
-        for (query, found) in
-            found.iter().enumerate().flat_map(|(at, some)| some.iter().map(move |one| (at, one)))
-        {
-            queries.append_value(query as u32);
-            similar.push(Some(found));
-        }
-        let [id, name, similarity, error] = similar.columns("id");
-        Table::of_columns(vec![("query", Arc::new(queries.finish())), id, name, similarity, error])
+        let queries = found.iter().zip(0..).flat_map(|(some, query)| some.iter().map(move |_| query));
+        let queries = Arc::new(UInt32Array::from_iter_values(queries));
+        let [id, name, similarity, error] = columns("id", found.iter().flatten().map(Some));
+        Table::of_columns(vec![("query", queries), id, name, similarity, error])
     }
 
     /// Removes documents by their ids or names.
@@ -296,7 +281,6 @@ impl SimilarStore {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (live, asked) = (self.opened.get(py)?, asked(ids)?);
-        let live: &Live = &live;
         let deleted = gate::told(py, progress, |call| live.delete(&asked, call))?;
         Ok(PyArray1::from_vec(py, deleted))
     }
@@ -325,7 +309,6 @@ impl SimilarStore {
                 self.opened.path().display()
             )));
         }
-        let live: &Live = &live;
         let texts = gate::long(py, |call| live.texts(&asked, call))?;
         Ok(Array::new(Arc::new(LargeStringArray::from(texts))))
     }
@@ -333,7 +316,6 @@ impl SimilarStore {
     /// Writes the log to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let live = self.opened.get(py)?;
-        let live: &Live = &live;
         gate::quick(py, || live.documents.store().flush())
     }
 
@@ -406,4 +388,20 @@ impl SimilarStore {
             self.opened.path().display()
         )))
     }
+}
+
+/// Returns the columns of similar documents: the ids by this name, and the rest.
+fn columns<'a>(
+    id: &'static str,
+    found: impl Iterator<Item = Option<&'a SimilarDocument>> + Clone,
+) -> [(&'static str, ArrayRef); 4] {
+    let names = found.clone().map(|found| found?.name.as_deref());
+    let similarities = found.clone().map(|found| Some(found?.estimate.similarity));
+    let errors = found.clone().map(|found| Some(found?.estimate.standard_error));
+    [
+        (id, Arc::new(found.map(|found| Some(found?.id)).collect::<UInt64Array>())),
+        ("name", Arc::new(names.collect::<LargeStringArray>())),
+        ("similarity", Arc::new(similarities.collect::<Float64Array>())),
+        ("error", Arc::new(errors.collect::<Float64Array>())),
+    ]
 }

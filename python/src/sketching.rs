@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef};
+use arrow_array::{Array as _, ArrayRef, BinaryArray, Float64Array, Int32Array, ListArray};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,29 +35,20 @@ pub(crate) fn _sketched(
     let features = features_of(profile);
     let columns = gate::long(py, |call| {
         let sketcher = Sketcher::new(features);
-        let made = in_parallel(&texts, call, |text| Ok(sketcher.sketch(text)))?;
+        let made = in_parallel(&texts, call, |text| sketcher.sketch(text))?;
         Ok(sketched_columns(&made))
     })?;
     Table::of_columns(columns)
 }
 
 fn sketched_columns(made: &[Option<Sketched>]) -> Vec<(&'static str, ArrayRef)> {
-    let mut sketches = ListBuilder::new(Int64Builder::new());
-    for sketched in made {
-        for &sketch in sketched.iter().flat_map(|sketched| &sketched.sketches) {
-            sketches.values().append_value(sketch as i64);
-        }
-        sketches.append(sketched.is_some());
-    }
-    let mut features = Int32Builder::with_capacity(made.len());
-    for sketched in made {
-        let features_of = |sketched: &Sketched| i32::try_from(sketched.features).unwrap_or(i32::MAX);
-        features.append_option(sketched.as_ref().map(features_of));
-    }
+    let rows = || made.iter().map(Option::as_ref);
+    let features = rows().map(|row| Some(i32::try_from(row?.features).unwrap_or(i32::MAX)));
+    let sketches = rows().map(|row| Some(row?.sketches.iter().map(|&sketch| Some(sketch as i64))));
     vec![
-        ("digest", digests(made.iter().map(|sketched| sketched.as_ref().map(Sketched::digest)))),
-        ("features", Arc::new(features.finish())),
-        ("sketches", Arc::new(sketches.finish())),
+        ("digest", digests(rows().map(|row| row.map(Sketched::digest)))),
+        ("features", Arc::new(features.collect::<Int32Array>())),
+        ("sketches", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(sketches))),
     ]
 }
 
@@ -75,13 +65,12 @@ pub(crate) fn _feature_sets(
     let columns = gate::long(py, |call| {
         let make = |text: &str| {
             let set = features.feature_set(text);
-            Ok(Sketched::new(&set).map(|sketched| (sketched.digest(), packed(&set))))
+            Sketched::new(&set).map(|sketched| (sketched.digest(), packed(&set)))
         };
         let made = in_parallel(&texts, call, make)?;
-        let mut members = BinaryBuilder::new();
-        made.iter().for_each(|set| members.append_option(set.as_ref().map(|(_, members)| members)));
+        let members: BinaryArray = made.iter().map(|set| set.as_ref().map(|(_, members)| members)).collect();
         let digests = digests(made.iter().map(|set| set.as_ref().map(|&(digest, _)| digest)));
-        Ok(vec![("digest", digests), ("members", Arc::new(members.finish()) as ArrayRef)])
+        Ok(vec![("digest", digests), ("members", Arc::new(members) as ArrayRef)])
     })?;
     Table::of_columns(columns)
 }
@@ -180,14 +169,11 @@ pub(crate) fn _compared(
         return Err(unlike("pairs of sets"));
     }
     let rule = gate::quick(py, || SimilarSearch::new(similar))?;
-    let mut similarities = Float64Builder::with_capacity(a.len());
-    for at in 0..a.len() {
-        let (Some(x), Some(y)) = (a.members(at)?, b.members(at)?) else {
-            return Err(unlike("pairs of sets of hashes"));
-        };
-        similarities.append_option(rule.similarity(&x, &y));
-    }
-    Ok(Array::new(Arc::new(similarities.finish())))
+    let similarities = (0..a.len()).map(|at| match (a.members(at)?, b.members(at)?) {
+        (Some(x), Some(y)) => Ok(rule.similarity(&x, &y)),
+        _ => Err(unlike("pairs of sets of hashes")),
+    });
+    Ok(Array::new(Arc::new(similarities.collect::<PyResult<Float64Array>>()?)))
 }
 
 /// Encodes values as bytes that sort in the rule's order of preference. A missing value sorts like an empty one.
@@ -203,7 +189,6 @@ pub(crate) fn _value_keys(values: &Bound<'_, PyAny>, rule: &str) -> PyResult<Arr
         }
     };
     let values = Texts::read(values, "value")?;
-    let mut keys = BinaryBuilder::new();
-    (0..values.len()).for_each(|at| keys.append_value(key(values.get(at).unwrap_or_default())));
-    Ok(Array::new(Arc::new(keys.finish())))
+    let keys = (0..values.len()).map(|at| Some(key(values.get(at).unwrap_or_default())));
+    Ok(Array::new(Arc::new(keys.collect::<BinaryArray>())))
 }

@@ -8,11 +8,9 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
-use rayon::prelude::*;
 use simstore::any::AnySnapshot;
 use simstore::batch::BatchMatch;
 use simstore::fs::{Disk, Fs};
-use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::describe::describe_store;
 
@@ -21,13 +19,14 @@ use crate::batches::{Batches, Reader};
 use crate::columns::{ids_of, names_of};
 use crate::errors::exception;
 use crate::fingerprints::{Fingerprints, array_of, one};
-use crate::gate::{self, Call};
+use crate::gate::{self, in_parallel};
 use crate::matches;
 use crate::numbers;
 use crate::profile::Profile;
 use crate::rows::{id_of, read_ids};
 use crate::settings::path_of;
 use crate::similar::check_look_up;
+use crate::summary::parsed;
 use crate::table::{Table, stream};
 use crate::text_profile::{Queries, TextProfile};
 
@@ -243,7 +242,8 @@ impl Snapshot {
             check_look_up(&self.inner)?;
             each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
-                in_parallel(fingerprints, call, |at, fingerprint| Ok(is_there(at) && one.contains(fingerprint)?))
+                let look = |at: usize| Ok(is_there(at) && one.contains(fingerprints[at])?);
+                in_parallel(call, fingerprints.len(), LOOKED_UP, look)
             })
         })?;
         Ok(PyArray1::from_vec(py, stored))
@@ -325,7 +325,7 @@ impl Snapshot {
         let described = each_width!(&self.inner, one => describe_store(one));
         let json =
             serde_json::to_string(&described).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)
+        parsed(py, &json)
     }
 
     /// The largest distance of queries, in bits.
@@ -431,18 +431,4 @@ fn columns<F: Fingerprint>(
         ("id", ids_of(ids)),
         ("name", names),
     ])
-}
-
-/// Applies a function to each fingerprint, on all cores.
-fn in_parallel<F: Fingerprint, T: Send>(
-    fingerprints: &[F],
-    call: &Call,
-    look: impl Fn(usize, F) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    ensure_pool()?;
-    let chunks = fingerprints.par_chunks(LOOKED_UP).enumerate().map(|(chunk, some)| {
-        call.check()?;
-        (chunk * LOOKED_UP..).zip(some).map(|(at, &one)| look(at, one)).collect::<Result<Vec<T>>>()
-    });
-    Ok(chunks.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

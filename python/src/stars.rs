@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::Array as _;
-use arrow_array::builder::Float64Builder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, Float64Array};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
 use simstore_dedup::{ComponentStars, LedSet};
@@ -66,12 +65,11 @@ impl Stars {
 }
 
 fn table(led: &[LedSet]) -> PyResult<Table> {
-    let mut similarities = Float64Builder::with_capacity(led.len());
-    led.iter().for_each(|led| similarities.append_value(led.similarity));
+    let similarities = Float64Array::from_iter_values(led.iter().map(|led| led.similarity));
     Table::of_columns(vec![
         ("digest", digests(led.iter().map(|led| Some(led.set)))),
         ("leader", digests(led.iter().map(|led| Some(led.leader)))),
         ("nearest", digests(led.iter().map(|led| Some(led.nearest)))),
-        ("similarity", Arc::new(similarities.finish())),
+        ("similarity", Arc::new(similarities)),
     ])
 }

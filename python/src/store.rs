@@ -109,7 +109,7 @@ impl Deref for Store {
 
 impl Store {
     fn asked_snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.asked(py)?, self.profile().clone()))
+        Ok(Snapshot::with(self.asked(py)?, self.profile.clone()))
     }
 }
 
@@ -205,7 +205,7 @@ impl Store {
         gate::quick(py, || {
             let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
             entry.insert(&mut transaction, &mut numbers)?;
-            transaction.commit(self.durability())
+            transaction.commit(self.durability)
         })
     }
 
@@ -236,9 +236,9 @@ impl Store {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits())?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
         gate::told(py, progress, |call| {
-            entries.make(self.profile(), call)?;
+            entries.make(&self.profile, call)?;
             let mut at = 0;
             while at < entries.len() {
                 call.check()?;
@@ -247,7 +247,7 @@ impl Store {
                     entries.insert(at, &mut transaction, &mut numbers)?;
                     at += 1;
                 }
-                transaction.commit(if at < entries.len() { Durability::Os } else { self.durability() })?;
+                transaction.commit(if at < entries.len() { Durability::Os } else { self.durability })?;
                 call.step("fingerprints", at as u64, entries.len() as u64);
             }
             Ok(())
@@ -283,7 +283,7 @@ impl Store {
                 let snapshot = open.store.snapshot();
                 return matches::named(&snapshot, snapshot.query(entry.fingerprint, snapshot.distance())?);
             }
-            match transaction.commit_if_new(self.durability())? {
+            match transaction.commit_if_new(self.durability)? {
                 Insertion::Inserted => Ok(Vec::new()),
                 Insertion::DuplicateOf(found) => matches::named(&open.store.snapshot(), found),
             }
@@ -314,9 +314,9 @@ impl Store {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits())?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
         let inserted = gate::told(py, progress, |call| {
-            entries.make(self.profile(), call)?;
+            entries.make(&self.profile, call)?;
             let one = |at| {
                 call.check()?;
                 let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
@@ -328,7 +328,7 @@ impl Store {
                 Ok(is_inserted)
             };
             let inserted = (0..entries.len()).map(one).collect::<Result<Vec<bool>>>()?;
-            if self.durability() != Durability::Os {
+            if self.durability != Durability::Os {
                 open.store.sync()?;
             }
             Ok(inserted)
@@ -367,14 +367,14 @@ impl Store {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.bits())?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.width.bits())?);
         let deleted = gate::told(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
                 call.check()?;
                 let end = rows.len().min(deleted.len() + DELETED);
                 let pairs: Vec<(u128, u64)> = rows.pairs(deleted.len()..end).collect();
-                let durability = if end < rows.len() { Durability::Os } else { self.durability() };
+                let durability = if end < rows.len() { Durability::Os } else { self.durability };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
                 call.step("fingerprints", end as u64, rows.len() as u64);
             }
@@ -414,7 +414,7 @@ impl Store {
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let snapshot = self.asked(py)?;
-        let fingerprint = self.profile().either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
         matches::query(py, &snapshot, fingerprint, distance)
     }
 
@@ -443,18 +443,18 @@ impl Store {
 
     /// Returns a snapshot of the store's current state. It does not change, and remains usable after the store is closed.
     fn snapshot(&self) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.snapshot_of()?, self.profile().clone()))
+        Ok(Snapshot::with(self.snapshot_of()?, self.profile.clone()))
     }
 
     /// Writes the log's contents to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        let open = self.open()?;
+        let open = self.opened.open()?;
         gate::quick(py, || open.store.flush())
     }
 
     /// Makes all previous writes durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        let open = self.open()?;
+        let open = self.opened.open()?;
         gate::quick(py, || open.store.sync())
     }
 
@@ -474,7 +474,7 @@ impl Store {
         #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let open = self.open()?;
+        let open = self.opened.open()?;
         gate::told(py, progress, |call| {
             let progress = Some(call.callback("fingerprints"));
             open.store.compact_with(&CompactOptions { distance, progress })
@@ -490,17 +490,17 @@ impl Store {
     ///     If called during another call of the same thread on this store, such as from its progress callable or from a signal handler.
     ///     Close the store after that call has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.close(py)
+        self.opened.close(py, "Store.close")
     }
 
     /// Whether the store has been closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.is_closed()
+        self.opened.is_closed()
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        slf.get().open()?;
+        slf.get().opened.open()?;
         Ok(slf.clone())
     }
 
@@ -524,13 +524,13 @@ impl Store {
     /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, self.inner.path())
+        path_of(py, self.opened.path())
     }
 
     /// Width of the fingerprints, in bits: 64 or 128.
     #[getter(bits)]
     fn width(&self) -> u32 {
-        self.bits()
+        self.width.bits()
     }
 
     /// The largest distance of queries, in bits.
@@ -541,13 +541,13 @@ impl Store {
 
     fn __repr__(&self) -> String {
         let closed = if self.closed() { ", closed" } else { "" };
-        format!("Store('{}', bits={}{closed})", self.inner.path().display(), self.bits())
+        format!("Store('{}', bits={}{closed})", self.opened.path().display(), self.width.bits())
     }
 
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(format!(
             "a Store cannot be pickled: one process at a time writes to a store; send the path, or Snapshot('{}')",
-            self.inner.path().display()
+            self.opened.path().display()
         )))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, Int32Builder, StringBuilder, UInt64Builder};
+use arrow_array::{Float64Array, Int32Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
 use simstore::any::Width;
 use simstore::threads::ensure_pool;
@@ -55,20 +55,15 @@ impl StoresOfSimilar {
             }
             Ok(found)
         })?;
-        let (mut stores, mut ids) = (Int32Builder::new(), UInt64Builder::new());
-        let (mut names, mut similarities) = (StringBuilder::new(), Float64Builder::new());
-        for found in &found {
-            let document = found.as_ref().map(|(_, document)| document);
-            stores.append_option(found.as_ref().map(|&(store, _)| store as i32));
-            ids.append_option(document.map(|document| document.id));
-            names.append_option(document.and_then(|document| document.name.as_deref()));
-            similarities.append_option(document.map(|document| document.estimate.similarity));
-        }
+        let documents = || found.iter().map(|found| found.as_ref().map(|(_, document)| document));
+        let stores = found.iter().map(|found| found.as_ref().map(|&(store, _)| store as i32));
+        let names = documents().map(|document| document?.name.as_deref());
+        let similarities = documents().map(|document| Some(document?.estimate.similarity));
         Table::of_columns(vec![
-            ("store", Arc::new(stores.finish())),
-            ("id", Arc::new(ids.finish())),
-            ("name", Arc::new(names.finish())),
-            ("similarity", Arc::new(similarities.finish())),
+            ("store", Arc::new(stores.collect::<Int32Array>())),
+            ("id", Arc::new(documents().map(|document| Some(document?.id)).collect::<UInt64Array>())),
+            ("name", Arc::new(names.collect::<StringArray>())),
+            ("similarity", Arc::new(similarities.collect::<Float64Array>())),
         ])
     }
 }

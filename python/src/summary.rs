@@ -1,9 +1,9 @@
 //! The numbers of a run.
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::html;
 
@@ -15,47 +15,44 @@ use crate::html;
 #[pyclass(frozen, mapping, module = "simstore")]
 #[derive(Debug)]
 pub(crate) struct Summary {
-    values: Map<String, Value>,
+    /// A JSON object.
+    json: String,
     said: String,
 }
 
 impl Summary {
     /// Makes a summary from a JSON object and the text that it prints.
-    pub(crate) fn new(values: Value, said: String) -> Summary {
-        let values = match values {
-            Value::Object(values) => values,
-            _ => Map::new(),
-        };
-        Summary { values, said }
+    pub(crate) fn new(values: &Value, said: String) -> Summary {
+        Summary { json: values.to_string(), said }
     }
 
     pub(crate) fn said(&self) -> &str {
         &self.said
     }
 
-    pub(crate) fn values(&self) -> &Map<String, Value> {
-        &self.values
+    /// Returns the values as a new dict, so that callers may change it.
+    pub(crate) fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        parsed(py, &self.json)
     }
 }
 
 #[pymethods]
 impl Summary {
-    fn __len__(&self) -> usize {
-        self.values.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.dict(py)?.len())
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.values.get(key) {
-            Some(value) => value_of(py, value),
-            None => {
-                let keys: Vec<&str> = self.values.keys().map(String::as_str).collect();
-                Err(PyKeyError::new_err(format!("{key}: the keys are {}", keys.join(", "))))
-            }
+        let dict = self.dict(py)?;
+        if let Some(value) = dict.get_item(key)? {
+            return Ok(value);
         }
+        let keys: Vec<String> = dict.keys().extract()?;
+        Err(PyKeyError::new_err(format!("{key}: the keys are {}", keys.join(", "))))
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
-        key.extract::<&str>().is_ok_and(|key| self.values.contains_key(key))
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        key.extract::<&str>().map_or(Ok(false), |text| self.dict(key.py())?.contains(text))
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
@@ -64,19 +61,17 @@ impl Summary {
 
     /// Returns the keys, as a list.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.values.keys())
+        Ok(self.dict(py)?.keys())
     }
 
     /// Returns the values, as a list.
-    #[pyo3(name = "values")]
-    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.values.values().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        Ok(self.dict(py)?.values())
     }
 
     /// Returns the pairs of keys and values, as a list.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let items = self.values.iter().map(|(key, value)| Ok((key, value_of(py, value)?)));
-        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+        Ok(self.dict(py)?.items())
     }
 
     /// Returns the value of a key, or ``default`` if the key is missing.
@@ -86,28 +81,21 @@ impl Summary {
         py: Python<'py>,
         key: &str,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match self.values.get(key) {
-            Some(value) => value_of(py, value),
-            None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
-        }
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.dict(py)?.get_item(key)?.or(default))
     }
 
     /// Returns the values as a JSON object in a str.
-    fn to_json(&self) -> String {
-        Value::Object(self.values.clone()).to_string()
+    fn to_json(&self) -> &str {
+        &self.json
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
-        let make = py.import("simstore._simstore")?.getattr("_summary")?;
-        Ok((make, (self.to_json(), self.said.clone())))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&str, &str))> {
+        Ok((py.import("simstore._simstore")?.getattr("_summary")?, (&self.json, &self.said)))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let row = |(key, value): (&String, &Value)| {
-            Ok(vec![key.into_pyobject(py)?.into_any(), value_of(py, value)?])
-        };
-        let rows = self.values.iter().map(row).collect::<PyResult<Vec<_>>>()?;
+        let rows: Vec<_> = self.dict(py)?.iter().map(|(key, value)| vec![key, value]).collect();
         html::table(&["", ""], &rows, "")
     }
 
@@ -116,41 +104,17 @@ impl Summary {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let dict = PyDict::new(py);
-        for (key, value) in &self.values {
-            dict.set_item(key, value_of(py, value)?)?;
-        }
-        Ok(format!("Summary({})", dict.repr()?))
+        Ok(format!("Summary({})", self.dict(py)?.repr()?))
     }
 }
 
 /// Makes a `Summary` from its pickled fields.
 #[pyfunction]
-pub(crate) fn _summary(values: &str, said: String) -> PyResult<Summary> {
-    let values = serde_json::from_str(values).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(Summary::new(values, said))
+pub(crate) fn _summary(values: String, said: String) -> Summary {
+    Summary { json: values, said }
 }
 
-/// A value of JSON as Python has it.
-pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Null => py.None().into_bound(py),
-        Value::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
-        Value::Number(number) => match number.as_u64() {
-            Some(count) => count.into_pyobject(py)?.into_any(),
-            None => number.as_f64().into_pyobject(py)?.into_any(),
-        },
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
-        Value::Array(values) => {
-            PyList::new(py, values.iter().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)?
-                .into_any()
-        }
-        Value::Object(values) => {
-            let dict = PyDict::new(py);
-            for (key, value) in values {
-                dict.set_item(key, value_of(py, value)?)?;
-            }
-            dict.into_any()
-        }
-    })
+/// Parses a JSON object.
+pub(crate) fn parsed<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyDict>> {
+    Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)
 }

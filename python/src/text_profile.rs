@@ -40,7 +40,7 @@ impl OfWidth {
 }
 
 impl TextProfile {
-    /// That of a store; `given` is what the caller has given, with the files that its name refers to.
+    /// Returns the profile of a store. `given` is the caller's object, which has the files that the name refers to.
     pub(crate) fn new(
         name: &str,
         width: Width,
@@ -76,7 +76,7 @@ impl TextProfile {
         Ok(self.made.get_or_init(|| OfWidth { profile, width: self.width }))
     }
 
-    /// The fingerprint that is given, or that of the text; `None` if the text has none.
+    /// Returns the given fingerprint, or the text's fingerprint; `None` if the text has none.
     pub(crate) fn either<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +91,7 @@ impl TextProfile {
         }
     }
 
-    /// The same, for what is inserted.
+    /// Returns a fingerprint to insert, like [`TextProfile::either`]. A text without a fingerprint is an error.
     pub(crate) fn inserted<'py>(
         &self,
         py: Python<'py>,
@@ -105,7 +105,7 @@ impl TextProfile {
     }
 }
 
-/// What many queries ask for.
+/// The fingerprints or texts of many queries.
 pub(crate) enum Queries {
     Fingerprints(Option<Fingerprints>),
     Texts(Texts),
@@ -126,7 +126,7 @@ impl Queries {
         }
     }
 
-    /// The fingerprints that there are.
+    /// Returns the fingerprints, without missing ones.
     pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<Present> {
         let texts = match self {
             Queries::Fingerprints(fingerprints) => {
@@ -137,7 +137,7 @@ impl Queries {
             Queries::Texts(texts) => texts,
         };
         let of = profile.get()?;
-        let made = in_parallel(texts, call, |text| Ok(of.fingerprint(text)))?;
+        let made = in_parallel(texts, call, |text| of.fingerprint(text))?;
         let valid = NullBuffer::from_iter(made.iter().map(Option::is_some));
         let made = made.into_iter().map(Option::unwrap_or_default);
         let values = each_width!(profile.width, type F => made.map(F::from_u128).collect::<Vec<F>>().into());

@@ -7,21 +7,14 @@ use serde::Serialize;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_corpus::Item;
 use simstore_corpus::add::{Added, Listener};
-use simstore_io::output::Output;
 use simstore_io::{DocumentId, IdRef};
 use simstore_text::SimilarDocument;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::rounded;
-use crate::output::{self, escaped_name};
+use crate::output::{self, Output, escaped_name, object};
 use crate::progress::Progress;
-
-#[derive(Serialize)]
-struct Duplicate<'a> {
-    id: IdRef<'a>,
-    duplicate_of: Vec<Earlier>,
-}
 
 #[derive(Serialize)]
 struct Earlier {
@@ -33,24 +26,6 @@ struct Earlier {
     similarity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    store: &'a str,
-    documents: u64,
-    added: u64,
-    duplicates: u64,
-    known: u64,
-    replaced: u64,
-    carried_on: u64,
-    changed: u64,
-    empty: u64,
-    short: u64,
-    bad: u64,
-    other_names: u64,
-    passed_over: u64,
-    seconds: f64,
 }
 
 /// Prints duplicates as they are found, and the summary.
@@ -94,8 +69,8 @@ fn print<F: Fingerprint>(
             let (name, distance) = (name(found)?, Some(found.distance));
             Ok(Earlier { id: found.id, name, distance, similarity: None, error: None })
         });
-        let duplicate_of = earlier.collect::<Result<_>>()?;
-        return output.json(&Duplicate { id: IdRef::from(&item.id), duplicate_of });
+        let duplicate_of = earlier.collect::<Result<Vec<Earlier>>>()?;
+        return output.json(&object! { id: IdRef::from(&item.id), duplicate_of });
     }
     for found in earlier {
         let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
@@ -120,7 +95,8 @@ fn print_similar(
             similarity: Some(found.estimate.similarity),
             error: Some(found.estimate.standard_error),
         });
-        return output.json(&Duplicate { id: IdRef::from(id), duplicate_of: earlier.collect() });
+        let duplicate_of: Vec<Earlier> = earlier.collect();
+        return output.json(&object! { id: IdRef::from(id), duplicate_of });
     }
     let id = id.to_string();
     for found in earlier {
@@ -133,7 +109,7 @@ fn print_similar(
 
 impl<'a> Report<'a> {
     pub(super) fn new(store: &'a Path, json: bool, if_new: bool) -> Self {
-        Report { store, json, if_new, output: Some(output::Output::stdout().0) }
+        Report { store, json, if_new, output: Some(output::stdout()) }
     }
 
     /// A store comes before what is said of it: it is written on when nobody listens any more.
@@ -181,8 +157,8 @@ impl<'a> Report<'a> {
         }
         let Some(mut output) = self.output.take() else { return Ok(()) };
         if self.json {
-            output.json(&Summary {
-                store: &self.store.to_string_lossy(),
+            output.json(&object! {
+                store: self.store.to_string_lossy(),
                 documents: counts.read,
                 added,
                 duplicates,

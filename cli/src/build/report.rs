@@ -1,6 +1,5 @@
 //! The summary of `simstore build`.
 
-use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
 use simstore_corpus::Counts;
 
@@ -8,29 +7,8 @@ use super::args::BuildArgs;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, rounded};
-use crate::output::Output;
+use crate::output::{self, object};
 use crate::progress::Progress;
-
-#[derive(Serialize)]
-struct BuildObject<'a> {
-    store: &'a str,
-    bits: u32,
-    distance: u32,
-    codec: &'static str,
-    plan: Option<&'a str>,
-    tables: usize,
-    documents: u64,
-    fingerprints: u64,
-    ids: u64,
-    empty: u64,
-    short: u64,
-    bad: u64,
-    other_names: u64,
-    passed_over: u64,
-    bytes: u64,
-    bits_per_fingerprint: f64,
-    seconds: f64,
-}
 
 pub(super) fn report<F: Fingerprint>(
     args: &BuildArgs,
@@ -42,9 +20,9 @@ pub(super) fn report<F: Fingerprint>(
     let plan = store.segments().first().map(|segment| segment.plan().name());
     let bits_per_fingerprint = rounded(bits_each(stats.bytes, stats.fingerprints));
     if args.json {
-        let mut output = Output::stdout();
-        output.json(&BuildObject {
-            store: &args.store.to_string_lossy(),
+        let mut output = output::stdout();
+        output.json(&object! {
+            store: args.store.to_string_lossy(),
             bits: F::BITS,
             distance: store.distance(),
             codec: store.codec().name(),
@@ -62,7 +40,7 @@ pub(super) fn report<F: Fingerprint>(
             bits_per_fingerprint,
             seconds: rounded(progress.seconds()),
         })?;
-        return output.finish();
+        return Ok(output.finish()?);
     }
     progress.say(&format!(
         "{}: {}, plan {} ({}), {} ({bits_per_fingerprint:.1} bits a fingerprint with ids and names), {:.1} s",

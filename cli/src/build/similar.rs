@@ -14,17 +14,14 @@ use super::report::report;
 use crate::add::settings_of;
 use crate::counts::warn_of_texts;
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::{self, count_of};
+use crate::inputs::count_of;
 use crate::numbers::bytes;
 use crate::output::UNFINISHED;
 use crate::progress::Progress;
 
 /// Adds documents to a store in a hidden folder, `.NAME.tmp`, and names it when all are there and durable.
 pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
-    if inputs::kind(&inputs)? == InputKind::Fingerprints {
-        return Err(Failure::Usage("--similar needs documents, but the inputs are fingerprints".to_owned()));
-    }
+    let inputs = args.documents.documents(&args.inputs, "--similar", progress)?;
     let settings = settings_of(similar, args.recall, args.with_texts)?;
     let path = &args.store;
     if path.try_exists().map_err(Error::io(path, "look for"))? {

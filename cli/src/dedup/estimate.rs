@@ -1,14 +1,14 @@
 //! Dry run: the documents of a run, and the memory and disk that it would take.
 
+use simstore::Result;
 use simstore_dedup::{Criterion, Estimate, Search};
 
-use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bytes, bytes_apart, grouped};
-use crate::output::Output;
+use crate::output::{self, Output};
 
-pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Outcome {
-    let mut output = Output::stdout();
+pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Result<()> {
+    let mut output = output::stdout();
     if json {
         output.json(estimate)?;
     } else {
@@ -17,7 +17,7 @@ pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> O
     output.finish()
 }
 
-fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) -> Outcome {
+fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) -> Result<()> {
     output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
     for (format, files) in &estimate.formats {
         let count = count_of(files.files as u64, "file");
@@ -81,7 +81,7 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     ))
 }
 
-fn print_search(output: &mut Output, search: &Search) -> Outcome {
+fn print_search(output: &mut Output, search: &Search) -> Result<()> {
     let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
     let width = 64 * sketches;
     output.line(format_args!(

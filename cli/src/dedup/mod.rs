@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, Args, ValueEnum};
-use serde::Serialize;
 use simstore::any::Width;
 use simstore_corpus::{InputKind, Inputs, Notice, Watch};
 use simstore_dedup::{
@@ -16,7 +15,7 @@ use crate::counts::{warn, warn_of_skipped, warn_of_texts};
 use crate::failure::{Failure, Outcome, complain, with_flags};
 use crate::inputs::{self, DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
-use crate::output::{Output, UNFINISHED};
+use crate::output::{self, UNFINISHED, object};
 use crate::progress::Progress;
 use crate::width::width;
 
@@ -55,14 +54,6 @@ impl From<Shape> for ClusterBy {
             Shape::Stars => ClusterBy::Stars,
         }
     }
-}
-
-/// JSON output if an identical run has already completed.
-#[derive(Debug, Serialize)]
-struct AlreadyAdded {
-    documents: u64,
-    added: u64,
-    added_before: u64,
 }
 
 /// Find near-duplicate documents, and write the input without them
@@ -199,12 +190,12 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let config = args.config(progress)?;
     if args.dry_run {
         let estimate = simstore_dedup::estimate(&config, &inputs, progress).map_err(Failure::usage)?;
-        return estimate::print(&estimate, args.memory.is_some(), args.json);
+        return Ok(estimate::print(&estimate, args.memory.is_some(), args.json)?);
     }
     if let Some(count) = args.sample_pairs {
         let sample =
             simstore_dedup::sample_pairs(&config, &inputs, count, progress).map_err(Failure::usage)?;
-        return pair_sample::print(&sample, args.json);
+        return Ok(pair_sample::print(&sample, args.json)?);
     }
     if let Some(shard) = args.shard {
         return make_shard(&config, &inputs, shard, progress);
@@ -229,7 +220,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     let summary = report.summary();
     if args.json && !prints && !uses_stdout {
-        let mut output = Output::stdout();
+        let mut output = output::stdout();
         output.json(summary)?;
         output.finish()?;
     }
@@ -290,7 +281,7 @@ impl Printer<'_> {
     /// Prints the clusters and, as JSON, the summary.
     fn print(&self, report: &Report) -> Outcome {
         let DedupArgs { add, json, .. } = *self.args;
-        let mut output = if add { Output::stdout_that_may_close(&self.is_cut_off) } else { Output::stdout() };
+        let mut output = if add { output::stdout_that_may_close(&self.is_cut_off) } else { output::stdout() };
         for cluster in report.clusters() {
             let cluster = cluster?;
             if json {
@@ -302,7 +293,7 @@ impl Printer<'_> {
         if json {
             output.json(report.summary())?;
         }
-        output.finish()
+        Ok(output.finish()?)
     }
 }
 
@@ -336,8 +327,8 @@ fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &Pr
 /// Reports that an identical run has already completed.
 fn say_added_before(documents: u64, added_before: u64, json: bool, progress: &Progress) -> Outcome {
     if json {
-        let mut output = Output::stdout();
-        output.json(&AlreadyAdded { documents, added: 0, added_before })?;
+        let mut output = output::stdout();
+        output.json(&object! { documents, added: 0, added_before })?;
         output.finish()?;
     }
     progress.say(&format!(

@@ -1,43 +1,23 @@
 //! `dedup --sample-pairs`: a histogram of similarities, and pairs above and below the threshold.
 
-use serde::Serialize;
-use simstore_dedup::{PairSample, SampledPair, SimilarityBin};
+use simstore::Result;
+use simstore_dedup::{PairSample, SampledPair};
 use simstore_io::IdRef;
 use simstore_io::numbers::share;
 
-use crate::compare::{self, Difference};
-use crate::failure::Outcome;
+use crate::compare;
 use crate::histogram::bar;
 use crate::inputs::count_of;
 use crate::numbers::grouped;
-use crate::output::{Output, escaped, escaped_name};
+use crate::output::{self, Output, escaped, escaped_name, object};
 
 /// Width of the longest bar, in columns.
 const BAR_COLUMNS: usize = 30;
 /// Most passages that are shown of a pair.
 const MAX_PASSAGES: usize = 4;
 
-/// The histogram as JSON.
-#[derive(Serialize)]
-struct HistogramObject<'a> {
-    threshold: f64,
-    documents: usize,
-    bins: &'a [SimilarityBin],
-}
-
-/// A sampled pair as JSON.
-#[derive(Serialize)]
-struct PairObject<'a> {
-    similarity: f64,
-    a: IdRef<'a>,
-    b: IdRef<'a>,
-    place_a: String,
-    place_b: String,
-    differences: Vec<Difference<'a>>,
-}
-
-pub(super) fn print(sample: &PairSample, json: bool) -> Outcome {
-    let mut output = Output::stdout();
+pub(super) fn print(sample: &PairSample, json: bool) -> Result<()> {
+    let mut output = output::stdout();
     if json {
         print_json(&mut output, sample)?;
     } else {
@@ -47,14 +27,14 @@ pub(super) fn print(sample: &PairSample, json: bool) -> Outcome {
     output.finish()
 }
 
-fn print_json(output: &mut Output, sample: &PairSample) -> Outcome {
+fn print_json(output: &mut Output, sample: &PairSample) -> Result<()> {
     let &PairSample { threshold, documents, ref bins, .. } = sample;
-    output.json(&HistogramObject { threshold, documents, bins })?;
+    output.json(&object! { threshold, documents, bins })?;
     for SampledPair { a, b, similarity } in &sample.pairs {
-        output.json(&PairObject {
-            similarity: *similarity,
-            a: (&a.id).into(),
-            b: (&b.id).into(),
+        output.json(&object! {
+            similarity,
+            a: IdRef::from(&a.id),
+            b: IdRef::from(&b.id),
             place_a: compare::place(a),
             place_b: compare::place(b),
             differences: compare::differences_of_texts(&a.text, &b.text),
@@ -64,7 +44,7 @@ fn print_json(output: &mut Output, sample: &PairSample) -> Outcome {
 }
 
 /// Prints the bins from similarity 1 down, with a line at the threshold.
-fn print_histogram(output: &mut Output, sample: &PairSample) -> Outcome {
+fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
     let documents = count_of(sample.documents as u64, "document");
     output.line(format_args!(
         "{documents}; duplicates by similarity to the most similar document that --keep prefers to them"
@@ -90,7 +70,7 @@ fn print_histogram(output: &mut Output, sample: &PairSample) -> Outcome {
 }
 
 /// Prints a pair and its first differences.
-fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Outcome {
+fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Result<()> {
     let SampledPair { a, b, similarity } = pair;
     let side = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };
     output.line("")?;

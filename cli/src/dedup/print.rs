@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
+use simstore::Result;
 use simstore_dedup::Cluster;
 use simstore_io::IdRef;
 use simstore_io::numbers::share;
 
-use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::output::{Output, escaped, escaped_name};
 
@@ -58,7 +58,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
 }
 
 /// Prints a cluster: the representative, then the other documents.
-pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
+pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Result<()> {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
     let like = match (is_stored, cluster.store) {
         (true, Some(store)) => format!(", already stored in {}", escaped(&store.to_string_lossy())),

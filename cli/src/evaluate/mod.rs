@@ -14,7 +14,7 @@ use crate::evaluate::report::Format;
 use crate::failure::{Failure, Outcome, with_flags};
 use crate::inputs::count_of;
 use crate::numbers::{grouped, parse_count};
-use crate::output::Output;
+use crate::output;
 use crate::profile::{ResourceArgs, check_bits};
 use crate::progress::Progress;
 use crate::width::width;
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
         return Err(Failure::Usage(format!("{}: is an input; choose another path for --svg", svg.display())));
     }
     // Opened first, so that a folder that is not there costs no work.
-    let svg = args.svg.as_deref().map(Output::create).transpose()?;
+    let svg = args.svg.as_deref().map(output::create).transpose()?;
     let pairs = labelled_pairs(&args.inputs, &args.pairs.options());
     let evaluation = evaluate(pairs, &options, progress)?;
     if let Some(mut output) = svg {

@@ -1,14 +1,12 @@
 //! The report of an evaluation, as a table, in Markdown and in JSON.
 
-use serde::Serialize;
-
+use simstore::Result;
 use simstore_corpus::evaluate::{Evaluation, FalsePairs, MAX_K, PAPER_K, Point, ProfileCurve, SimilarPoint};
 
-use crate::failure::Outcome;
 use crate::histogram::bar;
 use crate::inputs::count_of;
 use crate::numbers::{grouped, short};
-use crate::output::Output;
+use crate::output::{self, Output, object};
 
 const BAR_COLUMNS: usize = 4;
 
@@ -19,56 +17,8 @@ pub(crate) enum Format {
     Json,
 }
 
-#[derive(Serialize)]
-struct PointObject<'a> {
-    profile: &'a str,
-    k: u32,
-    recall: f64,
-    precision: Option<f64>,
-    f1: f64,
-    positives: u64,
-    negatives: u64,
-    random: u64,
-    alike: u64,
-    false_share: Option<f64>,
-    false_pairs: Option<f64>,
-    false_pairs_at_most: Option<f64>,
-    paper: bool,
-    recommended: bool,
-}
-
-#[derive(Serialize)]
-struct SimilarObject {
-    similar: f64,
-    recall: f64,
-    precision: Option<f64>,
-    f1: f64,
-    positives: u64,
-    negatives: u64,
-    excluded: u64,
-}
-
-#[derive(Serialize)]
-struct CurveObject<'a> {
-    profile: &'a str,
-    bits: u32,
-    positives: u64,
-    negatives: u64,
-    random: u64,
-    looked_at: u64,
-    alike_from: f64,
-    excluded: u64,
-    empty: u64,
-    bad: u64,
-    documents: u64,
-    recommended: Option<u32>,
-    best: u32,
-    f1: f64,
-    too_few_random: bool,
-}
-
-pub(crate) fn print(evaluation: &Evaluation, format: Format) -> Outcome {
-    let mut output = Output::stdout();
+pub(crate) fn print(evaluation: &Evaluation, format: Format) -> Result<()> {
+    let mut output = output::stdout();
     match (format, &evaluation.profiles[..]) {
         (Format::Json, _) => print_json(evaluation, &mut output)?,
         (_, [curve]) => print_one(evaluation, curve, &mut output, format)?,
@@ -81,7 +31,7 @@ fn is_paper(evaluation: &Evaluation, k: u32) -> bool {
     evaluation.has_paper() && k == PAPER_K
 }
 
-fn print_json(evaluation: &Evaluation, output: &mut Output) -> Outcome {
+fn print_json(evaluation: &Evaluation, output: &mut Output) -> Result<()> {
     for curve in &evaluation.profiles {
         for point in &curve.points {
             let (false_pairs, false_pairs_at_most) = match point.false_pairs {
@@ -89,31 +39,24 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Outcome {
                 Some(FalsePairs::Expected(count)) => (Some(count), None),
                 Some(FalsePairs::AtMost(count)) => (None, Some(count)),
             };
-            output.json(&PointObject {
+            let Point { k, recall, precision, f1, positives, negatives, random, alike, false_share, .. } =
+                *point;
+            output.json(&object! {
                 profile: &curve.profile,
-                k: point.k,
-                recall: point.recall,
-                precision: point.precision,
-                f1: point.f1,
-                positives: point.positives,
-                negatives: point.negatives,
-                random: point.random,
-                alike: point.alike,
-                false_share: point.false_share,
-                false_pairs,
-                false_pairs_at_most,
-                paper: is_paper(evaluation, point.k),
-                recommended: is_recommended(curve, point.k),
+                k, recall, precision, f1, positives, negatives, random, alike, false_share,
+                false_pairs, false_pairs_at_most,
+                paper: is_paper(evaluation, k),
+                recommended: is_recommended(curve, k),
             })?;
         }
     }
     for &SimilarPoint { similar, positives, negatives, recall, precision, f1, excluded } in
         &evaluation.similar
     {
-        output.json(&SimilarObject { similar, recall, precision, f1, positives, negatives, excluded })?;
+        output.json(&object! { similar, recall, precision, f1, positives, negatives, excluded })?;
     }
     for curve in &evaluation.profiles {
-        output.json(&CurveObject {
+        output.json(&object! {
             profile: &curve.profile,
             bits: evaluation.bits,
             positives: curve.positives,
@@ -139,7 +82,12 @@ fn is_recommended(curve: &ProfileCurve, k: u32) -> bool {
 }
 
 /// Prints one row for each k.
-fn print_one(evaluation: &Evaluation, curve: &ProfileCurve, output: &mut Output, format: Format) -> Outcome {
+fn print_one(
+    evaluation: &Evaluation,
+    curve: &ProfileCurve,
+    output: &mut Output,
+    format: Format,
+) -> Result<()> {
     // Markdown has no bars.
     let with_bar = |text: String, share: f64| match format {
         Format::Text => format!("{text:>7} {:<BAR_COLUMNS$}", bar(share, BAR_COLUMNS)),
@@ -260,7 +208,7 @@ fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
 }
 
 /// Prints one row for each profile.
-fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format) -> Outcome {
+fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format) -> Result<()> {
     let paper = if evaluation.has_paper() { "paper, " } else { "" };
     let head = [
         "profile",
@@ -343,7 +291,7 @@ struct Table {
 }
 
 impl Table {
-    fn print(&self, output: &mut Output, format: Format) -> Outcome {
+    fn print(&self, output: &mut Output, format: Format) -> Result<()> {
         if format == Format::Markdown {
             output.line(format_args!("| {} |", self.head.join(" | ")))?;
             output.line(format_args!("|---{}|", "|--:".repeat(self.head.len() - 1)))?;

@@ -3,20 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use simstore::any::Width;
 use simstore::plan::floor_bits_per_fingerprint;
 use simstore::raw::Table;
-use simstore::{Fingerprint, Snapshot, each_width};
-use simstore_corpus::describe::{
-    StoreDescription, TableDescription, count_symbols, describe_store, describe_table,
-};
+use simstore::{Fingerprint, Result, Snapshot, each_width};
+use simstore_corpus::describe::{TableDescription, count_symbols, describe_store, describe_table};
 use simstore_text::SimilarSettings;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped};
-use crate::output::Output;
+use crate::output::{self, Output, object};
 
 mod parts;
 pub(crate) mod table;
@@ -106,7 +103,7 @@ pub(crate) fn run(args: &InspectArgs) -> Outcome {
 
 fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
     let store = Snapshot::<F>::open(&args.store)?;
-    let mut output = Output::stdout();
+    let mut output = output::stdout();
     if let Some(number) = args.table {
         let segment = table::segment_of(&store, args.segment)?;
         let table = table::table_of(segment, number)?;
@@ -122,29 +119,20 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
             }
             None => table::print_table(&mut output, segment, table, number)?,
         }
-        return output.finish();
+        return Ok(output.finish()?);
     }
     if args.json {
         print_json(&mut output, &store)?;
     } else {
         print_store(&mut output, &store)?;
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
-/// A store: its figures, and how similar documents are found in it if it is a store of these.
-#[derive(Serialize)]
-struct StoreObject {
-    #[serde(flatten)]
-    description: StoreDescription,
-    similar: Option<f64>,
-    recall: Option<f64>,
-    with_texts: Option<bool>,
-}
-
-fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
+fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Result<()> {
     let settings = SimilarSettings::of_store(store)?;
-    output.json(&StoreObject {
+    output.json(&object! {
+        #[serde(flatten)]
         description: describe_store(store),
         similar: settings.map(|settings| settings.similar()),
         recall: settings.map(|settings| settings.recall()),
@@ -158,7 +146,7 @@ fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outco
     Ok(())
 }
 
-fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
+fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Result<()> {
     let described = describe_store(store);
     let (floor, in_segments) = (described.floor_bits_per_fingerprint, store.stats().fingerprints);
     let part = |name: &str, size: u64| {
@@ -243,7 +231,7 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
     }
 }
 
-fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usize) -> Outcome {
+fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usize) -> Result<()> {
     let header = table.header();
     let each = bits_each(table.file_len(), header.fingerprints);
     let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);

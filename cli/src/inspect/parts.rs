@@ -1,10 +1,9 @@
 //! The segments of a store, by age, and its logs.
 
 use simstore::store::LogInfo;
-use simstore::{Fingerprint, Snapshot};
+use simstore::{Fingerprint, Result, Snapshot};
 use simstore_corpus::describe::StoreDescription;
 
-use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped};
 use crate::output::Output;
@@ -14,7 +13,7 @@ pub(super) fn print<F: Fingerprint>(
     output: &mut Output,
     store: &Snapshot<F>,
     described: &StoreDescription,
-) -> Outcome {
+) -> Result<()> {
     let segments = &described.by_age;
     if !segments.is_empty() {
         let columns = ["age", "number", "pairs", "deleted", "bytes"];

@@ -1,47 +1,18 @@
 //! Shows the contents of one table, or of one block.
 
-use serde::Serialize;
 use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
 use simstore::raw::{BlockInfo, Coding, Segment, Table};
-use simstore::{Codec, Fingerprint, Snapshot};
+use simstore::{Codec, Fingerprint, Result, Snapshot};
 use simstore_corpus::describe::{SymbolCount, count_symbols};
 
 use crate::failure::{Failure, Outcome};
 use crate::histogram;
 use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped};
-use crate::output::Output;
+use crate::output::{Output, object};
 
 /// Maximum number of blocks that a histogram samples. A histogram of more blocks looks the same.
 const SAMPLED_BLOCKS: usize = 1 << 16;
-
-#[derive(Serialize)]
-struct BlockObject {
-    segment: usize,
-    table: usize,
-    block: usize,
-    offset: u64,
-    bytes: usize,
-    fingerprints: usize,
-    width: u32,
-    first: String,
-    last: String,
-    values: Vec<ValueObject>,
-}
-
-#[derive(Serialize)]
-struct ValueObject {
-    permuted: String,
-    original: String,
-    coded: Option<CodedObject>,
-}
-
-#[derive(Serialize)]
-struct CodedObject {
-    h: u32,
-    differing: Option<u32>,
-    back: u32,
-}
 
 /// A segment by its number from 0.
 pub(crate) fn segment_of<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> Outcome<&Segment<F>> {
@@ -65,7 +36,7 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
     number: usize,
-) -> Outcome {
+) -> Result<()> {
     let step = table.blocks().div_ceil(SAMPLED_BLOCKS).max(1);
     let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
     let what = match table.header().codec {
@@ -79,7 +50,7 @@ pub(crate) fn print_histogram<F: Fingerprint>(
 }
 
 /// Draws a line for each h, with the share of gaps and of each number of differing bits.
-fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of: &str) -> Outcome {
+fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of: &str) -> Result<()> {
     let column = |symbol: &SymbolCount| symbol.differing.map_or(0, |differing| 1 + differing as usize);
     let columns = symbols.iter().map(column).max().unwrap_or(0) + 1;
     let mut heads = vec!["gap".to_owned()];
@@ -121,7 +92,7 @@ pub(crate) fn print_table<F: Fingerprint>(
     segment: &Segment<F>,
     table: &Table<F>,
     number: usize,
-) -> Outcome {
+) -> Result<()> {
     let header = table.header();
     let each = bits_each(table.file_len(), header.fingerprints);
     let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
@@ -167,24 +138,24 @@ pub(crate) fn print_block<F: Fingerprint>(
     table.decode_block(block, &mut decoded)?;
     let permutation = &table.header().plan.permutation;
     let codings = table.codings(block)?;
-    let values = decoded.iter().zip(&codings).map(|(&permuted, coding)| ValueObject {
-        permuted: permuted.to_hex(),
-        original: permutation.invert(permuted).to_hex(),
-        coded: coding.map(|Coding { h, differing, back }| CodedObject { h, differing, back }),
+    let values = decoded.iter().zip(&codings).map(|(&permuted, coding)| {
+        object! {
+            permuted: permuted.to_hex(),
+            original: permutation.invert(permuted).to_hex(),
+            coded: coding.map(|Coding { h, differing, back }| object! { h, differing, back }),
+        }
     });
     if json {
-        return output.json(&BlockObject {
-            segment,
-            table: number,
-            block,
+        return Ok(output.json(&object! {
+            segment, table: number, block,
             offset: info.offset,
             bytes: info.len,
             fingerprints: info.fingerprints,
             width: info.width,
             first: info.first.to_hex(),
             last: info.last.to_hex(),
-            values: values.collect(),
-        });
+            values: values.collect::<Vec<_>>(),
+        })?);
     }
     output.line(format_args!("{}: block {block} of {}", table.path().display(), table.blocks()))?;
     output.line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
@@ -200,10 +171,10 @@ pub(crate) fn print_block<F: Fingerprint>(
     let head = if is_all_differences { "coded" } else { "symbol" };
     output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  {head}", "", "permuted", "original"))?;
     let mut previous: Option<F> = None;
-    for ((at, value), &permuted) in values.enumerate().zip(&decoded) {
+    for ((at, value), (&permuted, coding)) in values.enumerate().zip(decoded.iter().zip(&codings)) {
         let previous = previous.replace(permuted);
-        let symbol = match (&value.coded, previous) {
-            (Some(coded), _) if is_all_differences => described(coded),
+        let symbol = match (coding, previous) {
+            (Some(coding), _) if is_all_differences => described(coding),
             (None, _) if is_all_differences => "restart point".to_owned(),
             (_, None) => format!("{:>6}", "-"),
             (_, Some(previous)) => format!("{:>6}", table.differing_bit(previous, permuted)),
@@ -214,8 +185,7 @@ pub(crate) fn print_block<F: Fingerprint>(
 }
 
 /// How a fingerprint of `all-differences` is coded: `gap 33`, `differs in 33 and 2 more, 4 back`.
-fn described(coded: &CodedObject) -> String {
-    let CodedObject { h, differing, back } = *coded;
+fn described(&Coding { h, differing, back }: &Coding) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
         Some(0) => format!("differs in {h}"),

@@ -16,7 +16,7 @@ use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 use simstore_io::DocumentId;
 use simstore_io::document::escaped;
-use simstore_text::{Kept, SimilarDocument, StoredTexts};
+use simstore_text::{Kept, StoredTexts};
 
 /// A batch is written after this many documents, or files. With `if_new`, each document is written at once.
 const BATCH: usize = 1024;
@@ -178,7 +178,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         }
         self.insert(fingerprint, id, name.as_deref())?;
         if self.options.if_new {
-            let earlier = self.write_if_new()?;
+            let earlier = self.write_unless(|_, _| Ok(true))?;
             if !earlier.is_empty() {
                 self.added.duplicates += 1;
                 if let Some(name) = &name {
@@ -213,7 +213,12 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         kept.insert(&mut self.batch, id, name)?;
         self.in_batch += 1;
         if self.options.if_new {
-            let earlier = self.write_unless_similar(item, kept)?;
+            let (store, mut earlier) = (self.store, Vec::new());
+            self.write_unless(|similar, matches| {
+                let Some(similar) = similar else { return Ok(false) };
+                earlier = similar.among(&store.snapshot(), item, kept, matches)?;
+                Ok(!earlier.is_empty())
+            })?;
             if !earlier.is_empty() {
                 self.added.duplicates += 1;
                 return self.listener.similar(item, &earlier);
@@ -322,15 +327,21 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Writes the batch, unless a stored fingerprint is near. Returns the near ones.
-    fn write_if_new(&mut self) -> Result<Vec<Match<F>>> {
+    /// Writes the batch, unless stored matches of its fingerprints are duplicates. Returns these matches.
+    fn write_unless(
+        &mut self,
+        mut is_duplicate: impl FnMut(Option<&Similar>, &[Match<F>]) -> Result<bool>,
+    ) -> Result<Vec<Match<F>>> {
         let trails = self.trails.clone();
         self.mark()?;
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
-        match batch.commit_if_new(self.options.durability)? {
+        let similar = self.similar.as_ref();
+        match batch.commit_unless(self.options.durability, |matches| is_duplicate(similar, matches))? {
             Insertion::Inserted => {
                 self.waiting = 0;
-                self.added.added += std::mem::take(&mut self.in_batch);
+                let added = std::mem::take(&mut self.in_batch);
+                self.added.added += added;
+                self.similar.iter_mut().try_for_each(|similar| similar.written(self.store, added))?;
                 Ok(Vec::new())
             }
             Insertion::DuplicateOf(matches) => {
@@ -339,32 +350,6 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
                 Ok(matches)
             }
         }
-    }
-
-    /// Writes the document in the batch, unless similar documents are stored. Returns these.
-    fn write_unless_similar(&mut self, item: &Item<F>, kept: &Kept) -> Result<Vec<SimilarDocument>> {
-        let trails = self.trails.clone();
-        self.mark()?;
-        let batch = std::mem::replace(&mut self.batch, self.store.transaction());
-        let Some(similar) = &self.similar else { return Ok(Vec::new()) };
-        let (store, mut earlier) = (self.store, Vec::new());
-        let insertion = batch.commit_unless(self.options.durability, |matches| {
-            earlier = similar.among(&store.snapshot(), item, kept, matches)?;
-            Ok(!earlier.is_empty())
-        })?;
-        match insertion {
-            Insertion::Inserted => {
-                self.waiting = 0;
-                let added = std::mem::take(&mut self.in_batch);
-                self.added.added += added;
-                self.similar.iter_mut().try_for_each(|similar| similar.written(store, added))?;
-            }
-            Insertion::DuplicateOf(_) => {
-                self.trails = trails;
-                self.in_batch = 0;
-            }
-        }
-        Ok(earlier)
     }
 
     /// Writes all documents taken so far.

@@ -103,7 +103,9 @@ impl Source {
             InputKind::Fingerprints => {
                 for record in file.fingerprints::<F>() {
                     step.add(1)?;
-                    if comparison.take(record.ok().map(|record| (record.line, record.checksum()))).is_break()
+                    if comparison
+                        .take(record.ok().map(|item| (item.line, item.checksum_of_fingerprint())))
+                        .is_break()
                     {
                         break;
                     }

@@ -6,49 +6,18 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::inputs::item::Item;
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
 use simstore_io::Record;
 use simstore_io::formats::Parsed;
-use simstore_io::{DocumentId, DocumentOptions, ReadNote, ReadProgress};
+use simstore_io::{DocumentOptions, ReadNote, ReadProgress};
 use simstore_io::{Records, records};
-use simstore_text::{Profile, Simhash, Sketched, Sketcher};
+use simstore_text::{Profile, Sketcher};
 
 /// A batch is full with this many bytes of records, or this many records.
 const BATCH_BYTES: usize = 8 << 20;
 const BATCH_RECORDS: usize = 1 << 16;
-
-/// The fingerprint of a document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FingerprintedDocument<F> {
-    /// Id of the document.
-    pub id: DocumentId,
-    /// Its fingerprint; `None` if its text has no features, or if the document was [not wanted](FingerprintedDocuments::only).
-    pub simhash: Option<Simhash<F>>,
-    /// Its sketches, if these were [asked for](FingerprintedDocuments::with_sketches).
-    pub sketched: Option<Sketched>,
-    /// Its position among the documents of all inputs, from 0. Malformed ones have a position
-    /// too: skipping them does not renumber the others.
-    pub ordinal: u64,
-    /// The input file of the document; `-` for standard input.
-    pub path: Arc<Path>,
-    /// Start of the document in its file: see [`Record::line`].
-    pub line: u64,
-    /// Number of malformed byte sequences that became U+FFFD.
-    pub replaced: u64,
-    /// Whether the id is made from the document's position, because the document has no id.
-    pub is_placed: bool,
-    /// The value of the [extra field](DocumentOptions::extra_field), if the document has it.
-    pub extra: Option<String>,
-    /// See [`Record::checksum`].
-    pub checksum: u64,
-    /// The length of its text, in bytes of UTF-8.
-    pub text_bytes: u64,
-    /// Its text, if that was [asked for](FingerprintedDocuments::with_texts).
-    pub text: Option<String>,
-    /// The document as written in its file, if [asked for](FingerprintedDocuments::with_records).
-    pub record: Option<Record>,
-}
 
 /// The fingerprints of the documents of files and folders, in order.
 ///
@@ -71,7 +40,6 @@ pub struct FingerprintedDocuments<F> {
     records: Records,
     options: DocumentOptions,
     profile: Profile,
-    with_records: bool,
     with_texts: bool,
     sketcher: Option<Sketcher>,
     wanted: Wanted,
@@ -80,7 +48,7 @@ pub struct FingerprintedDocuments<F> {
     /// The batch that was read last.
     read: Vec<Result<Record>>,
     /// Documents of the previous batch that are still to be returned.
-    done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+    done: std::vec::IntoIter<Result<Item<F>>>,
 }
 
 /// Whether a document is wanted, by path and line.
@@ -101,7 +69,6 @@ impl<F> FingerprintedDocuments<F> {
             records: records.projected(true),
             options: options.clone(),
             profile: profile.clone(),
-            with_records: false,
             with_texts: false,
             sketcher: None,
             wanted: Wanted(None),
@@ -109,13 +76,6 @@ impl<F> FingerprintedDocuments<F> {
             read: Vec::new(),
             done: Vec::new().into_iter(),
         }
-    }
-
-    /// Returns each document as written in its file too: for callers that write some input documents and
-    /// cannot read them twice.
-    #[must_use]
-    pub fn with_records(self) -> Self {
-        FingerprintedDocuments { with_records: true, records: self.records.projected(false), ..self }
     }
 
     /// Returns the text of each document too.
@@ -156,10 +116,7 @@ fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
 
 impl<F: Fingerprint> FingerprintedDocuments<F> {
     /// The next document. All threads call `go_on` before each document of a batch.
-    pub(crate) fn next_while(
-        &mut self,
-        go_on: impl Fn() -> Result<()> + Sync,
-    ) -> Option<Result<FingerprintedDocument<F>>> {
+    pub(crate) fn next_while(&mut self, go_on: impl Fn() -> Result<()> + Sync) -> Option<Result<Item<F>>> {
         if let Some(document) = self.done.next() {
             return Some(document);
         }
@@ -173,12 +130,11 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
         let (first, length) = (self.ordinal, batch.len() as u64);
         let progress = self.records.progress();
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
-        let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
-        let sketcher = self.sketcher.as_ref();
+        let (with_texts, wanted, sketcher) = (self.with_texts, &self.wanted, self.sketcher.as_ref());
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             go_on()?;
             let record = record?;
-            let (ordinal, checksum) = (first + at as u64, record.checksum(options));
+            let (position, checksum) = (first + at as u64, record.checksum(options));
             let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
             let Parsed { id, text, replaced, extra, is_placed, guessed } = record.parse(options)?;
             if let Some(encoding) = guessed {
@@ -195,20 +151,21 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             if lost_most {
                 progress.note(ReadNote::LostWords);
             }
-            Ok(FingerprintedDocument {
+            Ok(Item {
                 id,
-                simhash,
+                fingerprint: simhash.map(|simhash| simhash.fingerprint),
+                features: simhash.map(|simhash| simhash.features),
                 sketched,
-                ordinal,
-                line: record.line(),
-                replaced,
-                is_placed,
-                extra,
-                checksum,
                 text_bytes: text.len() as u64,
                 text: with_texts.then(|| text.into_owned()),
+                replaced,
+                extra,
+                position,
                 path: Arc::clone(record.shared_path()),
-                record: with_records.then_some(record),
+                line: record.line(),
+                checksum,
+                has_id: true,
+                is_placed,
             })
         };
         let (done, read) = rayon::join(
@@ -223,7 +180,7 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
 }
 
 impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
-    type Item = Result<FingerprintedDocument<F>>;
+    type Item = Result<Item<F>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_while(|| Ok(()))

@@ -5,7 +5,7 @@ use std::path::Path;
 use simstore_text::Profile;
 
 use crate::{Inputs, Notice, Watch};
-use simstore_io::Compression;
+use simstore_io::formats::detect;
 use simstore_io::numbers::count_of;
 
 /// Extensions of files of source code. Formats for data or settings, such as JSON and YAML, are not included.
@@ -21,12 +21,7 @@ const EXTENSIONS: &[&str] = &[
 
 /// Whether the name of a file is one of source code, below its compression.
 fn is_code(path: &Path) -> bool {
-    let path = match Compression::of_name(path) {
-        Compression::None => path,
-        _ => Path::new(path.file_stem().unwrap_or_default()),
-    };
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    extension.is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
+    detect::extension(path).is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
 }
 
 /// The default profile to compare texts: [`Profile::code`] if all inputs are files of source code by their names, else

@@ -4,9 +4,8 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::inputs::in_memory::GivenFingerprints;
+use crate::inputs::item::Item;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::Encoding;
 use simstore_io::MAX_NAME_BYTES;
@@ -30,39 +29,12 @@ type GivenBlock<'a, F> = (&'a [F], u64, &'a Arc<Path>);
 /// Fingerprints in memory that are handed out together.
 const GIVEN_BLOCK: usize = 1 << 16;
 
-/// A fingerprint of an input and the id of its document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FingerprintRecord<F> {
-    /// The id that stands beside the fingerprint; without one, its position in all inputs.
-    pub id: DocumentId,
-    /// Whether the id stands beside it.
-    pub has_id: bool,
-    /// The fingerprint.
-    pub fingerprint: F,
-    /// The file it came from; `-` for standard input.
-    pub path: Arc<Path>,
-    /// Its line, or its record in a raw file, from 1.
-    pub line: u64,
-}
-
-impl<F: Fingerprint> FingerprintRecord<F> {
-    /// A checksum: xxh3 of the fingerprint and the id.
-    pub fn checksum(&self) -> u64 {
-        let mut bytes = vec![0; F::BYTES];
-        self.fingerprint.write_le(&mut bytes);
-        if self.has_id {
-            bytes.extend_from_slice(self.id.to_string().as_bytes());
-        }
-        xxh3_64(&bytes)
-    }
-}
-
 /// The fingerprints of files, in order.
 ///
 /// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
 /// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
 /// name, [escaped](simstore_io::escape). Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
-/// a number too.
+/// a number too. The [checksums](Item::checksum) are 0: see [`Item::checksum_of_fingerprint`].
 ///
 /// # Errors
 /// An item is [`Error::BadInput`] for a malformed line; the next line follows. It is [`Error::BadInput`] too at the end of a
@@ -128,19 +100,14 @@ impl<F: Fingerprint> Fingerprints<F> {
     }
 
     /// The next fingerprint in memory.
-    fn next_given(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+    fn next_given(&mut self) -> Result<Option<Item<F>>> {
         let Some(given) = &self.given else { return Ok(None) };
         let (given, at) = (given.get::<F>()?, self.position as usize);
         let Some(&fingerprint) = given.fingerprints.get(at) else { return Ok(None) };
         self.position += 1;
         let id = given.ids.as_ref().map(|ids| ids[at].clone());
-        Ok(Some(FingerprintRecord {
-            has_id: id.is_some(),
-            id: id.unwrap_or(DocumentId::Number(at as u64)),
-            fingerprint,
-            path: Arc::clone(&given.path),
-            line: self.position,
-        }))
+        let path = Arc::clone(&given.path);
+        Ok(Some(Item::of_fingerprint(at as u64, fingerprint, id, path, self.position)))
     }
 
     /// Appends fingerprints that come next in a raw file, a block of them, which is much faster than one by one;
@@ -157,7 +124,7 @@ impl<F: Fingerprint> Fingerprints<F> {
     ///         continue;
     ///     }
     ///     let Some(record) = records.next() else { break };
-    ///     all.push(record?.fingerprint);
+    ///     all.extend(record?.fingerprint);
     /// }
     /// assert_eq!(all, [7; 1000]);
     /// # Ok::<(), simstore::Error>(())
@@ -178,7 +145,7 @@ impl<F: Fingerprint> Fingerprints<F> {
         read
     }
 
-    fn advance(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+    fn advance(&mut self) -> Result<Option<Item<F>>> {
         if self.given.is_some() {
             return self.next_given();
         }
@@ -197,12 +164,10 @@ impl<F: Fingerprint> Fingerprints<F> {
                     self.position += 1;
                 }
                 if let Some(parsed) = read? {
-                    let by_default = DocumentId::Number(self.position - 1);
-                    let (path, line) = (Arc::clone(path), input.line());
+                    let (position, path, line) = (self.position - 1, Arc::clone(path), input.line());
                     return match parsed {
                         Ok((fingerprint, id)) => {
-                            let (has_id, id) = (id.is_some(), id.unwrap_or(by_default));
-                            Ok(Some(FingerprintRecord { id, has_id, fingerprint, path, line }))
+                            Ok(Some(Item::of_fingerprint(position, fingerprint, id, path, line)))
                         }
                         Err(reason) => Err(input.bad(reason)),
                     };
@@ -269,7 +234,7 @@ fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), St
 }
 
 impl<F: Fingerprint> Iterator for Fingerprints<F> {
-    type Item = Result<FingerprintRecord<F>>;
+    type Item = Result<Item<F>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {

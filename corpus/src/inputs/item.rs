@@ -3,21 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::inputs::batch::FingerprintedDocument;
-use crate::inputs::fingerprints::FingerprintRecord;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Watch;
 use crate::notice::{Notice, ReadNotes};
-use crate::{InputKind, Watch};
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::DocumentId;
 use simstore_io::ReadProgress;
 use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
 
+/// Kind of the records of inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Documents.
+    Documents,
+    /// Fingerprints.
+    Fingerprints,
+}
+
 /// A document or a fingerprint of an input.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Item<F> {
     /// Its id.
     pub id: DocumentId,
-    /// Its fingerprint; `None` for a document whose text is empty.
+    /// Its fingerprint; `None` for a document whose text is empty, or that is [not wanted](crate::FingerprintedDocuments::only).
     pub fingerprint: Option<F>,
     /// Distinct features of the text.
     pub features: Option<u32>,
@@ -37,7 +46,8 @@ pub struct Item<F> {
     pub path: Arc<Path>,
     /// Where it starts there: see [`Record::line`](simstore_io::Record::line).
     pub line: u64,
-    /// The checksum of its record: see [`Record::checksum`](simstore_io::Record::checksum).
+    /// The checksum of its record: see [`Record::checksum`](simstore_io::Record::checksum); 0 in an item of
+    /// [`Fingerprints`](crate::Fingerprints).
     pub checksum: u64,
     /// Whether the id is in the file, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
@@ -46,11 +56,18 @@ pub struct Item<F> {
 }
 
 impl<F: Fingerprint> Item<F> {
-    /// An item without an id, as a line of standard input would give it.
-    pub fn new(position: u64, fingerprint: Option<F>) -> Self {
+    /// A fingerprint with the id beside it, or without one. Its checksum is not computed.
+    pub(crate) fn of_fingerprint(
+        position: u64,
+        fingerprint: F,
+        id: Option<DocumentId>,
+        path: Arc<Path>,
+        line: u64,
+    ) -> Self {
         Item {
-            id: DocumentId::Number(position),
-            fingerprint,
+            has_id: id.is_some(),
+            id: id.unwrap_or(DocumentId::Number(position)),
+            fingerprint: Some(fingerprint),
             features: None,
             sketched: None,
             text: None,
@@ -58,51 +75,26 @@ impl<F: Fingerprint> Item<F> {
             replaced: 0,
             extra: None,
             position,
-            path: Arc::from(Path::new("-")),
-            line: position + 1,
+            path,
+            line,
             checksum: 0,
-            has_id: false,
             is_placed: false,
         }
     }
 
-    pub(crate) fn of_document(document: FingerprintedDocument<F>) -> Self {
-        Item {
-            id: document.id,
-            fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
-            features: document.simhash.map(|simhash| simhash.features),
-            sketched: document.sketched,
-            text: document.text,
-            text_bytes: document.text_bytes,
-            replaced: document.replaced,
-            extra: document.extra,
-            position: document.ordinal,
-            path: document.path,
-            line: document.line,
-            checksum: document.checksum,
-            has_id: true,
-            is_placed: document.is_placed,
-        }
+    /// The fingerprint at its position among all items, with its checksum.
+    pub(crate) fn at(self, position: u64) -> Self {
+        Item { position, checksum: self.checksum_of_fingerprint(), ..self }
     }
 
-    pub(crate) fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
-        let checksum = record.checksum();
-        Item {
-            id: record.id,
-            fingerprint: Some(record.fingerprint),
-            features: None,
-            sketched: None,
-            text: None,
-            text_bytes: 0,
-            replaced: 0,
-            extra: None,
-            position,
-            checksum,
-            has_id: record.has_id,
-            is_placed: false,
-            path: record.path,
-            line: record.line,
+    /// The checksum of an item of [`Fingerprints`](crate::Fingerprints): xxh3 of the fingerprint and the id beside it.
+    pub fn checksum_of_fingerprint(&self) -> u64 {
+        let mut bytes = vec![0; F::BYTES];
+        self.fingerprint.iter().for_each(|fingerprint| fingerprint.write_le(&mut bytes));
+        if self.has_id {
+            bytes.extend_from_slice(self.id.to_string().as_bytes());
         }
+        xxh3_64(&bytes)
     }
 
     /// The error of a visitor that finds the item to be malformed.

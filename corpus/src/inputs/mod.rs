@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use crate::inputs::batch::FingerprintedDocuments;
 use crate::inputs::fingerprints::Fingerprints;
 use crate::inputs::in_memory::GivenFingerprints;
+use crate::inputs::item::InputKind;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::InputFiles;
@@ -31,15 +32,6 @@ use simstore_text::Profile;
 
 /// Longer than any path that a system can open.
 const MAX_PATH_BYTES: usize = 1 << 16;
-
-/// Kind of the records of inputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// Documents.
-    Documents,
-    /// Fingerprints.
-    Fingerprints,
-}
 
 /// Inputs of a job: files of documents or of fingerprints, or documents or fingerprints in memory.
 ///
@@ -99,8 +91,12 @@ impl Inputs {
                 return Err(Error::BadArgument(format!("{name} can be read only once")));
             }
         }
-        Ok(Inputs {
-            paths: paths.to_vec(),
+        Ok(Inputs::of_paths(paths.to_vec(), options))
+    }
+
+    fn of_paths(paths: Vec<PathBuf>, options: DocumentOptions) -> Inputs {
+        Inputs {
+            paths,
             options,
             skip_bad: false,
             kind: OnceLock::new(),
@@ -108,7 +104,7 @@ impl Inputs {
             section: None,
             documents: None,
             given: None,
-        })
+        }
     }
 
     /// Makes inputs of documents from an iterator: their ids, texts and [extra fields](Document::extra). As with a
@@ -130,16 +126,13 @@ impl Inputs {
     pub fn of_documents(
         documents: impl IntoIterator<Item = Result<Document>, IntoIter: Send + 'static>,
     ) -> Inputs {
+        // There are no bytes to detect a format by.
+        let options = DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() };
         Inputs {
-            paths: vec![PathBuf::from(GIVEN)],
-            // There are no bytes to detect a format by.
-            options: DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() },
-            skip_bad: false,
             kind: OnceLock::from(InputKind::Documents),
             pipes: Arc::new(Pipes::of_given(GIVEN)),
-            section: None,
             documents: Some(GivenDocuments::new(documents.into_iter())),
-            given: None,
+            ..Inputs::of_paths(vec![PathBuf::from(GIVEN)], options)
         }
     }
 
@@ -153,16 +146,8 @@ impl Inputs {
         ids: Option<Vec<DocumentId>>,
     ) -> Result<Inputs> {
         let given = GivenFingerprints::new(fingerprints, ids)?;
-        Ok(Inputs {
-            paths: vec![given.path()],
-            options: DocumentOptions::default(),
-            skip_bad: false,
-            kind: OnceLock::from(InputKind::Fingerprints),
-            pipes: Arc::default(),
-            section: None,
-            documents: None,
-            given: Some(given),
-        })
+        let inputs = Inputs::of_paths(vec![given.path()], DocumentOptions::default());
+        Ok(Inputs { kind: OnceLock::from(InputKind::Fingerprints), given: Some(given), ..inputs })
     }
 
     /// Sets whether visits skip malformed documents and unreadable files. If so, each is reported to the watch and
@@ -318,7 +303,7 @@ impl Inputs {
         }
         // Reading checks whether the input is text, with the encoding from the options.
         let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
-        Ok(match detect::detect(path, &options, &self.pipes)? {
+        Ok(match detect::detect(path, true, &options, &self.pipes)? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
             Some(Format::Documents(_)) | None => InputKind::Documents,
         })

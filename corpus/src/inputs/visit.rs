@@ -15,7 +15,7 @@ use simstore_text::{Profile, Sketcher};
 /// Items that are counted together: to count each takes time.
 const COUNTED: u64 = 64;
 
-/// What is read of fingerprints at a time.
+/// One fingerprint, or a block of them.
 #[derive(Debug)]
 pub enum Piece<'a, F> {
     /// One, with its id.
@@ -31,7 +31,7 @@ pub struct Block<'a, F> {
     pub fingerprints: &'a [F],
     /// The position of the first among all of all inputs, malformed ones included, from 0; the others count on.
     pub position: u64,
-    /// The file that they stand in.
+    /// Their file.
     pub path: &'a Arc<Path>,
     /// Which one of the file the first is, from 1.
     pub line: u64,
@@ -72,7 +72,7 @@ impl Inputs {
         self.visit_made(self.fingerprint_documents(profile), profile, watch, visitor)
     }
 
-    /// As [`Inputs::visit`], of inputs that are known to be documents, with sketches, the first of which is the fingerprint.
+    /// As [`Inputs::visit`], of inputs that are known to be documents, with sketches: the first sketch is the fingerprint.
     ///
     /// # Errors
     /// As [`Inputs::visit`].
@@ -124,7 +124,7 @@ impl Inputs {
         profile.check_bits(F::BITS)?;
         let read = documents.progress();
         let step = Step::new(watch, "documents").reading(Arc::clone(&read), || self.total_bytes());
-        let next = |step: &Step<'_>| Some(documents.next_while(|| step.add(0))?.map(Item::of_document));
+        let next = |step: &Step<'_>| documents.next_while(|| step.add(0));
         let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
         counts.count_files(&read);
         tell_notes(&read, watch);
@@ -145,7 +145,7 @@ impl Inputs {
         let mut records = (0..).zip(records);
         let next = |_: &Step<'_>| {
             let (position, record) = records.next()?;
-            Some(record.map(|record| Item::of_fingerprint(position, record)))
+            Some(record.map(|item| item.at(position)))
         };
         let step = Step::new(watch, "fingerprints");
         let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
@@ -154,7 +154,7 @@ impl Inputs {
         Ok(counts)
     }
 
-    /// As [`Inputs::visit_fingerprints`], with those of a raw file by the block, which is much faster.
+    /// As [`Inputs::visit_fingerprints`], but visits the fingerprints of a raw file in blocks, which is much faster.
     ///
     /// # Errors
     /// As [`Inputs::visit`].
@@ -185,8 +185,7 @@ impl Inputs {
                 continue;
             }
             let Some(record) = records.next() else { break };
-            let visited =
-                record.and_then(|record| visitor(Piece::Item(Item::of_fingerprint(position, record))));
+            let visited = record.and_then(|item| visitor(Piece::Item(item.at(position))));
             if let Err(error) = visited {
                 malformed.take(error)?;
             }
@@ -232,7 +231,7 @@ fn visit_each<F: Fingerprint>(
     Ok(counts)
 }
 
-/// Tells what there is to say of a reading that has ended.
+/// Tells the notes of a reading that has ended.
 pub fn tell_notes(read: &ReadProgress, watch: &dyn Watch) {
     read.notes().into_iter().for_each(|(note, count)| watch.notice(&Notice::Read(note, count)));
 }

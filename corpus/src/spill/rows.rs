@@ -1,8 +1,9 @@
-//! Rows in memory or, if they are too many, in a file: the same to whoever reads them.
+//! Rows in memory or, if they are too many, in a file. Both are read alike.
 
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use simstore::spill::{Fixed, Place, Sorted, Sorter, SpillFile, SpillReader, SpillWriter};
@@ -26,7 +27,7 @@ pub enum Rows<R> {
 #[derive(Debug)]
 pub struct RowsFile<R> {
     file: SpillFile,
-    /// Open for whoever reads here and there.
+    /// Opened for the first read at any place.
     opened: OnceLock<File>,
     rows: PhantomData<R>,
 }
@@ -43,7 +44,7 @@ pub struct RowsWriter<R> {
 }
 
 impl<R: Fixed> RowsWriter<R> {
-    /// Takes so many bytes of memory, about; what is more goes to a file.
+    /// Takes about this many bytes of memory; further rows go to a file.
     pub fn new(place: Arc<dyn Place>, memory: u64) -> Self {
         let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
         RowsWriter { place, limit: limit.max(LEAST_ROWS), rows: Vec::new(), file: None }
@@ -114,7 +115,7 @@ impl<R: Fixed> Rows<R> {
         Rows::File(RowsFile { file, opened: OnceLock::new(), rows: PhantomData })
     }
 
-    /// What was sorted.
+    /// Collects the rows of a sorter.
     ///
     /// # Errors
     /// Those of writing and reading.
@@ -152,6 +153,35 @@ impl<R: Fixed> Rows<R> {
             Rows::Memory(rows) => Ok(rows[at]),
             Rows::File(rows) => rows.get(at),
         }
+    }
+
+    /// Returns the place of the first row that does not fulfil a predicate, by binary search. All rows before it fulfil the predicate,
+    /// and no row after it.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    pub fn partition_point(&self, holds: impl FnMut(&R) -> bool) -> Result<usize> {
+        self.partition_point_in(0..self.len(), holds)
+    }
+
+    /// Like [`partition_point`](Self::partition_point), but searches a range of rows, and returns a place in it.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    pub fn partition_point_in(
+        &self,
+        Range { mut start, mut end }: Range<usize>,
+        mut holds: impl FnMut(&R) -> bool,
+    ) -> Result<usize> {
+        while start < end {
+            let middle = start.midpoint(end);
+            if holds(&self.get(middle)?) {
+                start = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        Ok(start)
     }
 
     /// All of them in order.
@@ -198,13 +228,13 @@ impl<R: Fixed> RowsFile<R> {
     }
 }
 
-/// Reads what stands in a file there, from any thread.
+/// Reads the bytes at a place of a file, from any thread.
 #[cfg(unix)]
 pub fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
 }
 
-/// Reads what stands in a file there, from any thread.
+/// Reads the bytes at a place of a file, from any thread.
 #[cfg(windows)]
 pub fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -234,7 +264,7 @@ impl<R: Fixed> Iterator for RowsIter<'_, R> {
     }
 }
 
-/// Rows of which the next one can be looked at before it is taken.
+/// Rows in order. The next one can be looked at before it is taken.
 #[derive(Debug)]
 pub struct Cursor<I, R> {
     rows: I,
@@ -279,6 +309,16 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
             _ => Ok(None),
         }
     }
+
+    /// The first row with a key, which stays the next. Rows with smaller keys are skipped. Rows are in the order of their keys, and keys
+    /// are asked for in ascending order.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub fn at<K: Ord + Copy>(&mut self, key: K, key_of: impl Fn(&R) -> K) -> Result<Option<R>> {
+        while self.take_if(|row| key_of(row) < key)?.is_some() {}
+        Ok(self.peek()?.filter(|row| key_of(row) == key))
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +351,19 @@ mod tests {
                     assert_eq!(cursor.take().unwrap(), Some(*row));
                 }
                 assert_eq!((cursor.peek().unwrap(), cursor.take().unwrap()), (None, None));
+                let mut cursor = rows.cursor().unwrap();
+                for key in 0..count.min(100) * 7 + 1 {
+                    let row = (key < count * 7 && key % 7 == 0).then(|| all[key as usize / 7]);
+                    assert_eq!(cursor.at(key, |row| row.0).unwrap(), row);
+                    assert_eq!(cursor.at(key, |row| row.0).unwrap(), row);
+                    let before = rows.partition_point(|row| row.0 < key).unwrap();
+                    assert_eq!(before, all.partition_point(|row| row.0 < key));
+                    let within = rows.partition_point_in(0..before, |row| row.0 + 7 < key);
+                    assert_eq!(within.unwrap(), all.partition_point(|row| row.0 + 7 < key));
+                }
+                // Of rows that are skipped, any number.
+                assert_eq!(cursor.at(u32::MAX, |row| row.0).unwrap(), None);
+                assert_eq!(cursor.peek().unwrap(), None);
             }
         }
         assert_eq!(temporary.counts.held(), 0);

@@ -21,7 +21,7 @@ use simstore_io::document::{escaped, path_of_text};
 use simstore_io::output::{SetAside, place_of};
 use simstore_text::{SimilarSettings, open_similar};
 
-use crate::adding::names_in_use::{InUse, NamesInUse};
+use crate::adding::names_in_use::{ADDED_TWICE, IS_STORED, NamesInUse};
 use crate::adding::similar_writer::IntoSimilar;
 use crate::corpus::Corpus;
 use crate::pipeline::cluster_of_document::Clustered;
@@ -112,14 +112,6 @@ impl ReferenceStore {
         Ok(Some(store))
     }
 
-    /// Waits for due merges. Without it, many short runs would never merge.
-    pub(crate) fn settle(&self, made: Option<&AnyStore>) -> Result<()> {
-        match self.store.as_ref().or(made) {
-            Some(store) => store.wait_for_background(),
-            None => Ok(()),
-        }
-    }
-
     /// Refuses documents whose ids would be ambiguous in the store, before anything changes.
     pub(crate) fn check_names(
         &self,
@@ -150,11 +142,7 @@ impl ReferenceStore {
 
     /// Refuses a name that several texts have.
     fn check_name(&self, names: &mut NamesInUse, name: &str) -> Result<()> {
-        let by = match names.enter(name)? {
-            None => return Ok(()),
-            Some(InUse::Stored) => "is stored with another text (`simstore delete` deletes it)",
-            Some(InUse::Entered) => "belongs to two different texts",
-        };
+        let Some(by) = names.enter(name)? else { return Ok(()) };
         Err(Error::Refused(format!(
             "{}: nothing was added: the name `{}` {by}, and in a store of similar documents a name belongs to one text",
             self.path().display(),
@@ -172,14 +160,14 @@ impl ReferenceStore {
         };
         ids.sort_unstable();
         if let Some(same) = ids.windows(2).find(|ids| ids[0] == ids[1]) {
-            return refused(same[0], "belongs to two different texts");
+            return refused(same[0], ADDED_TWICE);
         }
         let Some(store) = self.snapshot() else { return Ok(()) };
         for some in ids.chunks(1 << 12) {
             let notes = some.iter().zip(store.notes_of(some)?);
             for (&id, note) in notes {
                 if note.is_some_and(|note| !note.is_empty()) {
-                    return refused(id, "is stored with another text (`simstore delete` deletes it)");
+                    return refused(id, IS_STORED);
                 }
             }
         }

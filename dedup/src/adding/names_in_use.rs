@@ -7,13 +7,9 @@ use simstore::{Result, each_width};
 use simstore_text::DocumentNames;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The document that already has a name.
-pub(crate) enum InUse {
-    /// A document of the store.
-    Stored,
-    /// A document that was added before in this run.
-    Entered,
-}
+/// Why a name or an id cannot be added: a stored document has it, or another document of this run.
+pub(crate) const IS_STORED: &str = "is stored with another text (`simstore delete` deletes it)";
+pub(crate) const ADDED_TWICE: &str = "belongs to two different texts";
 
 /// Names of the documents in a store, and of the documents that are added to it.
 pub(crate) struct NamesInUse<'a> {
@@ -30,10 +26,10 @@ impl<'a> NamesInUse<'a> {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
-    /// Enters the name of an added document. Returns the document that already has this name, if any.
-    pub(crate) fn enter(&mut self, name: &str) -> Result<Option<InUse>> {
+    /// Enters the name of an added document. Returns why it cannot be added, if another document has this name.
+    pub(crate) fn enter(&mut self, name: &str) -> Result<Option<&'static str>> {
         if !self.entered.insert(xxh3_128(name.as_bytes())) {
-            return Ok(Some(InUse::Entered));
+            return Ok(Some(ADDED_TWICE));
         }
         let Some(store) = self.store else { return Ok(None) };
         let stored = match &mut self.stored {
@@ -43,7 +39,7 @@ impl<'a> NamesInUse<'a> {
         for id in each_width!(store, store => stored.find(store, name))? {
             // A deleted document has an empty note.
             if store.note(id)?.is_some_and(|note| !note.is_empty()) {
-                return Ok(Some(InUse::Stored));
+                return Ok(Some(IS_STORED));
             }
         }
         Ok(None)

@@ -1,98 +1,34 @@
 //! Adding kept documents to a store of similar documents: sketches, notes and, if the store keeps them, texts.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-
 use simstore::store::Load;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Kept, StoredTexts};
 
-use crate::corpus::Corpus;
+use crate::corpus::block::Document;
 use crate::corpus::reread::Reread;
-use crate::corpus::scan::Document;
 use crate::rows::SketchRow;
 use crate::workspace::Workspace;
-use simstore_corpus::Inputs;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter, Temporary};
+use simstore_corpus::spill::{Cursor, Rows, RowsIter, Sorter};
 use simstore_io::DocumentOptions;
-
-/// The texts of documents, asked for in order.
-pub(crate) enum TextsInOrder<'a> {
-    /// The store keeps no texts.
-    None,
-    Read(Box<Reread<'a>>, &'a DocumentOptions),
-}
-
-impl<'a> TextsInOrder<'a> {
-    pub(crate) fn of(corpus: &'a Corpus, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
-        TextsInOrder::Read(Box::new(Reread::new(corpus, inputs, workspace)), inputs.options())
-    }
-
-    fn next(&mut self, document: &Document<'_>) -> Result<String> {
-        match self {
-            TextsInOrder::None => Ok(String::new()),
-            TextsInOrder::Read(reread, options) => {
-                Ok(reread.record(document.number)?.document(options)?.text)
-            }
-        }
-    }
-}
-
-/// Notes by their ids, put aside until all are there: a store takes them in the order of ids.
-struct Notes<'a> {
-    file: File,
-    temporary: &'a Temporary,
-    /// Of each the id, where its note starts, and how long that is.
-    places: Vec<(u64, u64, u32)>,
-    end: u64,
-}
-
-impl Notes<'_> {
-    fn push(&mut self, id: u64, note: &[u8]) -> Result<()> {
-        self.file.write_all(note).map_err(|error| self.temporary.failed(&error))?;
-        self.temporary.counts.add_written(note.len() as u64);
-        // A note has at most 16 MiB.
-        self.places.push((id, self.end, note.len() as u32));
-        self.end += note.len() as u64;
-        Ok(())
-    }
-
-    fn load<F: Fingerprint>(mut self, load: &mut Load<'_, F>) -> Result<()> {
-        self.places.sort_unstable();
-        let mut note = Vec::new();
-        for &(id, start, length) in &self.places {
-            note.resize(length as usize, 0);
-            let read = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.read_exact(&mut note));
-            read.map_err(Error::io(self.temporary.parent(), "read what was put aside in"))?;
-            load.note(id, &note)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Notes<'_> {
-    fn drop(&mut self) {
-        self.temporary.counts.add_removed(self.end);
-    }
-}
 
 /// Takes documents in order, each under the id and the name that it gets.
 pub(crate) struct IntoSimilar<'a> {
     sketches: Cursor<RowsIter<'a, SketchRow>, SketchRow>,
-    texts: TextsInOrder<'a>,
+    /// The documents read again, if the store keeps texts.
+    texts: Option<(Reread<'a>, &'a DocumentOptions)>,
     stored: &'a StoredTexts,
-    notes: Notes<'a>,
+    /// Notes by their ids: a store takes them in the order of ids.
+    notes: Sorter<(u64, Vec<u8>)>,
 }
 
 impl<'a> IntoSimilar<'a> {
     pub(crate) fn new(
         sketches: &'a Rows<SketchRow>,
-        texts: TextsInOrder<'a>,
+        texts: Option<(Reread<'a>, &'a DocumentOptions)>,
         stored: &'a StoredTexts,
-        temporary: &'a Temporary,
+        workspace: &Workspace,
     ) -> Result<Self> {
-        let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
-        let notes = Notes { file, temporary, places: Vec::new(), end: 0 };
+        let notes = Sorter::new(workspace.temporary.clone(), workspace.share());
         Ok(IntoSimilar { sketches: sketches.cursor()?, texts, stored, notes })
     }
 
@@ -104,12 +40,14 @@ impl<'a> IntoSimilar<'a> {
         name: Option<&str>,
     ) -> Result<()> {
         let number = document.number as u32;
-        while self.sketches.take_if(|row| row.number < number)?.is_some() {}
-        let row = self.sketches.peek()?;
+        let row = self.sketches.at(number, |row| row.number)?;
         let row =
             row.ok_or_else(|| Error::Bug("a document without sketches is added to similar ones".to_owned()))?;
-        let (sketched, text) = (row.sketched(), self.texts.next(document)?);
-        let kept = Kept::new(sketched, &text, self.stored)
+        let text = match &mut self.texts {
+            Some((reread, options)) => reread.record(document.number)?.document(options)?.text,
+            None => String::new(),
+        };
+        let kept = Kept::new(row.sketched(), &text, self.stored)
             .map_err(|error| Error::Refused(format!("{}: nothing was added: {error}", document.place())))?;
         for (at, fingerprint) in kept.fingerprints().enumerate() {
             match name.filter(|_| at == 0) {
@@ -117,11 +55,11 @@ impl<'a> IntoSimilar<'a> {
                 None => load.insert(fingerprint, id)?,
             }
         }
-        self.notes.push(id, &kept.note())
+        self.notes.push((id, kept.note()))
     }
 
     /// Adds what goes in the order of ids.
     pub(crate) fn finish<F: Fingerprint>(self, load: &mut Load<'_, F>) -> Result<()> {
-        self.notes.load(load)
+        self.notes.finish()?.try_for_each(|row| row.and_then(|(id, note)| load.note(id, &note)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The format is specified in `format-spec/stage.md`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
@@ -56,53 +56,43 @@ impl Stage {
 }
 
 impl Keeping<'_> {
-    fn path(&self, stage: &Stage) -> Result<PathBuf> {
-        path_of(self.folder, stage, "stage.zst")
-    }
-
-    /// Keeps the result of a stage. `write` writes its tables.
-    pub(crate) fn write(
-        &self,
-        stage: &Stage,
-        write: impl FnOnce(&mut KeptWriter) -> Result<()>,
-    ) -> Result<()> {
-        let mut lines = SealedWriter::create(&self.path(stage)?, self.unfinished)?;
-        lines.push(&json(stage)?)?;
-        let mut writer = KeptWriter(lines);
-        write(&mut writer)?;
-        writer.0.finish()
-    }
-
-    /// Reads the kept result of a stage; `None` if its file does not exist. If the file is unsound, warns and returns `None`.
-    pub(crate) fn read<T>(
+    /// Returns the result of a stage that an earlier run has kept. If there is none, makes it and keeps it: `write` writes its
+    /// tables. If its file is unsound, warns and makes it again.
+    pub(crate) fn kept<T>(
         &self,
         stage: &Stage,
         read: impl FnOnce(&mut KeptReader) -> Result<T, Unsound>,
-    ) -> Result<Option<T>> {
-        let path = self.path(stage)?;
-        if !path.try_exists().map_err(Error::io(&path, "look for"))? {
-            return Ok(None);
+        make: impl FnOnce() -> Result<T>,
+        write: impl FnOnce(&T, &mut KeptWriter) -> Result<()>,
+    ) -> Result<T> {
+        let path = path_of(self.folder, stage, "stage.zst")?;
+        if path.try_exists().map_err(Error::io(&path, "look for"))? {
+            let found = KeptReader::open(&path, stage).and_then(|mut reader| {
+                let found = read(&mut reader)?;
+                match reader.lines.is_at_end() {
+                    true => Ok(found),
+                    false => Err(Unsound::Reason("there is more than was expected".to_owned())),
+                }
+            });
+            match found {
+                Ok(found) => {
+                    let remark = format!("{}: reusing {} of an earlier run", path.display(), stage.name);
+                    self.watch.notice(&Notice::Remark(&remark));
+                    return Ok(found);
+                }
+                Err(Unsound::Reason(reason)) => {
+                    let warning = format!("{}: {reason}; computing it again", path.display());
+                    self.watch.notice(&Notice::Warning(&warning));
+                }
+                Err(Unsound::Failed(error)) => return Err(error),
+            }
         }
-        let opened = KeptReader::open(&path, stage).and_then(|mut reader| {
-            let found = read(&mut reader)?;
-            match reader.lines.is_at_end() {
-                true => Ok(found),
-                false => Err(Unsound::Reason("there is more than was expected".to_owned())),
-            }
-        });
-        match opened {
-            Ok(found) => {
-                let remark = format!("{}: reusing {} of an earlier run", path.display(), stage.name);
-                self.watch.notice(&Notice::Remark(&remark));
-                Ok(Some(found))
-            }
-            Err(Unsound::Reason(reason)) => {
-                let warning = format!("{}: {reason}; computing it again", path.display());
-                self.watch.notice(&Notice::Warning(&warning));
-                Ok(None)
-            }
-            Err(Unsound::Failed(error)) => Err(error),
-        }
+        let made = make()?;
+        let mut writer = KeptWriter(SealedWriter::create(&path, self.unfinished)?);
+        writer.0.push(&json(stage)?)?;
+        write(&made, &mut writer)?;
+        writer.0.finish()?;
+        Ok(made)
     }
 }
 
@@ -176,6 +166,16 @@ impl KeptReader {
             Ok(rows.push(row)?)
         })?;
         Ok(rows.finish()?)
+    }
+
+    /// Reads a table of numbers.
+    pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, Unsound> {
+        let mut numbers = Vec::new();
+        self.visit(|number| {
+            numbers.push(number);
+            Ok(())
+        })?;
+        Ok(numbers)
     }
 
     /// Visits the rows of a table.

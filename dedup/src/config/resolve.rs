@@ -89,8 +89,7 @@ impl DedupConfig {
     /// documents; then the files of an interrupted run get their names. Without `outputs`, nothing is written, as in an estimate.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they contradict the stores, and
-    /// the errors of listing the inputs and of opening the stores.
+    /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they contradict the stores.
     pub(crate) fn resolve(
         &self,
         inputs: &Inputs,

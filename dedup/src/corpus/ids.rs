@@ -1,7 +1,7 @@
 //! Ids and places of the documents of a corpus.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Index, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use simstore_io::document::{path_of_text, path_text};
 use simstore_io::{DocumentId, IdRef};
 
 /// Ids, positions and places of documents, in order of input: of all, of some that follow one another, or of any.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     count: usize,
     ids: Ids,
@@ -25,7 +25,7 @@ pub(crate) struct Names {
     files: Vec<(usize, Arc<Path>)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum Ids {
     /// Each is the document's position.
     #[default]
@@ -36,7 +36,7 @@ enum Ids {
 }
 
 /// Numbers that mostly count up by one: only the others are held, each with its place.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Runs(Vec<(u64, u64)>);
 
 impl Runs {
@@ -59,38 +59,48 @@ impl Runs {
     }
 }
 
-/// Texts, one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Strings {
-    text: String,
+/// Texts or keys, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strings<T = String> {
+    all: T,
     ends: Vec<usize>,
 }
 
-impl Strings {
-    pub(crate) fn push(&mut self, text: &str) {
-        self.text.push_str(text);
-        self.ends.push(self.text.len());
+impl<T: AsRef<[u8]> + Index<Range<usize>>> Strings<T> {
+    /// Adds a text, or the bytes of a key.
+    pub(crate) fn push<S>(&mut self, string: impl IntoIterator<Item = S>)
+    where
+        T: Extend<S>,
+    {
+        self.all.extend(string);
+        self.ends.push(self.all.as_ref().len());
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        (self.text.len() + self.ends.len() * size_of::<usize>()) as u64
+        (self.all.as_ref().len() + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    pub(crate) fn get(&self, at: usize) -> &str {
+    pub(crate) fn get(&self, at: usize) -> &T::Output {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.text[start..self.ends[at]]
+        &self.all[start..self.ends[at]]
     }
 
     pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
-        file.push_text(&self.text)?;
+        file.push_record(self.all.as_ref().len() as u64)?;
+        file.push(self.all.as_ref())?;
         file.push_records(self.ends.iter().map(|&end| end as u64))
     }
 
-    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Strings> {
-        let text = file.text()?;
+    /// Reads the places of `count` strings, each of which may end where `is_end` holds.
+    pub(crate) fn read(
+        all: T,
+        file: &mut SpillReader,
+        count: usize,
+        is_end: impl Fn(&T, usize) -> bool,
+    ) -> Result<Self> {
         let ends: Vec<usize> = file.records::<u64>()?.into_iter().map(|end| end as usize).collect();
-        let is_sound = ends.is_sorted() && ends.iter().all(|&end| text.is_char_boundary(end));
-        if ends.len() == count && is_sound { Ok(Strings { text, ends }) } else { Err(file.changed()) }
+        let is_sound = ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&all, end));
+        if is_sound { Ok(Strings { all, ends }) } else { Err(file.changed()) }
     }
 }
 
@@ -116,12 +126,12 @@ impl Names {
             (Ids::Numbers(all), DocumentId::Number(first)) => all.extend(numbers(*first)),
             (Ids::Texts(texts, is_number), DocumentId::Number(first)) => {
                 for number in numbers(*first) {
-                    texts.push(&number.to_string());
+                    texts.push([number.to_string()]);
                     is_number.push(true);
                 }
             }
             (Ids::Texts(texts, is_number), DocumentId::Name(name)) => {
-                texts.push(name);
+                texts.push([&**name]);
                 is_number.push(false);
             }
             (Ids::Numbers(_), DocumentId::Name(_)) => unreachable!("widened above"),
@@ -149,7 +159,7 @@ impl Names {
             }
             Ids::Numbers(numbers) => {
                 let mut texts = Strings::default();
-                numbers.iter().for_each(|number| texts.push(&number.to_string()));
+                numbers.iter().for_each(|number| texts.push([number.to_string()]));
                 self.ids = Ids::Texts(texts, BitVec::repeat(true, self.count));
             }
             Ids::Texts(..) => {}
@@ -248,7 +258,7 @@ impl Names {
             [POSITIONS] => Ids::Positions,
             [NUMBERS] => Ids::Numbers(file.records()?),
             [TEXTS] => {
-                let texts = Strings::read(file, count)?;
+                let texts = Strings::read(file.text()?, file, count, |text, end| text.is_char_boundary(end))?;
                 let mut is_number = BitVec::from_vec(file.records()?);
                 is_number.resize(count, false);
                 Ids::Texts(texts, is_number)

@@ -1,10 +1,8 @@
-//! Values of a field, by which it is chosen what is kept: their order, and bytes in the same order.
-
-use std::cmp::Ordering;
+//! Keys of the values of a field: bytes that sort documents by preference.
 
 /// A number, by its value: integers of up to 128 bits exactly, any other as the nearest float.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Number {
+struct Number {
     float: f64,
     /// Tells integers apart that are equal as floats.
     integer: i128,
@@ -12,7 +10,7 @@ pub(crate) struct Number {
 
 impl Number {
     /// The number that a text is: `inf` and `-inf` too, `true` and `false` as 1 and 0; NaN is none.
-    pub(crate) fn read(text: &str) -> Option<Number> {
+    fn read(text: &str) -> Option<Number> {
         let text = match text.trim() {
             "true" => "1",
             "false" => "0",
@@ -22,10 +20,6 @@ impl Number {
         // A zero has no sign.
         let float = float + 0.0;
         Some(Number { float, integer: text.parse().unwrap_or(float as i128) })
-    }
-
-    fn compare(&self, other: &Number) -> Ordering {
-        self.float.total_cmp(&other.float).then(self.integer.cmp(&other.integer))
     }
 
     /// Bytes in the order of numbers.
@@ -41,38 +35,12 @@ impl Number {
 }
 
 /// Whether a text says when: not if it is empty or NaN.
-pub(crate) fn says_moment(text: &str) -> bool {
+fn says_moment(text: &str) -> bool {
     !text.is_empty() && !text.trim().parse::<f64>().is_ok_and(f64::is_nan)
 }
 
-/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
-/// order.
-pub(crate) fn compare_moments(a: &str, b: &str) -> Ordering {
-    let rank = |text: &str, number: &Option<Number>| match number {
-        _ if !says_moment(text) => 0,
-        Some(_) => 1,
-        None => 2,
-    };
-    let (number_a, number_b) = (Number::read(a), Number::read(b));
-    let (rank_a, rank_b) = (rank(a, &number_a), rank(b, &number_b));
-    rank_a.cmp(&rank_b).then_with(|| match (number_a, number_b) {
-        (Some(x), Some(y)) => x.compare(&y),
-        _ if rank_a == 0 => Ordering::Equal,
-        _ => a.cmp(b),
-    })
-}
-
-/// The order in which numbers are preferred, the largest or the smallest first; what is no number comes last.
-pub(crate) fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
-    match (Number::read(a), Number::read(b)) {
-        (Some(x), Some(y)) if is_smallest => x.compare(&y),
-        (Some(x), Some(y)) => y.compare(&x),
-        (x, y) => x.is_none().cmp(&y.is_none()),
-    }
-}
-
-/// Bytes whose order is that of moments, the newest first, as [`Keep::Newest`](crate::corpus::keep_rule::Keep::Newest) prefers them: for those who
-/// sort by them elsewhere.
+/// Returns bytes that sort like moments, the newest first, as [`Keep::Newest`](crate::corpus::keep_rule::Keep::Newest)
+/// prefers them. Other programs can sort by them.
 ///
 /// ```
 /// use simstore_dedup::moment_key;
@@ -82,11 +50,11 @@ pub(crate) fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
 /// assert_eq!(moments, ["2026-01-01", "2007-05-08", "10", "9", ""]);
 /// ```
 pub fn moment_key(moment: &str) -> Vec<u8> {
-    // All bytes but those of the rank are turned round, so that a greater moment is less.
+    // All bytes after the rank are inverted, so that a greater moment is less.
     match Number::read(moment) {
         _ if !says_moment(moment) => vec![2],
         Some(number) => [1].into_iter().chain(number.key().map(|byte| !byte)).collect(),
-        // No byte of UTF-8 is above 0xf4; what ends comes after what goes on.
+        // No byte of UTF-8 is above 0xf4. A text comes after its continuations.
         None => {
             let turned = moment.bytes().map(|byte| 0xf5 - byte);
             [0].into_iter().chain(turned).chain([u8::MAX]).collect()
@@ -94,8 +62,8 @@ pub fn moment_key(moment: &str) -> Vec<u8> {
     }
 }
 
-/// Bytes in the order in which [`Keep::Largest`](crate::corpus::keep_rule::Keep::Largest) prefers numbers, or [`Keep::Smallest`](crate::corpus::keep_rule::Keep::Smallest):
-/// for those who sort by them elsewhere.
+/// Returns bytes that sort like numbers, as [`Keep::Largest`](crate::corpus::keep_rule::Keep::Largest) or
+/// [`Keep::Smallest`](crate::corpus::keep_rule::Keep::Smallest) prefers them. Other programs can sort by them.
 ///
 /// ```
 /// use simstore_dedup::number_key;
@@ -116,12 +84,44 @@ pub fn number_key(number: &str, is_smallest: bool) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use proptest::prelude::*;
 
     use super::*;
 
     const NUMBERS: &str = "-?[0-9]{0,40}(\\.[0-9])?|-?(inf|0\\.0|1e400|NaN)|true| ?[0-9]";
     const MOMENTS: &str = "-?[0-9]{0,40}(\\.[0-9])?|[0-9-]{0,12}|-?(inf|0\\.0|NaN)|\\PC{0,3}|\u{0}{0,3}";
+
+    fn compare(a: &Number, b: &Number) -> Ordering {
+        a.float.total_cmp(&b.float).then(a.integer.cmp(&b.integer))
+    }
+
+    /// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
+    /// order.
+    fn compare_moments(a: &str, b: &str) -> Ordering {
+        let rank = |text: &str, number: &Option<Number>| match number {
+            _ if !says_moment(text) => 0,
+            Some(_) => 1,
+            None => 2,
+        };
+        let (number_a, number_b) = (Number::read(a), Number::read(b));
+        let (rank_a, rank_b) = (rank(a, &number_a), rank(b, &number_b));
+        rank_a.cmp(&rank_b).then_with(|| match (number_a, number_b) {
+            (Some(x), Some(y)) => compare(&x, &y),
+            _ if rank_a == 0 => Ordering::Equal,
+            _ => a.cmp(b),
+        })
+    }
+
+    /// Compares numbers by preference, the largest or the smallest first. A text that is no number comes last.
+    fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
+        match (Number::read(a), Number::read(b)) {
+            (Some(x), Some(y)) if is_smallest => compare(&x, &y),
+            (Some(x), Some(y)) => compare(&y, &x),
+            (x, y) => x.is_none().cmp(&y.is_none()),
+        }
+    }
 
     proptest! {
         #[test]

@@ -12,14 +12,15 @@ pub(crate) mod reread;
 pub(crate) mod scan;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use simstore::any::Width;
 use simstore::{Error, Fingerprint, Result, each_width};
 
-use crate::corpus::block::{Held, Stretch};
-use crate::corpus::keep_rule::{Keep, Values};
+use crate::corpus::block::{Document, Stretch};
+use crate::corpus::keep_rule::Keep;
 use crate::corpus::on_disk::{OnDisk, Spilling, visit_between};
 use crate::rows::SketchRow;
 use crate::workspace::Workspace;
@@ -45,16 +46,18 @@ const LARGE_STRETCH: u64 = 32 << 20;
 pub(crate) struct Corpus {
     /// All, or those that are not on disk yet.
     pub(crate) stretch: Stretch,
+    /// The rule whose keys documents have.
+    keep: Keep,
     place: Place,
-    /// Documents without text.
-    empty: usize,
-    /// Documents without a value that decides which is kept.
-    missing: usize,
-    /// Whether the ids of all are numbers, and are their positions.
-    are_numbers: bool,
-    are_positions: bool,
-    /// Documents that have an id which another has.
-    same_id: usize,
+    /// Number of documents without text.
+    pub(crate) empty: usize,
+    /// Number of documents without a value that decides which is kept.
+    pub(crate) missing: usize,
+    /// Whether all ids are numbers; and whether they are the documents' positions, so that none repeats.
+    pub(crate) are_numbers: bool,
+    pub(crate) are_positions: bool,
+    /// Number of documents that have an id that another has.
+    pub(crate) same_id: usize,
     /// Where texts are compared by similarity; until all are read.
     sketches: Option<RowsWriter<SketchRow>>,
 }
@@ -81,7 +84,7 @@ pub(crate) struct Spilled {
 pub(crate) struct Told<'a> {
     /// Ascending, if these are not all.
     documents: Option<Vec<usize>>,
-    stretch: Held<'a>,
+    stretch: Cow<'a, Stretch>,
 }
 
 impl Corpus {
@@ -93,7 +96,8 @@ impl Corpus {
         sketches: Option<RowsWriter<SketchRow>>,
     ) -> Self {
         Corpus {
-            stretch: Stretch::new(width, Values::new(keep), with_checksums),
+            stretch: Stretch::new(width, keep.key(0, None).is_some(), with_checksums),
+            keep: keep.clone(),
             place: Place::Memory,
             empty: 0,
             missing: 0,
@@ -109,9 +113,10 @@ impl Corpus {
         if let Some(sketches) = &mut self.sketches {
             sketches.push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_ref())?)?;
         }
-        self.stretch.push(item);
+        let key = self.keep.key(item.text_bytes, item.extra.as_deref());
+        self.stretch.push(item, key.as_deref());
         self.empty += usize::from(item.fingerprint.is_none());
-        self.missing += usize::from(self.stretch.values.lacks(item.extra.as_deref()));
+        self.missing += usize::from(key.is_some_and(|key| key.len() == 1));
         Ok(())
     }
 
@@ -219,7 +224,7 @@ impl Corpus {
     /// Some documents, which ascend, in memory.
     pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_>> {
         let Some(Spilled { on_disk, .. }) = self.spilled() else {
-            return Ok(Told { documents: None, stretch: Held::Lent(&self.stretch) });
+            return Ok(Told { documents: None, stretch: Cow::Borrowed(&self.stretch) });
         };
         let mut stretch = self.stretch.like();
         let mut wanted = documents.iter().copied().peekable();
@@ -235,13 +240,13 @@ impl Corpus {
             }
             step.add(read.len() as u64)?;
         }
-        Ok(Told { documents: Some(documents), stretch: Held::Read(Box::new(stretch)) })
+        Ok(Told { documents: Some(documents), stretch: Cow::Owned(stretch) })
     }
 
     /// How many documents may be told at a time.
     pub(crate) fn most_told(&self) -> usize {
         let Some(Spilled { on_disk, workspace }) = self.spilled() else { return usize::MAX };
-        let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
+        let of_each = BYTES_OF_ONE_TOLD + on_disk.others.bytes() / (on_disk.written.documents as u64).max(1);
         usize::try_from(workspace.share() / of_each).unwrap_or(usize::MAX).max(LEAST_TOLD)
     }
 
@@ -258,36 +263,6 @@ impl Corpus {
     /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.stretch.len() + self.place.len()
-    }
-
-    /// Number of documents without text.
-    pub(crate) fn empty(&self) -> usize {
-        self.empty
-    }
-
-    /// How many documents have no value of the field that decides which is kept.
-    pub(crate) fn missing(&self) -> usize {
-        self.missing
-    }
-
-    /// How many documents have an id that another has.
-    pub(crate) fn same_id(&self) -> usize {
-        self.same_id
-    }
-
-    /// Whether each id is the document's position: so none repeats.
-    pub(crate) fn are_positions(&self) -> bool {
-        self.are_positions
-    }
-
-    /// Says how many documents have an id that another has.
-    pub(crate) fn set_same_id(&mut self, documents: usize) {
-        self.same_id = documents;
-    }
-
-    /// Whether all ids are numbers.
-    pub(crate) fn are_numbers(&self) -> bool {
-        self.are_numbers
     }
 
     /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
@@ -315,38 +290,36 @@ impl Place {
     fn len(&self) -> usize {
         match self {
             Place::Memory => 0,
-            Place::Spilling(spilling) => spilling.len(),
-            Place::Disk(spilled) => spilled.on_disk.len(),
+            Place::Spilling(spilling) => spilling.written.documents,
+            Place::Disk(spilled) => spilled.on_disk.written.documents,
         }
     }
 }
 
 impl Told<'_> {
-    /// Where a document is in memory.
-    fn at(&self, document: usize) -> usize {
-        match &self.documents {
-            Some(documents) => documents.partition_point(|&other| other < document),
-            None => document,
-        }
+    fn document(&self, number: usize) -> Document<'_> {
+        let documents = self.documents.as_ref();
+        let at = documents.map_or(number, |all| all.partition_point(|&other| other < number));
+        Document { number, stretch: &self.stretch, at }
     }
 
     /// The fingerprint; zero for a document without text.
     pub(crate) fn fingerprint(&self, document: usize) -> u128 {
-        self.stretch.value(self.at(document))
+        self.stretch.value(self.document(document).at)
     }
 
     /// The fingerprint in hexadecimal; `None` for a document without text.
     pub(crate) fn hex(&self, document: usize) -> Option<String> {
-        self.stretch.hex(self.at(document))
+        self.document(document).hex()
     }
 
     /// The id of a document.
     pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
-        self.stretch.id(self.at(document))
+        self.document(document).id()
     }
 
     /// Where a document stands: `FILE:LINE`.
     pub(crate) fn place(&self, document: usize) -> String {
-        self.stretch.place(self.at(document))
+        self.document(document).place()
     }
 }

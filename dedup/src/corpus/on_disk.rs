@@ -1,4 +1,4 @@
-//! Documents on disk: what is too much for the memory.
+//! Documents on disk, beyond the memory budget.
 
 use std::sync::Arc;
 
@@ -6,8 +6,7 @@ use simstore::any::Width;
 use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::corpus::block::Stretch;
-use crate::corpus::ids::Names;
-use crate::corpus::keep_rule::Values;
+use crate::corpus::ids::{Names, Strings};
 use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
 
 /// Fingerprints that are read at once.
@@ -20,14 +19,14 @@ pub(crate) struct Spilling {
     fingerprints: SpillWriter,
     empty: SpillWriter,
     others: SpillWriter,
-    written: Written,
+    pub(crate) written: Written,
 }
 
-/// What is known in memory of the documents on disk.
+/// Facts about the documents on disk that stay in memory.
 #[derive(Debug)]
-struct Written {
-    documents: usize,
-    /// Documents of each stretch, and those of them without text.
+pub(crate) struct Written {
+    pub(crate) documents: usize,
+    /// Number of documents of each stretch, and number of documents without text.
     stretches: Vec<(usize, usize)>,
     width: Width,
 }
@@ -37,8 +36,9 @@ struct Written {
 pub(crate) struct OnDisk {
     fingerprints: SpillFile,
     empty: SpillFile,
-    others: SpillFile,
-    written: Written,
+    /// Ids, keys and checksums.
+    pub(crate) others: SpillFile,
+    pub(crate) written: Written,
 }
 
 impl Spilling {
@@ -51,13 +51,14 @@ impl Spilling {
         })
     }
 
-    /// Puts documents behind those before.
+    /// Appends documents.
     pub(crate) fn push(&mut self, stretch: &Stretch) -> Result<()> {
         each_width!(&stretch.fingerprints, all => self.fingerprints.push_all(all))?;
         let first = self.written.documents;
         stretch.empty.iter().try_for_each(|&at| self.empty.push_record((first + at) as u64))?;
         stretch.names.write(&mut self.others)?;
-        stretch.values.write(&mut self.others)?;
+        self.others.push_record(u8::from(stretch.keys.is_some()))?;
+        stretch.keys.iter().try_for_each(|keys| keys.write(&mut self.others))?;
         self.others.push_records([u64::from(stretch.checksums.is_some())].into_iter())?;
         if let Some(checksums) = &stretch.checksums {
             self.others.push_records(checksums.iter().copied())?;
@@ -75,24 +76,9 @@ impl Spilling {
             written: self.written,
         })
     }
-
-    /// Number of documents.
-    pub(crate) fn len(&self) -> usize {
-        self.written.documents
-    }
 }
 
 impl OnDisk {
-    /// Number of documents.
-    pub(crate) fn len(&self) -> usize {
-        self.written.documents
-    }
-
-    /// Bytes of the files of ids and what else is known of documents, without their fingerprints.
-    pub(crate) fn bytes_of_others(&self) -> u64 {
-        self.others.bytes()
-    }
-
     /// All documents, some that follow one another at a time, each time with the number of the first.
     pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch)>> + use<'_>> {
         let mut readers = [self.fingerprints.read()?, self.empty.read()?, self.others.read()?];
@@ -124,9 +110,9 @@ impl OnDisk {
         };
         let (mut first, mut next, mut empty) = (0, Vec::with_capacity(READ), next_empty()?);
         let mut here = Vec::new();
-        while first < self.len() {
+        while first < self.written.documents {
             next.clear();
-            fingerprints.take(READ.min(self.len() - first), &mut next)?;
+            fingerprints.take(READ.min(self.written.documents - first), &mut next)?;
             here.clear();
             while let Some(document) = empty.filter(|&document| document < first + next.len()) {
                 here.push(document - first);
@@ -166,7 +152,7 @@ fn read(
         fingerprints: width.map(|()| Vec::with_capacity(documents), |()| Vec::with_capacity(documents)),
         empty: Vec::with_capacity(empty),
         names: Names::read(others, documents)?,
-        values: Values::read(others, documents)?,
+        keys: None,
         checksums: None,
     };
     each_width!(&mut stretch.fingerprints, all => fingerprints.take(documents, all))?;
@@ -175,6 +161,14 @@ fn read(
             Some(at) if at < documents => stretch.empty.push(at),
             _ => return Err(numbers.changed()),
         }
+    }
+    match others.record::<u8>()? {
+        Some(0) => {}
+        Some(1) => {
+            let keys = Strings::read(others.records()?, others, documents, |keys, end| end <= keys.len());
+            stretch.keys = Some(keys?);
+        }
+        _ => return Err(others.changed()),
     }
     if others.records::<u64>()? == [1] {
         let checksums = others.records()?;

@@ -1,14 +1,14 @@
 //! In which order documents are preferred.
 
-use rayon::prelude::*;
 use simstore::Result;
 
 use crate::corpus::Corpus;
-use crate::corpus::block::Stretch;
-use crate::corpus::keep_rule::{Keep, Preference};
+use crate::corpus::block::Document;
+use crate::corpus::keep_rule::Keep;
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter, Sortable, Sorter, SpillReader, SpillWriter};
+use simstore_corpus::spill::{Cursor, Rows, RowsIter, Sorter};
+use simstore_io::IdRef;
 
 /// The places of some documents in the order of preference, by number of the document, in the order of the corpus.
 #[derive(Debug)]
@@ -30,53 +30,30 @@ impl Ranks {
         if matches!(keep, Keep::First | Keep::None) {
             return Ok(Ranks::Input);
         }
-        let mut ranks = workspace.sorter::<(u32, u32)>();
-        if corpus.spilled().is_none() {
-            let preference = preference(&corpus.stretch, keep);
-            let mut documents: Vec<(u32, u64)> = match some {
-                Some(some) => (0..)
-                    .zip(some.iter()?)
-                    .map(|(at, document)| Ok((at, document?)))
-                    .collect::<Result<_>>()?,
-                None => (0..corpus.len() as u32).map(|document| (document, document.into())).collect(),
+        let mut keys = Sorter::<(Vec<u8>, u32)>::new(workspace.temporary.clone(), workspace.share());
+        let (mut some, mut at) = (some.map(Rows::cursor).transpose()?, 0);
+        corpus.visit(|document| {
+            if at % 1024 == 0 {
+                step.add(0)?;
+            }
+            let number = document.number as u64;
+            let is_one = match &mut some {
+                Some(some) => some.take_if(|&next| next == number)?.is_some(),
+                None => true,
             };
-            documents.par_sort_unstable_by(|&(_, a), &(_, b)| preference.compare(a as usize, b as usize));
-            for (rank, (at, _)) in (0..).zip(documents) {
-                ranks.push((at, rank))?;
+            if is_one {
+                keys.push((key(&document), at))?;
+                at += 1;
             }
-        } else {
-            let mut keys = Sorter::<Keyed>::new(workspace.temporary.clone(), workspace.share());
-            let mut some = some.map(Rows::cursor).transpose()?;
-            let mut at = 0;
-            corpus.visit(|document| {
-                if at % 1024 == 0 {
-                    step.add(0)?;
-                }
-                let number = document.number as u64;
-                let is_one = match &mut some {
-                    Some(some) => some.take_if(|&next| next == number)?.is_some(),
-                    None => true,
-                };
-                if is_one {
-                    let key = preference(document.stretch, keep).key(document.at);
-                    keys.push(Keyed { key, at })?;
-                    at += 1;
-                }
-                Ok(())
-            })?;
-            for (rank, keyed) in (0..).zip(keys.finish()?) {
-                ranks.push((keyed?.at, rank))?;
-            }
+            Ok(())
+        })?;
+        let mut ranks = workspace.sorter::<(u32, u32)>();
+        for (rank, keyed) in (0..).zip(keys.finish()?) {
+            ranks.push((keyed?.1, rank))?;
         }
-        let mut rows = workspace.rows();
-        for row in ranks.finish()? {
-            rows.push(row?.1)?;
-        }
-        Ok(Ranks::Ordered(rows.finish()?))
+        Ok(Ranks::Ordered(workspace.collected(ranks.finish()?.map(|row| Ok(row?.1)))?))
     }
-}
 
-impl Ranks {
     /// The places, of documents that are asked for in order.
     pub(crate) fn in_order(&self) -> Result<RanksInOrder<'_>> {
         Ok(match self {
@@ -104,29 +81,37 @@ impl RanksInOrder<'_> {
     }
 }
 
-fn preference<'a>(stretch: &'a Stretch, keep: &'a Keep) -> Preference<'a> {
-    Preference { keep, values: &stretch.values, names: &stretch.names }
+/// Bytes of a document in the order of preference, but for those that the rule does not tell apart.
+fn key(document: &Document<'_>) -> Vec<u8> {
+    if let Some(keys) = &document.stretch.keys {
+        return keys.get(document.at).to_vec();
+    }
+    // Of the rules that compare no values, only `Keep::SmallestId` sorts.
+    id_key(document.id())
 }
 
-/// A document and its key of preference.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Keyed {
-    key: Vec<u8>,
-    at: u32,
+/// Bytes in the order of ids.
+fn id_key(id: IdRef<'_>) -> Vec<u8> {
+    match id {
+        IdRef::Number(number) => [0].into_iter().chain(number.to_be_bytes()).collect(),
+        IdRef::Name(name) => [1].into_iter().chain(name.bytes()).collect(),
+    }
 }
 
-impl Sortable for Keyed {
-    fn memory(&self) -> usize {
-        size_of::<Keyed>() + self.key.len()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn push_to(&self, file: &mut SpillWriter) -> Result<()> {
-        file.push_record(self.at)?;
-        file.push_records(self.key.iter().copied())
-    }
-
-    fn read_from(file: &mut SpillReader) -> Result<Option<Keyed>> {
-        let Some(at) = file.record()? else { return Ok(None) };
-        Ok(Some(Keyed { key: file.records()?, at }))
+    #[test]
+    fn keys_of_ids_are_in_their_order() {
+        let numbers = [0, 9, 10, 255, 256, 1 << 40, u64::MAX].map(IdRef::Number);
+        let names = ["", "10", "9", "A", "a", "a\0", "a b", "ab", "\u{e9}"].map(IdRef::Name);
+        for (one, other) in numbers
+            .iter()
+            .chain(&names)
+            .flat_map(|one| numbers.iter().chain(&names).map(move |other| (*one, *other)))
+        {
+            assert_eq!(id_key(one).cmp(&id_key(other)), one.cmp(&other), "{one:?} {other:?}");
+        }
     }
 }

@@ -7,7 +7,6 @@ use simstore::Result;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::corpus::Corpus;
-use crate::corpus::scan::Piece;
 use simstore_corpus::Step;
 use simstore_corpus::Watch;
 use simstore_corpus::spill::{Fixed, Sorter, Temporary};
@@ -16,7 +15,7 @@ use simstore_io::IdRef;
 /// Ids that are hashed at once, on all cores.
 const BATCH: usize = 1 << 16;
 
-/// Counts them, in so many bytes of memory; what is more goes to disk.
+/// Counts documents with repeated ids in about this many bytes of memory, and beyond it on disk.
 pub(crate) fn count(
     corpus: &Corpus,
     temporary: &Arc<Temporary>,
@@ -25,7 +24,7 @@ pub(crate) fn count(
 ) -> Result<usize> {
     let step = Step::new(watch, "ids compared");
     step.add(0)?;
-    if corpus.are_numbers() {
+    if corpus.are_numbers {
         return repeated(corpus, temporary, memory, &step, |id| match id {
             IdRef::Number(number) => number,
             IdRef::Name(_) => 0,
@@ -44,10 +43,10 @@ fn repeated<K: Fixed>(
 ) -> Result<usize> {
     let mut keys = Sorter::new(temporary.clone(), memory);
     for piece in corpus.pieces() {
-        let piece: Piece<'_> = piece?;
-        let ids = &piece.names;
-        for start in (0..piece.len()).step_by(BATCH) {
-            let batch = (start..piece.len().min(start + BATCH)).into_par_iter();
+        let stretch = piece?.stretch;
+        let ids = &stretch.names;
+        for start in (0..stretch.len()).step_by(BATCH) {
+            let batch = (start..stretch.len().min(start + BATCH)).into_par_iter();
             let hashed: Vec<K> = batch.map(|at| key(ids.id(at))).collect();
             hashed.into_iter().try_for_each(|key| keys.push(key))?;
             step.add(0)?;

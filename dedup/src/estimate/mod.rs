@@ -13,7 +13,7 @@ use crate::checkpoint::parts;
 use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
-use crate::estimate::search::{Forecast, Search, foretell};
+use crate::estimate::search::{Search, foretell};
 use crate::pipeline::stored::look_up::SimilarStore;
 use simstore_corpus::Step;
 use simstore_corpus::spill::Budget;
@@ -142,6 +142,41 @@ impl Sample {
         self.input_bytes += if is_whole { size } else { progress.bytes().min(size) } as f64;
         Ok(())
     }
+
+    /// Estimate for documents without texts. Besides its id, each takes so many bytes of memory, or of temporary files.
+    fn estimate(
+        &self,
+        config: &DedupConfig,
+        criterion: Criterion,
+        formats: BTreeMap<String, FilesOfFormat>,
+        pipes: usize,
+        [memory, disk]: [f64; 2],
+        memory_of_reading: u64,
+    ) -> Estimate {
+        let budget = Budget::new(config.memory);
+        let has_limit = budget.of < u64::MAX;
+        let memory_of_documents = (self.documents * memory + self.id_bytes) as u64;
+        let spills = memory_of_documents > budget.bytes;
+        Estimate {
+            files: formats.values().map(|format| format.files).sum(),
+            bytes: formats.values().map(|format| format.bytes).sum(),
+            formats,
+            pipes,
+            documents: self.documents.round() as u64,
+            text_bytes: 0,
+            memory: memory_of_documents.min(budget.bytes) + memory_of_reading,
+            memory_of_documents,
+            criterion,
+            search: None,
+            budget: has_limit.then_some(budget.of),
+            budget_of_documents: has_limit.then_some(budget.bytes),
+            spills,
+            disk_of_temporary: if spills { (self.documents * disk + self.id_bytes) as u64 } else { 0 },
+            parts: 0,
+            disk_of_parts: 0,
+            disk_of_output: 0,
+        }
+    }
 }
 
 /// Fails as the run would fail: for each error, except for malformed input that the run skips.
@@ -249,55 +284,12 @@ fn fingerprints<F: Fingerprint>(
         format.files += 1;
         format.bytes += size;
     }
-    let memory_of_documents =
-        (all.documents * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + all.id_bytes) as u64;
-    let spilled = Spilled::new(F::BYTES as f64 * DISK_OF_A_FINGERPRINT, &all, memory_of_documents, config);
-    let lines = all.documents * (F::BYTES as f64 * 2.0 + 12.0) + all.id_bytes;
-    Ok(Estimate {
-        files: formats.values().map(|format| format.files).sum(),
-        bytes: formats.values().map(|format| format.bytes).sum(),
-        formats,
-        pipes,
-        documents: all.documents.round() as u64,
-        text_bytes: 0,
-        memory: spilled.memory + peak_memory().unwrap_or(MEMORY_OF_READING),
-        memory_of_documents,
-        criterion: *criterion,
-        search: None,
-        budget: spilled.budget,
-        budget_of_documents: spilled.budget_of_documents,
-        spills: spilled.spills,
-        disk_of_temporary: spilled.disk,
-        parts: 0,
-        disk_of_parts: 0,
-        disk_of_output: lines as u64,
-    })
-}
-
-/// Documents on disk.
-struct Spilled {
-    budget: Option<u64>,
-    budget_of_documents: Option<u64>,
-    spills: bool,
-    /// Bytes of documents in memory, and on disk.
-    memory: u64,
-    disk: u64,
-}
-
-impl Spilled {
-    /// Documents that take `of_one` bytes of disk each, besides their ids.
-    fn new(of_one: f64, all: &Sample, memory: u64, config: &DedupConfig) -> Spilled {
-        let budget = Budget::new(config.memory);
-        let spills = memory > budget.bytes;
-        let on_disk = all.documents * of_one + all.id_bytes;
-        Spilled {
-            budget: (budget.of < u64::MAX).then_some(budget.of),
-            budget_of_documents: (budget.of < u64::MAX).then_some(budget.bytes),
-            spills,
-            memory: if spills { budget.bytes } else { memory },
-            disk: if spills { on_disk as u64 } else { 0 },
-        }
-    }
+    let bytes = F::BYTES as f64;
+    let of_one = [bytes * MEMORY_OF_A_FINGERPRINT, bytes * DISK_OF_A_FINGERPRINT];
+    let lines = all.documents * (bytes * 2.0 + 12.0) + all.id_bytes;
+    let memory_of_reading = peak_memory().unwrap_or(MEMORY_OF_READING);
+    let estimate = all.estimate(config, *criterion, formats, pipes, of_one, memory_of_reading);
+    Ok(Estimate { disk_of_output: lines as u64, ..estimate })
 }
 
 fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Result<Estimate> {
@@ -339,45 +331,32 @@ fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Re
     })?;
     let bytes_of_a_fingerprint = f64::from(resolved.width.bits() / 8);
     drop(step);
-    let mut disk_of_pairs = 0;
-    let (search, memory_of_one) = match *criterion {
+    let (found, of_one) = match *criterion {
         Criterion::Similarity(least) => {
             let texts = references.texts(profile)?;
             let stores: Vec<SimilarStore<'_>> =
                 references.of_width().map(|(_, snapshot)| snapshot).zip(&texts).collect();
-            let forecast = Forecast { least, resolved, config, stores: &stores, watch };
-            let foretold = foretell(&forecast, &sized, count)?;
-            disk_of_pairs = foretold.disk_of_pairs;
-            let search = Search::new(least, resolved.recall, count as usize, foretold)?;
-            (Some(search), MEMORY_OF_SKETCHES)
+            let found = foretell(least, resolved, config, &stores, &sized, count, watch)?;
+            (Some(found), [MEMORY_OF_SKETCHES, bytes_of_a_fingerprint + DISK_OF_JOINED_SKETCHES])
         }
-        Criterion::Distance(_) => (None, bytes_of_a_fingerprint * MEMORY_OF_A_FINGERPRINT),
+        Criterion::Distance(_) => {
+            let memory = bytes_of_a_fingerprint * MEMORY_OF_A_FINGERPRINT;
+            // A checksum, too.
+            (None, [memory, bytes_of_a_fingerprint * DISK_OF_A_FINGERPRINT + 4.0])
+        }
     };
-    let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
-    let of_one = match &search {
-        Some(_) => bytes_of_a_fingerprint + DISK_OF_JOINED_SKETCHES,
-        // A checksum, too.
-        None => bytes_of_a_fingerprint * DISK_OF_A_FINGERPRINT + 4.0,
-    };
+    let (search, disk_of_pairs) = found.unzip();
     let all = Sample { documents: count, id_bytes: sample.id_bytes * scale, ..Sample::default() };
-    let spilled = Spilled::new(of_one, &all, memory_of_documents, config);
+    let pipes = files.iter().filter(|file| file.bytes.is_none()).count();
+    let estimate = all.estimate(config, *criterion, formats, pipes, of_one, memory_of_reading);
     Ok(Estimate {
-        files: files.len(),
-        bytes: total,
-        formats,
-        pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: spilled.memory + memory_of_reading,
-        memory_of_documents,
-        criterion: *criterion,
-        search,
-        budget: spilled.budget,
-        budget_of_documents: spilled.budget_of_documents,
-        spills: spilled.spills,
-        disk_of_temporary: spilled.disk + disk_of_pairs,
+        disk_of_temporary: estimate.disk_of_temporary + disk_of_pairs.unwrap_or_default(),
         parts,
         disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
+        search,
+        ..estimate
     })
 }

@@ -70,45 +70,6 @@ pub struct Search {
     pub seconds: f64,
 }
 
-impl Search {
-    pub(crate) fn new(least: f64, recall: f64, documents: usize, foretold: Foretold) -> Result<Search> {
-        let Choice { search, unrelated, seconds } = band_choice::choose(least, recall, documents)?;
-        let SketchSearch { joined, distance, total } = search;
-        Ok(Search {
-            similar: least,
-            recall: search.recall(least),
-            recall_of_closer: search.recall((1.0 + least) / 2.0),
-            sketches: SKETCHES,
-            joined,
-            distance,
-            total,
-            unrelated_pairs: unrelated,
-            sampled: foretold.sampled,
-            crowded: foretold.crowded as u64,
-            candidates: foretold.candidates,
-            stored_candidates: foretold.stored_candidates,
-            seconds: seconds + foretold.seconds,
-        })
-    }
-}
-
-/// Forecast of a search.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Foretold {
-    /// Documents that were searched.
-    pub(crate) sampled: u64,
-    /// Documents that are in crowds.
-    pub(crate) crowded: f64,
-    /// Candidates among all documents.
-    pub(crate) candidates: f64,
-    /// Pairs of a document and a stored one.
-    pub(crate) stored_candidates: Option<f64>,
-    /// Seconds on one core to compare them.
-    pub(crate) seconds: f64,
-    /// Bytes of temporary files for similar pairs.
-    pub(crate) disk_of_pairs: u64,
-}
-
 /// The documents that are searched.
 struct Sample<'a> {
     profile: &'a Profile,
@@ -118,7 +79,42 @@ struct Sample<'a> {
     documents: usize,
 }
 
-impl Sample<'_> {
+impl<'a> Sample<'a> {
+    /// Reads a sample of some files.
+    fn read(
+        resolved: &'a Resolved,
+        files: &[&InputFile],
+        workspace: &Workspace,
+        watch: &dyn Watch,
+    ) -> Result<Sample<'a>> {
+        let inputs = &resolved.inputs;
+        let step = Step::new(watch, "documents to be searched");
+        step.add(0)?;
+        let mut sample = Sample {
+            profile: &resolved.profile,
+            sketches: workspace.rows(),
+            features: FeaturesWriter::new(workspace)?,
+            bytes: 0,
+            documents: 0,
+        };
+        let looked_into = files.len().min(SEARCHED);
+        let places = PLACES.div_ceil(looked_into.max(1)) as u64;
+        for i in 0..looked_into {
+            let file = files[i * files.len() / looked_into];
+            // Later files make up for documents that earlier ones lack.
+            let left = (SEARCHED - sample.documents).div_ceil(looked_into - i);
+            let size = file.bytes.unwrap_or_default();
+            let sections = if places > 1 { inputs.sections(file, size.div_ceil(places)) } else { Vec::new() };
+            if sections.len() < 2 {
+                sample.add(&inputs.of_files(vec![file.path.clone()]), left, &step)?;
+                continue;
+            }
+            let most = left.div_ceil(sections.len());
+            sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
+        }
+        Ok(sample)
+    }
+
     fn is_full(&self) -> bool {
         self.documents == SEARCHED || self.bytes > SEARCHED_BYTES
     }
@@ -143,56 +139,19 @@ impl Sample<'_> {
     }
 }
 
-/// A search that is foretold.
-pub(crate) struct Forecast<'a> {
-    pub(crate) least: f64,
-    pub(crate) resolved: &'a Resolved,
-    pub(crate) config: &'a DedupConfig,
-    /// Stores of similar documents.
-    pub(crate) stores: &'a [SimilarStore<'a>],
-    pub(crate) watch: &'a dyn Watch,
-}
-
-/// Searches a sample of some files, which hold so many documents.
-pub(crate) fn foretell(forecast: &Forecast<'_>, files: &[&InputFile], documents: f64) -> Result<Foretold> {
-    let &Forecast { resolved, config, watch, .. } = forecast;
-    let inputs = &resolved.inputs;
-    let step = Step::new(watch, "documents to be searched");
-    step.add(0)?;
-    let workspace = Workspace::new(config, &Unfinished::default(), watch)?;
-    let mut sample = Sample {
-        profile: &resolved.profile,
-        sketches: workspace.rows(),
-        features: FeaturesWriter::new(&workspace)?,
-        bytes: 0,
-        documents: 0,
-    };
-    let looked_into = files.len().min(SEARCHED);
-    let places = PLACES.div_ceil(looked_into.max(1)) as u64;
-    for i in 0..looked_into {
-        let file = files[i * files.len() / looked_into];
-        // Later files make up for documents that earlier ones lack.
-        let left = (SEARCHED - sample.documents).div_ceil(looked_into - i);
-        let size = file.bytes.unwrap_or_default();
-        let sections = if places > 1 { inputs.sections(file, size.div_ceil(places)) } else { Vec::new() };
-        if sections.len() < 2 {
-            sample.add(&inputs.of_files(vec![file.path.clone()]), left, &step)?;
-            continue;
-        }
-        let most = left.div_ceil(sections.len());
-        sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
-    }
-    drop(step);
-    search(forecast, sample, documents, &workspace)
-}
-
-fn search(
-    forecast: &Forecast<'_>,
-    sample: Sample<'_>,
+/// Forecast of the search of some files, which hold so many documents: by the search of a sample. Returns the bytes of temporary
+/// files for similar pairs, too.
+pub(crate) fn foretell(
+    least: f64,
+    resolved: &Resolved,
+    config: &DedupConfig,
+    stores: &[SimilarStore<'_>],
+    files: &[&InputFile],
     documents: f64,
-    workspace: &Workspace,
-) -> Result<Foretold> {
-    let &Forecast { least, resolved, config, stores, watch } = forecast;
+    watch: &dyn Watch,
+) -> Result<(Search, u64)> {
+    let workspace = &Workspace::new(config, &Unfinished::default(), watch)?;
+    let sample = Sample::read(resolved, files, workspace, watch)?;
     let Sample { sketches, features, documents: sampled, .. } = sample;
     let (sketches, features) = (sketches.finish()?, features.finish()?);
     let wanted = Wanted {
@@ -244,5 +203,23 @@ fn search(
     let both = if wanted.keeps_none { similar * 2.0 * <(Near, u32) as Fixed>::BYTES as f64 } else { 0.0 };
     let on_disk = [listed, both].into_iter().filter(|&bytes| bytes > workspace.share() as f64);
     let disk_of_pairs = on_disk.sum::<f64>() as u64;
-    Ok(Foretold { sampled: sampled as u64, crowded, candidates, stored_candidates, seconds, disk_of_pairs })
+    let Choice { search, unrelated, seconds: seconds_to_join } =
+        band_choice::choose(least, resolved.recall, documents as usize)?;
+    let SketchSearch { joined, distance, total } = search;
+    let search = Search {
+        similar: least,
+        recall: search.recall(least),
+        recall_of_closer: search.recall((1.0 + least) / 2.0),
+        sketches: SKETCHES,
+        joined,
+        distance,
+        total,
+        unrelated_pairs: unrelated,
+        sampled: sampled as u64,
+        crowded: crowded as u64,
+        candidates,
+        stored_candidates,
+        seconds: seconds_to_join + seconds,
+    };
+    Ok((search, disk_of_pairs))
 }

@@ -3,64 +3,19 @@
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::checkpoint::stage_results::Keeping;
 use crate::config::ClusterBy;
-use crate::corpus::Corpus;
-use crate::corpus::keep_rule::Keep;
 use crate::corpus::ranks::Ranks;
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::clusters::Clustering;
-use crate::pipeline::components;
+use crate::pipeline::clusters::NearDocuments;
 use crate::pipeline::exact::{Sets, distinct};
 use crate::pipeline::features::Features;
-use crate::pipeline::hamming::{LookedFor, NearValues, documents_of};
+use crate::pipeline::hamming::{LookedFor, NearPlaces, documents_of};
 use crate::pipeline::nearest::{self, NearestSets, Tie};
-use crate::pipeline::outcome::{NearDocuments, Outcome};
-use crate::pipeline::representatives::{Leaders, stars_of};
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::stages::Stages;
 use crate::pipeline::verify::Compared;
-use crate::reference::References;
-use crate::rows::{Candidate, Near, Nearness, Stored, of_similarity};
-use crate::workspace::Workspace;
+use crate::rows::{Candidate, Near, Stored, of_similarity};
 use simstore_corpus::Step;
-use simstore_corpus::Watch;
 use simstore_corpus::spill::Rows;
-
-/// A search for near fingerprints.
-pub(crate) struct NearSearch<'a> {
-    pub(crate) corpus: &'a Corpus,
-    pub(crate) distance: u32,
-    /// The least similarity of texts, where these are compared.
-    pub(crate) verify: Option<f64>,
-    pub(crate) cluster_by: ClusterBy,
-    pub(crate) keep: &'a Keep,
-    /// Whether to list all pairs.
-    pub(crate) pairs: bool,
-    pub(crate) references: &'a References,
-    /// Where what stages have found is kept.
-    pub(crate) keeping: Option<Keeping<'a>>,
-    pub(crate) workspace: &'a Workspace,
-    pub(crate) watch: &'a dyn Watch,
-}
-
-/// Near fingerprints. Each has a number, its place among all of them.
-pub(crate) struct NearPlaces {
-    /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
-    pairs: Rows<(u32, u32, u32)>,
-    /// Connections, if pairs are not listed.
-    edges: Rows<(u32, u32)>,
-    /// Near fingerprints of stores: the place, the distance, and the stored fingerprint; in order.
-    pub(crate) stored: Rows<(u32, (u32, Stored))>,
-    /// Number of distinct fingerprints of the corpus.
-    distinct: usize,
-}
-
-/// The documents of near fingerprints, numbered in order of input.
-struct Told {
-    /// Their numbers in the corpus.
-    documents: Rows<u64>,
-    /// The places of their fingerprints among the near ones.
-    places: Rows<u32>,
-}
 
 /// The sets of each near fingerprint: its place, and each of them; in order.
 pub(crate) struct SetsOf(Rows<(u32, u32)>);
@@ -68,24 +23,10 @@ pub(crate) struct SetsOf(Rows<(u32, u32)>);
 impl SetsOf {
     /// The sets of a fingerprint. Without texts it has one.
     fn get(&self, place: u32) -> Result<Vec<u32>> {
-        let rows = &self.0;
-        let (mut start, mut end) = (0, rows.len());
-        while start < end {
-            let middle = (start + end) / 2;
-            if rows.get(middle)?.0 < place {
-                start = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        let mut sets = Vec::new();
-        for at in start..rows.len() {
-            match rows.get(at)? {
-                (next, set) if next == place => sets.push(set),
-                _ => break,
-            }
-        }
-        Ok(sets)
+        let start = self.0.partition_point(|row| row.0 < place)?;
+        let of_place = (start..self.0.len()).map(|at| self.0.get(at));
+        let of_place = of_place.take_while(|row| row.as_ref().map_or(true, |row| row.0 == place));
+        of_place.map(|row| Ok(row?.1)).collect()
     }
 
     /// The set of a fingerprint, where texts are not compared.
@@ -94,33 +35,27 @@ impl SetsOf {
     }
 }
 
-impl NearSearch<'_> {
-    /// Searches. `read` reads the features of some documents, which ascend.
-    pub(crate) fn run(
-        &self,
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
-    ) -> Result<Outcome> {
-        let &NearSearch { corpus, workspace, watch, .. } = self;
-        let keeps_none = *self.keep == Keep::None;
+impl Stages<'_> {
+    /// Compares documents by the distance of their fingerprints and, if the run says so, by the similarity of their texts.
+    pub(crate) fn near(&self, distance: u32) -> Result<Outcome> {
+        let &Stages { resolved, corpus, workspace, watch, .. } = self;
+        let keeps_none = resolved.keeps_none();
         let with_pairs =
-            self.pairs || self.verify.is_some() || self.cluster_by == ClusterBy::Stars || keeps_none;
-        let (near, documents) = each_width!(corpus.width(), type F => self.near::<F>(with_pairs))?;
+            self.pairs || resolved.verify.is_some() || resolved.cluster_by == ClusterBy::Stars || keeps_none;
+        let (near, rows) =
+            each_width!(corpus.width(), type F => self.near_places::<F>(distance, with_pairs))?;
         let step = Step::new(watch, "documents numbered");
-        let told = self.told(&documents)?;
-        drop(documents);
-        let ranks = Ranks::new(corpus, self.keep, Some(&told.documents), workspace, &step)?;
+        let (documents, places) = self.columns(&rows)?;
+        drop(rows);
+        let ranks = Ranks::new(corpus, &resolved.keep, Some(&documents), workspace, &step)?;
         drop(step);
-        let features = match self.verify {
-            Some(_) => {
-                Some(read(&mut (0..).zip(told.documents.iter()?).map(|(at, document)| Ok((document?, at))))?)
-            }
-            None => None,
-        };
+        let numbered = || Ok((0..).zip(documents.iter()?).map(|(at, document)| Ok((document?, at))));
+        let features = resolved.verify.map(|_| self.features(&mut numbered()?)).transpose()?;
         let step =
             Step::new(watch, if features.is_some() { "texts compared" } else { "documents in clusters" });
-        let sets = self.sets(&told, features.as_ref(), &ranks, &step)?;
-        let sets_of = self.sets_of(&sets, &told)?;
-        let compared = features.as_ref().zip(self.verify);
+        let sets = self.sets(&places, features.as_ref(), &ranks, &step)?;
+        let sets_of = self.sets_of(&sets, &places)?;
+        let compared = features.as_ref().zip(resolved.verify);
         let compared = compared.map(|(features, least)| Compared::new(&sets, features, least));
         let (pairs, counts) = match &compared {
             Some(compared) => {
@@ -131,50 +66,40 @@ impl NearSearch<'_> {
             None => (self.pairs_of_sets(&near, &sets_of)?, None),
         };
         let edges = self.edges(&near, &sets_of, &pairs)?;
-        let (stored, out) = self.stored(&near, &sets, &sets_of, &edges, &step)?;
-        let (leaders, nearest) = self.leaders(&sets, &pairs, &edges, &out, compared.as_ref(), &step)?;
-        let equal = if compared.is_some() { of_similarity(1.0) } else { 0 };
-        let nearest = match keeps_none {
-            true => nearest::of_all_documents(&nearest, &sets, equal, workspace)?,
-            false => nearest::of_documents(&nearest, &sets, workspace)?,
-        };
-        let counts = counts.map(|counts| self.counts(counts, &pairs, &sets)).transpose()?;
-        let documents = Some(&told.documents);
-        let clustering = Clustering {
-            sets: &sets,
-            leaders: &leaders,
-            out: &out,
-            stored: &stored.of_documents,
-            documents,
-            equal,
-            workspace,
-        };
-        let clusters = clustering.clusters()?;
-        Ok(Outcome {
-            clusters,
-            stored,
-            near: NearDocuments { sets, pairs, documents: Some(told.documents), equal },
-            nearest,
-            distinct: near.distinct,
-            compared: counts,
-            boilerplate: None,
-        })
+        let (stored, out) = self.near_stored(&near, &sets, &sets_of, &edges, &step)?;
+        let is_similar = compared.is_some();
+        let (tie, equal) =
+            if is_similar { (Tie::SimilarThenBest, of_similarity(1.0)) } else { (Tie::NearThenBest, 0) };
+        let edges = (resolved.cluster_by == ClusterBy::Components).then_some(edges.iter()?);
+        let nearest = NearestSets::new(&sets, tie, workspace);
+        let (leaders, nearest) =
+            nearest.with_leaders(&pairs, edges, &out, compared.as_ref(), keeps_none, &step)?;
+        let nearest = nearest::of_documents(&nearest, &sets, keeps_none.then_some(equal), workspace)?;
+        let compared = counts.map(|counts| self.counts(counts, &pairs, &sets)).transpose()?;
+        let distinct = near.distinct;
+        let near = NearDocuments { sets, pairs, documents: Some(documents), equal };
+        let clusters = near.clusters(&leaders, &out, &stored.of_documents, workspace)?;
+        Ok(Outcome { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
     }
 
     /// Finds near fingerprints, and the documents that have them, ascending, each with the place of its fingerprint.
-    fn near<F: Fingerprint>(&self, with_pairs: bool) -> Result<(NearPlaces, Rows<(u64, u32)>)> {
-        let &NearSearch { corpus, distance, workspace, watch, .. } = self;
+    fn near_places<F: Fingerprint>(
+        &self,
+        distance: u32,
+        with_pairs: bool,
+    ) -> Result<(NearPlaces, Rows<(u64, u32)>)> {
+        let &Stages { corpus, workspace, watch, .. } = self;
+        let references = &self.resolved.references;
         let step = Step::new(watch, "pairs found");
-        let stores: Vec<(u32, &Snapshot<F>)> = self.references.of_width().collect();
+        let stores: Vec<(u32, &Snapshot<F>)> = references.of_width().collect();
         // The contents of stores may differ in the next run.
-        let keeping = self.keeping.filter(|_| self.references.stores.is_empty());
+        let keeping = self.keeping.filter(|_| references.stores.is_empty());
         let looked_for = LookedFor { corpus, distance, with_pairs, stores, workspace, step: &step };
-        let NearValues { values, pairs, edges, stored, distinct } = match keeping {
+        let (values, near) = match keeping {
             Some(keeping) => looked_for.kept(&keeping)?,
             None => looked_for.find()?,
         };
-        let documents = documents_of(&values, corpus, workspace, &step)?;
-        Ok((NearPlaces { pairs, edges, stored, distinct }, documents))
+        Ok((near, documents_of(&values, corpus, workspace, &step)?))
     }
 
     /// How many pairs of documents were compared, and how many of them were not similar: documents of equal texts are.
@@ -188,7 +113,8 @@ impl NearSearch<'_> {
         Ok((candidates + equal, candidates - pairs_of_documents(similar, sets)?))
     }
 
-    fn told(&self, near: &Rows<(u64, u32)>) -> Result<Told> {
+    /// Splits rows into the numbers of the documents in the corpus, and the places of their fingerprints.
+    fn columns(&self, near: &Rows<(u64, u32)>) -> Result<(Rows<u64>, Rows<u32>)> {
         let (mut documents, mut places) = (self.workspace.rows(), self.workspace.rows());
         for row in near.iter()? {
             let (document, place) = row?;
@@ -201,12 +127,18 @@ impl NearSearch<'_> {
             documents.push(document)?;
             places.push(place)?;
         }
-        Ok(Told { documents: documents.finish()?, places: places.finish()? })
+        Ok((documents.finish()?, places.finish()?))
     }
 
     /// Documents of equal fingerprints, and of equal texts if these are compared.
-    fn sets(&self, told: &Told, features: Option<&Features>, ranks: &Ranks, step: &Step<'_>) -> Result<Sets> {
-        let keys = (0..).zip(told.places.iter()?);
+    fn sets(
+        &self,
+        places: &Rows<u32>,
+        features: Option<&Features>,
+        ranks: &Ranks,
+        step: &Step<'_>,
+    ) -> Result<Sets> {
+        let keys = (0..).zip(places.iter()?);
         let Some(features) = features else {
             return distinct(keys.map(|(at, place)| Ok((place?, at))), ranks, self.workspace, step);
         };
@@ -217,12 +149,10 @@ impl NearSearch<'_> {
         distinct(keys, ranks, self.workspace, step)
     }
 
-    fn sets_of(&self, sets: &Sets, told: &Told) -> Result<SetsOf> {
-        let mut rows = self.workspace.sorter();
-        for (set, best) in (0..).zip(sets.all_best().iter()?) {
-            rows.push((told.places.get(best? as usize)?, set))?;
-        }
-        Ok(SetsOf(Rows::sorted(rows)?))
+    fn sets_of(&self, sets: &Sets, places: &Rows<u32>) -> Result<SetsOf> {
+        let rows = (0..).zip(sets.all_best().iter()?);
+        let rows = rows.map(|(set, best)| Ok((places.get(best? as usize)?, set)));
+        Ok(SetsOf(self.workspace.sorted(rows)?))
     }
 
     /// Pairs of sets of near fingerprints, and of sets of one fingerprint: their texts are compared.
@@ -248,19 +178,17 @@ impl NearSearch<'_> {
 
     /// The pairs of the sets of near fingerprints.
     fn pairs_of_sets(&self, near: &NearPlaces, sets_of: &SetsOf) -> Result<Rows<Near>> {
-        let mut pairs = self.workspace.sorter::<Near>();
-        for row in near.pairs.iter()? {
+        self.workspace.sorted(near.pairs.iter()?.map(|row| {
             let (a, b, distance) = row?;
             let (a, b) = (sets_of.only(a)?, sets_of.only(b)?);
-            pairs.push((a.max(b), a.min(b), distance.into()))?;
-        }
-        Rows::sorted(pairs)
+            Ok((a.max(b), a.min(b), distance.into()))
+        }))
     }
 
     /// Connections of sets.
     fn edges(&self, near: &NearPlaces, sets_of: &SetsOf, pairs: &Rows<Near>) -> Result<Rows<(u32, u32)>> {
         let mut edges = self.workspace.rows();
-        if self.cluster_by == ClusterBy::Stars {
+        if self.resolved.cluster_by == ClusterBy::Stars {
             return edges.finish();
         }
         for pair in pairs.iter()? {
@@ -286,49 +214,6 @@ impl NearSearch<'_> {
             }
         }
         edges.finish()
-    }
-
-    /// Representatives, and the nearest set of each set.
-    fn leaders(
-        &self,
-        sets: &Sets,
-        pairs: &Rows<Near>,
-        edges: &Rows<(u32, u32)>,
-        out: &Marks,
-        compared: Option<&Compared<'_>>,
-        step: &Step<'_>,
-    ) -> Result<(Leaders, Rows<Near>)> {
-        let workspace = self.workspace;
-        let is_left = |&(a, b, _): &Near| !out.has(a) && !out.has(b);
-        let left = || Ok(pairs.iter()?.filter(move |pair| pair.as_ref().map_or(true, is_left)));
-        let tie = if compared.is_some() { Tie::SimilarThenBest } else { Tie::NearThenBest };
-        let mut nearest = NearestSets::new(sets, tie, workspace);
-        let leaders = match self.cluster_by {
-            ClusterBy::Stars => {
-                let leaders = stars_of(left()?, sets.len(), workspace, step)?;
-                nearest.push_others(&leaders, left()?)?;
-                leaders
-            }
-            ClusterBy::Components => {
-                let firsts = components::components(edges.iter()?, sets.len(), workspace, step)?;
-                let mut left = workspace.rows();
-                for row in firsts.iter()? {
-                    let row = row?;
-                    if !out.has(row.0) {
-                        left.push(row)?;
-                    }
-                }
-                let nearness =
-                    |a, b| compared.map_or(Ok::<Nearness, _>(0), |compared| compared.similarity(a, b));
-                components::leaders(&left.finish()?, pairs, sets.len(), workspace, nearness)?
-            }
-        };
-        if *self.keep == Keep::None {
-            pairs.iter()?.try_for_each(|pair| nearest.push_both(pair?))?;
-            return Ok((leaders, nearest.of_all(workspace)?));
-        }
-        let nearest = nearest.nearer_than_leaders(&leaders, workspace)?;
-        Ok((leaders, nearest))
     }
 }
 

@@ -16,13 +16,12 @@ use crate::pipeline::bit_set::Marks;
 use crate::pipeline::boilerplate::{self, Boilerplate};
 use crate::pipeline::candidate_rule::Rule;
 use crate::pipeline::candidates::{Found, Joining};
-use crate::pipeline::components;
 use crate::pipeline::dense_groups::Crowds;
 use crate::pipeline::dense_pairs;
 use crate::pipeline::exact::Sets;
 use crate::pipeline::features::Features;
 use crate::pipeline::nearest::{self, NearestSets, Tie};
-use crate::pipeline::representatives::{Leaders, stars, stars_of};
+use crate::pipeline::representatives::{Leaders, stars};
 use crate::pipeline::similar_components::Similar;
 use crate::pipeline::verify::Compared;
 use crate::rows::{Led, Near, SketchRow, of_similarity};
@@ -103,19 +102,23 @@ impl Search<'_> {
         &self,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
     ) -> Result<Searched> {
-        let &Search { wanted, sketches, sets, workspace, watch, .. } = self;
-        let search = band_choice::choose(wanted.least, wanted.recall, self.count)?.search;
-        let rule = Rule { search, least: wanted.least };
-        let stages = self.stages(&rule)?;
-        if let Some((keeping, [_, last])) = &stages
-            && let Some(searched) = keeping.read(last, |kept| self.read(kept))?
-        {
-            return Ok(searched);
-        }
-        let Found { candidates, crowded } = match &stages {
-            Some((keeping, [first, _])) => self.kept_candidates(rule, keeping, first)?,
-            None => self.candidates(rule)?,
+        let search = band_choice::choose(self.wanted.least, self.wanted.recall, self.count)?.search;
+        let rule = Rule { search, least: self.wanted.least };
+        let Some((keeping, [first, last])) = self.stages(&rule)? else {
+            return self.compare(rule, self.candidates(rule)?, read);
         };
+        let make = || self.compare(rule, self.kept_candidates(rule, &keeping, &first)?, read);
+        keeping.kept(&last, |kept| self.read(kept), make, Searched::write)
+    }
+
+    /// Compares the features of candidates.
+    fn compare(
+        &self,
+        rule: Rule,
+        Found { candidates, crowded }: Found,
+        read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
+    ) -> Result<Searched> {
+        let &Search { wanted, sketches, sets, workspace, watch, .. } = self;
         let is_any = !candidates.is_empty() || crowded.count() > 0;
         let sample = if is_any { boilerplate::sample(sets, sketches)? } else { Vec::new() };
         let features = self.features(&candidates, &crowded, &sample, read)?;
@@ -138,7 +141,12 @@ impl Search<'_> {
         let (leaders, pairs, nearest) = match (wanted.pairs, wanted.cluster_by) {
             (true, _) => {
                 let pairs = self.all_pairs(&similar)?;
-                let (leaders, nearest) = self.of_all_pairs(&pairs, &compared, &step)?;
+                let edges = pairs.iter()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
+                let edges = (wanted.cluster_by == ClusterBy::Components).then_some(edges);
+                let nearest = NearestSets::new(sets, Tie::SimilarThenBest, workspace);
+                let (out, compared, keeps_none) = (self.out, Some(&compared), wanted.keeps_none);
+                let (leaders, nearest) =
+                    nearest.with_leaders(&pairs, edges, out, compared, keeps_none, &step)?;
                 (leaders, pairs, nearest)
             }
             (false, ClusterBy::Components) if wanted.keeps_none => {
@@ -155,18 +163,14 @@ impl Search<'_> {
                 if let Some(crowds) = &crowds {
                     dense_pairs::visit_nearest(crowds, &crowded, &leaders, &step, |pair| nearest.push(pair))?;
                 }
-                let nearest = nearest.nearer_than_leaders(&leaders, workspace)?;
+                let nearest = nearest.nearer_than_leaders(&leaders)?;
                 (leaders, none()?, nearest)
             }
         };
         let counts = compared.counts();
         let crowds = (crowded.count() as u64, crowds.as_ref().map_or(0, Crowds::looked_at));
         let boilerplate = boilerplate::boilerplate(&sample, &leaders.led, &compared, sketches)?;
-        let searched = Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate };
-        if let Some((keeping, [_, last])) = &stages {
-            keeping.write(last, |kept| searched.write(kept))?;
-        }
-        Ok(searched)
+        Ok(Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate })
     }
 
     /// The stages that are kept: candidates, and representatives.
@@ -189,7 +193,7 @@ impl Search<'_> {
 
     fn kept_candidates(&self, rule: Rule, keeping: &Keeping<'_>, stage: &Stage) -> Result<Found> {
         let sets = self.sets.len();
-        let kept = keeping.read(stage, |kept| {
+        let read = |kept: &mut KeptReader| {
             let candidates = kept.rows(self.workspace, |&(a, b)| b < a && (a as usize) < sets)?;
             let crowded = Marks::new(sets);
             for set in kept.rows::<u32>(self.workspace, |&set| (set as usize) < sets)?.iter()? {
@@ -202,16 +206,12 @@ impl Search<'_> {
                 }
             }
             Ok(Found { candidates, crowded })
-        })?;
-        if let Some(found) = kept {
-            return Ok(found);
-        }
-        let found = self.candidates(rule)?;
-        keeping.write(stage, |kept| {
+        };
+        let make = || self.candidates(rule);
+        keeping.kept(stage, read, make, |found, kept| {
             kept.all(&found.candidates)?;
             kept.rows(found.crowded.count(), found.crowded.marked().map(Ok))
-        })?;
-        Ok(found)
+        })
     }
 
     /// Result of an earlier run.
@@ -236,11 +236,7 @@ impl Search<'_> {
         }
         let pairs = kept.rows(self.workspace, is_ordered)?;
         let nearest = kept.rows(self.workspace, is_pair)?;
-        let mut numbers = Vec::new();
-        kept.visit(|number: u64| {
-            numbers.push(number);
-            Ok(())
-        })?;
+        let numbers = kept.numbers()?;
         let boilerplate = match numbers[..] {
             [_, _, _, _] => None,
             [.., looked_at, mostly] if numbers.len() == 6 => {
@@ -294,36 +290,5 @@ impl Search<'_> {
         pairs.iter()?.try_for_each(|pair| all.push(pair?))?;
         dense_pairs::visit_pairs(crowds, crowded, step, |pair| all.push(pair))?;
         Rows::sorted(all)
-    }
-
-    /// Representatives by all pairs, and the nearest set of each set.
-    fn of_all_pairs(
-        &self,
-        pairs: &Rows<Near>,
-        compared: &Compared<'_>,
-        step: &Step<'_>,
-    ) -> Result<(Leaders, Rows<Near>)> {
-        let &Search { wanted, sets, out, workspace, .. } = self;
-        let is_left = |&(a, b, _): &Near| !out.has(a) && !out.has(b);
-        let left = || Ok(pairs.iter()?.filter(move |pair| pair.as_ref().map_or(true, is_left)));
-        let mut nearest = NearestSets::new(sets, Tie::SimilarThenBest, workspace);
-        let leaders = match wanted.cluster_by {
-            ClusterBy::Stars => {
-                let leaders = stars_of(left()?, sets.len(), workspace, step)?;
-                nearest.push_others(&leaders, left()?)?;
-                leaders
-            }
-            ClusterBy::Components => {
-                let edges = left()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
-                let firsts = components::components(edges, sets.len(), workspace, step)?;
-                components::leaders(&firsts, pairs, sets.len(), workspace, |a, b| compared.similarity(a, b))?
-            }
-        };
-        if wanted.keeps_none {
-            pairs.iter()?.try_for_each(|pair| nearest.push_both(pair?))?;
-            return Ok((leaders, nearest.of_all(workspace)?));
-        }
-        let nearest = nearest.nearer_than_leaders(&leaders, workspace)?;
-        Ok((leaders, nearest))
     }
 }

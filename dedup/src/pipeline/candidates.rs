@@ -7,7 +7,7 @@
 //! A *crowd* is a group where each set is near many others. It gives no candidates. Its members are marked, and their similar
 //! pairs are found by their features.
 
-use std::ops::ControlFlow;
+use std::iter;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -19,6 +19,7 @@ use crate::pipeline::bit_set::Marks;
 use crate::pipeline::candidate_rule::{Rule, may_be_similar};
 use crate::pipeline::counter::Counter;
 use crate::pipeline::exact::Sets;
+use crate::pipeline::hamming::{stop_after, told};
 use crate::rows::{Candidate, SketchRow};
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
@@ -60,34 +61,41 @@ pub(crate) struct Found {
 
 impl Joining<'_> {
     pub(crate) fn find(&self) -> Result<Found> {
-        let (pairs, crowded) = (Mutex::new(self.workspace.sorter()), Marks::new(self.sets.len()));
         let counts = (0..self.sets.len()).map(|_| Counter::default()).collect();
-        let found = Collected { pairs, crowded, counts, failed: Mutex::new(None) };
-        let is_in_memory = match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
-            (Some(rows), Some(best)) => {
+        let (pairs, crowded) = (Mutex::new(self.workspace.sorter()), Marks::new(self.sets.len()));
+        let found = Collected { pairs, crowded, counts };
+        let in_memory = self.in_memory();
+        match in_memory {
+            Some((rows, best)) => {
                 let sets = (0..best.len() as u32).filter(|&set| !self.out.has(set)).collect::<Vec<_>>();
                 for sketch in 0..self.rule.search.joined {
-                    self.join(
-                        &Block { sets: &sets, words: Words::All { rows, best } },
-                        None,
-                        sketch,
-                        &found,
-                    )?;
+                    let row = |&set: &u32| (rows[best[set as usize] as usize].words[sketch], set);
+                    self.join(sets.par_iter().map(row).collect(), None, sketch, &found)?;
                 }
-                true
             }
-            _ => {
-                self.find_on_disk(&found)?;
-                false
-            }
-        };
+            None => self.find_on_disk(&found)?,
+        }
         let Collected { pairs, crowded, .. } = found;
         let candidates = Rows::sorted(pairs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
-        let candidates = match is_in_memory && crowded.count() == 0 {
+        let candidates = match in_memory.is_some() && crowded.count() == 0 {
             true => candidates,
-            false => self.looked_at(&candidates, &crowded, is_in_memory)?,
+            false => self.looked_at(&candidates, &crowded, in_memory.is_some())?,
         };
         Ok(Found { candidates, crowded })
+    }
+
+    /// All sketches of all documents, and the best document of each set, if these are in memory.
+    #[inline]
+    fn in_memory(&self) -> Option<(&[SketchRow], &[u32])> {
+        self.sketches.in_memory().zip(self.sets.all_best().in_memory())
+    }
+
+    /// Whether two sets are a new candidate, as far as the sketches in memory tell.
+    #[inline]
+    fn is_new(&self, a: u32, b: u32, sketch: usize) -> bool {
+        let Some((rows, best)) = self.in_memory() else { return true };
+        let row = |set: u32| &rows[best[set as usize] as usize];
+        self.rule.is_new(row(a), row(b), sketch)
     }
 
     fn find_on_disk(&self, found: &Collected) -> Result<()> {
@@ -95,7 +103,7 @@ impl Joining<'_> {
         let memory = self.workspace.budget.bytes / 2;
         let parts = parts_for(numbers.len() as u64 * BYTES_OF_ONE, memory, self.workspace)?;
         let parts = Parts::<u64>::with_parts(self.rule.search.distance, parts as usize)?;
-        let most = (memory / size_of::<(u32, u64)>() as u64).max(1 << 12);
+        let most = (memory / size_of::<(u64, u32)>() as u64).max(1 << 12);
         for sketch in 0..self.rule.search.joined {
             for table in 0..parts.tables() {
                 let part = Some((&parts, table)).filter(|(parts, _)| parts.parts() > 1);
@@ -103,19 +111,14 @@ impl Joining<'_> {
                     if rows.len() as u64 > most {
                         // So many have much in common: they are looked for as a crowd is.
                         for row in rows.iter()? {
-                            found.crowded.set(row?.0);
+                            found.crowded.set(row?.1);
                         }
                         continue;
                     }
-                    let (mut sets, mut words) =
-                        (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-                    for row in rows.iter()? {
-                        let (set, word) = row?;
-                        sets.push(set);
-                        words.push(word);
-                    }
+                    let mut ordered = Vec::with_capacity(rows.len());
+                    rows.iter()?.try_for_each(|row| row.map(|row| ordered.push(row)))?;
                     drop(rows);
-                    self.join(&Block { sets: &sets, words: Words::One(&words) }, part, sketch, found)?;
+                    self.join(ordered, part, sketch, found)?;
                 }
                 if part.is_none() {
                     break;
@@ -131,11 +134,11 @@ impl Joining<'_> {
         numbers: &Rows<(u32, u32)>,
         part: Option<(&Parts<u64>, usize)>,
         sketch: usize,
-    ) -> Result<Vec<Rows<(u32, u64)>>> {
+    ) -> Result<Vec<Rows<(u64, u32)>>> {
         let Some((parts, table)) = part else {
             let mut all = Vec::with_capacity(numbers.len());
             self.visit(numbers, |set, row| {
-                all.push((set, row.words[sketch]));
+                all.push((row.words[sketch], set));
                 Ok(())
             })?;
             return Ok(vec![Rows::Memory(all)]);
@@ -143,7 +146,7 @@ impl Joining<'_> {
         let mut files = create_parts(self.workspace, parts.parts())?;
         self.visit(numbers, |set, row| {
             let word = row.words[sketch];
-            files[parts.part(table, word)].push_record((set, word))
+            files[parts.part(table, word)].push_record((word, set))
         })?;
         files.into_iter().map(|file| Ok(Rows::of_file(file.finish()?))).collect()
     }
@@ -162,14 +165,12 @@ impl Joining<'_> {
             if last.replace(pair) == Some(pair) || crowded.has(a) && crowded.has(b) {
                 continue;
             }
-            if was_done {
-                candidates.push(pair)?;
-                continue;
-            }
-            let (one, other) = (row(a)?, row(b)?);
-            if self.rule.holds(&one.words, &other.words)
-                && may_be_similar(one.features, other.features, self.rule.least)
-            {
+            let is_near = was_done || {
+                let (one, other) = (row(a)?, row(b)?);
+                self.rule.holds(&one.words, &other.words)
+                    && may_be_similar(one.features, other.features, self.rule.least)
+            };
+            if is_near {
                 candidates.push(pair)?;
             }
         }
@@ -178,13 +179,8 @@ impl Joining<'_> {
 
     /// The best document of each set that is not left out, and the set, by document.
     fn sets_by_best(&self) -> Result<Rows<(u32, u32)>> {
-        let mut numbers = self.workspace.sorter();
-        for (set, best) in (0..).zip(self.sets.all_best().iter()?) {
-            if !self.out.has(set) {
-                numbers.push((best?, set))?;
-            }
-        }
-        Rows::sorted(numbers)
+        let numbers = (0..).zip(self.sets.all_best().iter()?).filter(|&(set, _)| !self.out.has(set));
+        self.workspace.sorted(numbers.map(|(set, best)| Ok((best?, set))))
     }
 
     /// Visits the rows of all sets, with their numbers.
@@ -206,17 +202,15 @@ impl Joining<'_> {
         Ok(())
     }
 
-    /// Joins a sketch of some sets, of a part of a table or of all.
+    /// Joins a sketch of some sets, of a part of a table or of all. `ordered` has the sketch and the number of each set, in any order.
     fn join(
         &self,
-        block: &Block<'_>,
+        mut ordered: Vec<(u64, u32)>,
         part: Option<(&Parts<u64>, usize)>,
         sketch: usize,
         found: &Collected,
     ) -> Result<()> {
         self.step.add(0)?;
-        let mut ordered: Vec<(u64, u32)> =
-            (0..block.sets.len() as u32).into_par_iter().map(|at| (block.word(at, sketch), at)).collect();
         ordered.par_sort_unstable();
         let (mut values, mut starts) = (Vec::new(), Vec::new());
         for (at, &(value, _)) in ordered.iter().enumerate() {
@@ -228,79 +222,74 @@ impl Joining<'_> {
         starts.push(ordered.len() as u32);
         let of_value = |at: usize| &ordered[starts[at] as usize..starts[at + 1] as usize];
         let place = |value: &u64| values.partition_point(|other| other < value);
-        let pairing = Pairing { joining: self, block, sketch, found };
         // Equal sketches are in one part of each table, and count in the first.
         if part.is_none_or(|(_, table)| table == 0) {
-            (0..values.len()).into_par_iter().filter(|&at| of_value(at).len() > 1).try_for_each(|at| {
-                let mut pairs = Vec::new();
-                pairing.pair_up(of_value(at), None, &mut pairs);
-                pairing.hand_over(&mut pairs, true)
-            })?;
+            (0..values.len())
+                .into_par_iter()
+                .filter(|&at| of_value(at).len() > 1)
+                .try_for_each(|at| self.pair_up(iter::once((of_value(at), None)), sketch, found))?;
         }
-        let mark = |some: &[u64]| some.iter().for_each(|value| pairing.mark(of_value(place(value))));
+        let mark = |some: &[u64]| some.iter().for_each(|value| self.mark(of_value(place(value)), found));
         let crowds = Crowds { enough: CROWD, visitor: &mark };
-        let visit = |some: &mut dyn Iterator<Item = (usize, usize)>| {
-            let mut pairs = Vec::new();
-            for (a, b) in some {
-                pairing.pair_up(of_value(a), Some(of_value(b)), &mut pairs);
-                if pairing.hand_over(&mut pairs, false).is_err() {
-                    return ControlFlow::Break(());
-                }
-            }
-            match pairing.hand_over(&mut pairs, true) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        };
+        let failed = Mutex::new(None);
         let joined = match part {
             None => join::visit_pairs_but_crowds(&values, self.rule.search.distance, crowds, |some| {
-                visit(&mut some.iter().map(|&Pair { a, b, .. }| (a, b)))
+                let pairs = some.iter().map(|&Pair { a, b, .. }| (of_value(a), Some(of_value(b))));
+                stop_after(self.pair_up(pairs, sketch, found), &failed)
             }),
             Some((parts, table)) => parts.join_but_crowds(table, &values, crowds, |some| {
-                visit(&mut some.iter().map(|NearPair { a, b, .. }| (place(a), place(b))))
+                let of = |value: &u64| of_value(place(value));
+                let pairs = some.iter().map(|NearPair { a, b, .. }| (of(a), Some(of(b))));
+                stop_after(self.pair_up(pairs, sketch, found), &failed)
             }),
         };
-        // Why it was stopped says more than that it was.
-        match found.failed() {
-            Some(error) => Err(error),
-            None => joined,
+        told(joined, &failed)
+    }
+
+    /// Pairs the sets of one value with one another, or with the sets of another value, and hands the pairs over.
+    fn pair_up<'v>(
+        &self,
+        values: impl Iterator<Item = (&'v [(u64, u32)], Option<&'v [(u64, u32)]>)>,
+        sketch: usize,
+        found: &Collected,
+    ) -> Result<()> {
+        let mut pairs = Vec::new();
+        for (some, others) in values {
+            if some.len() > CROWD || others.is_some_and(|others| others.len() > CROWD) {
+                self.mark(some, found);
+                self.mark(others.unwrap_or_default(), found);
+                continue;
+            }
+            for (at, &(_, a)) in some.iter().enumerate() {
+                for &(_, b) in others.unwrap_or(&some[at + 1..]) {
+                    let is_left_out = || found.crowded.has(a) && found.crowded.has(b);
+                    if self.is_new(a, b, sketch) && !is_left_out() {
+                        found.count(a);
+                        found.count(b);
+                        pairs.push((a.max(b), a.min(b)));
+                    }
+                }
+            }
+            if pairs.len() >= MUCH {
+                self.hand_over(&mut pairs, found)?;
+            }
         }
-    }
-}
-
-/// Some sets, and their sketches.
-struct Block<'a> {
-    sets: &'a [u32],
-    words: Words<'a>,
-}
-
-enum Words<'a> {
-    /// All sketches of all documents, and the best document of each set.
-    All { rows: &'a [SketchRow], best: &'a [u32] },
-    /// The sketch that is joined, of each of the sets.
-    One(&'a [u64]),
-}
-
-impl Block<'_> {
-    #[inline]
-    fn word(&self, at: u32, sketch: usize) -> u64 {
-        match self.words {
-            Words::All { rows, best } => rows[best[self.sets[at as usize] as usize] as usize].words[sketch],
-            Words::One(words) => words[at as usize],
-        }
+        self.hand_over(&mut pairs, found)
     }
 
-    /// Whether two sets are a new candidate, as far as the sketches in memory tell.
-    #[inline]
-    fn is_new(&self, one: u32, other: u32, sketch: usize, rule: &Rule) -> bool {
-        let Words::All { rows, best } = self.words else { return true };
-        let row = |at: u32| &rows[best[self.sets[at as usize] as usize] as usize];
-        rule.is_new(row(one), row(other), sketch)
+    fn mark(&self, some: &[(u64, u32)], found: &Collected) {
+        some.iter().for_each(|&(_, set)| found.crowded.set(set));
+        // Whether to go on is asked anyway.
+        let _ = self.step.add(some.len() as u64);
     }
 
-    #[inline]
-    fn set(&self, at: u32) -> u32 {
-        self.sets[at as usize]
+    /// Hands over the pairs that were found.
+    fn hand_over(&self, pairs: &mut Vec<Candidate>, found: &Collected) -> Result<()> {
+        let count = pairs.len() as u64;
+        let mut all = lock(&found.pairs);
+        pairs.drain(..).try_for_each(|pair| all.push(pair))?;
+        drop(all);
+        self.step.add(count)
     }
 }
 
@@ -310,8 +299,6 @@ struct Collected {
     crowded: Marks,
     /// In how many pairs each set is.
     counts: Vec<Counter>,
-    /// Why it was stopped.
-    failed: Mutex<Option<Error>>,
 }
 
 impl Collected {
@@ -321,62 +308,6 @@ impl Collected {
         if self.counts[set as usize].add(MOST_PAIRS) == MOST_PAIRS {
             self.crowded.set(set);
         }
-    }
-
-    fn failed(&self) -> Option<Error> {
-        lock(&self.failed).take()
-    }
-}
-
-/// Pairs sets that have, or may have, near sketches.
-struct Pairing<'a> {
-    joining: &'a Joining<'a>,
-    block: &'a Block<'a>,
-    sketch: usize,
-    found: &'a Collected,
-}
-
-impl Pairing<'_> {
-    fn mark(&self, some: &[(u64, u32)]) {
-        some.iter().for_each(|&(_, at)| self.found.crowded.set(self.block.set(at)));
-        // Whether to go on is asked anyway.
-        let _ = self.joining.step.add(some.len() as u64);
-    }
-
-    /// Pairs the sets of one value with one another, or with the sets of another value.
-    fn pair_up(&self, some: &[(u64, u32)], others: Option<&[(u64, u32)]>, pairs: &mut Vec<Candidate>) {
-        if some.len() > CROWD || others.is_some_and(|others| others.len() > CROWD) {
-            self.mark(some);
-            self.mark(others.unwrap_or_default());
-            return;
-        }
-        let (crowded, rule) = (&self.found.crowded, &self.joining.rule);
-        for (at, &(_, one)) in some.iter().enumerate() {
-            for &(_, other) in others.unwrap_or(&some[at + 1..]) {
-                let (a, b) = (self.block.set(one), self.block.set(other));
-                let is_left_out = || crowded.has(a) && crowded.has(b);
-                if self.block.is_new(one, other, self.sketch, rule) && !is_left_out() {
-                    self.found.count(a);
-                    self.found.count(b);
-                    pairs.push((a.max(b), a.min(b)));
-                }
-            }
-        }
-    }
-
-    /// Hands over what was found, if it is much or all.
-    fn hand_over(&self, pairs: &mut Vec<Candidate>, is_all: bool) -> Result<()> {
-        if !is_all && pairs.len() < MUCH {
-            return Ok(());
-        }
-        let count = pairs.len() as u64;
-        let mut all = lock(&self.found.pairs);
-        let pushed = pairs.drain(..).try_for_each(|pair| all.push(pair));
-        drop(all);
-        pushed.and_then(|()| self.joining.step.add(count)).map_err(|error| {
-            lock(&self.found.failed).get_or_insert(error);
-            Error::Cancelled
-        })
     }
 }
 

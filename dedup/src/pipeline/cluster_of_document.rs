@@ -28,13 +28,10 @@ impl<'a> Clustered<'a> {
 
     /// The cluster of a document. Documents are asked for in ascending order.
     pub(crate) fn of(&mut self, document: usize) -> Result<InCluster> {
-        let document = document as u64;
-        while self.members.take_if(|member| member.document < document)?.is_some() {}
-        Ok(match self.members.peek()? {
-            Some(member) if member.document == document => {
-                InCluster { cluster: member.cluster, is_kept: member.is_representative() && !self.keeps_none }
-            }
-            _ => InCluster { cluster: 0, is_kept: true },
-        })
+        let member = self.members.at(document as u64, |member| member.document)?;
+        Ok(member.map_or(InCluster { cluster: 0, is_kept: true }, |member| InCluster {
+            cluster: member.cluster,
+            is_kept: member.is_representative() && !self.keeps_none,
+        }))
     }
 }

@@ -1,4 +1,4 @@
-//! Clusters of documents: what stands for what, and equal documents.
+//! Clusters of documents: represented documents with their representatives, equal documents, and documents near a stored one.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -6,7 +6,7 @@ use simstore::Result;
 use crate::pipeline::bit_set::Marks;
 use crate::pipeline::exact::Sets;
 use crate::pipeline::representatives::Leaders;
-use crate::rows::{By, Measure, Member, Nearness};
+use crate::rows::{By, Measure, Member, Near, Nearness};
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Cursor, Rows};
 
@@ -17,10 +17,10 @@ pub(crate) struct Clusters {
     pub(crate) by_cluster: Rows<Member>,
     /// The same by document.
     pub(crate) by_document: Rows<Member>,
-    /// How many there are, and for how many of them something stored stands.
+    /// Number of clusters, and of clusters that a stored document represents.
     pub(crate) count: usize,
     pub(crate) stored: usize,
-    /// Documents in those of something stored.
+    /// Number of documents in clusters that a stored document represents.
     pub(crate) of_stored: usize,
 }
 
@@ -32,55 +32,83 @@ impl Clusters {
     }
 }
 
-/// What stands for documents that are near something in a store: a number of that, and how near it is; by document.
+/// A document, the number of the stored document that represents it, and their nearness.
 pub(crate) type OfStore = (u32, (u64, Measure));
 
-/// The first key of things in stores: greater than that of every set.
+/// The first key of stored documents: greater than the number of any set.
 const STORED: u64 = 1 << 40;
 
-/// What clusters are made of.
-pub(crate) struct Clustering<'a> {
-    pub(crate) sets: &'a Sets,
-    pub(crate) leaders: &'a Leaders,
-    /// Sets that are near something stored.
-    pub(crate) out: &'a Marks,
-    pub(crate) stored: &'a Rows<OfStore>,
+/// Near documents.
+#[derive(Debug)]
+pub(crate) struct NearDocuments {
+    pub(crate) sets: Sets,
+    /// Near sets, if they were asked for.
+    pub(crate) pairs: Rows<Near>,
     /// The numbers of the documents in the corpus, if these are not all.
-    pub(crate) documents: Option<&'a Rows<u64>>,
+    pub(crate) documents: Option<Rows<u64>>,
     /// How near equal documents are.
     pub(crate) equal: Nearness,
-    pub(crate) workspace: &'a Workspace,
 }
 
-impl Clustering<'_> {
-    /// Makes clusters of two documents and more, and of those of stores, in order of their first documents.
-    pub(crate) fn clusters(&self) -> Result<Clusters> {
-        let mut by_leader = self.workspace.sorter::<(u64, (u32, Measure))>();
+impl NearDocuments {
+    /// The number in the corpus.
+    pub(crate) fn document(&self, number: u32) -> Result<u64> {
+        self.documents.as_ref().map_or(Ok(number.into()), |documents| documents.get(number as usize))
+    }
+
+    /// All pairs of near documents `a` < `b` with their nearness, in order of `a`, then of `b`. Only pairs of equal documents if
+    /// other pairs were not asked for.
+    pub(crate) fn pairs(&self, workspace: &Workspace) -> Result<impl Iterator<Item = Result<Near>> + use<>> {
+        let mut all = workspace.sorter::<Near>();
+        for pair in self.pairs.iter()? {
+            let (a, b, nearness) = pair?;
+            let others = self.sets.documents(b)?;
+            for one in self.sets.documents(a)? {
+                others.iter().try_for_each(|&other| all.push((one.min(other), one.max(other), nearness)))?;
+            }
+        }
+        for set in (0..self.sets.len() as u32).filter(|&set| self.sets.is_several(set)) {
+            let documents = self.sets.documents(set)?;
+            for (at, &one) in documents.iter().enumerate() {
+                let others = &documents[at + 1..];
+                others
+                    .iter()
+                    .try_for_each(|&other| all.push((one.min(other), one.max(other), self.equal)))?;
+            }
+        }
+        all.finish()
+    }
+
+    /// Makes clusters of at least two documents, or of documents that are near a `stored` one, in order of their first documents. Sets that
+    /// are `out` are near a stored document.
+    pub(crate) fn clusters(
+        &self,
+        leaders: &Leaders,
+        out: &Marks,
+        stored: &Rows<OfStore>,
+        workspace: &Workspace,
+    ) -> Result<Clusters> {
+        let mut by_leader = workspace.sorter::<(u64, (u32, Measure))>();
         let mut leads: BitVec = BitVec::repeat(false, self.sets.len());
-        for led in self.leaders.led.iter()? {
+        for led in leaders.led.iter()? {
             leads.set(led?.1 as usize, true);
         }
-        let mut led = self.leaders.led.cursor()?;
-        self.sets.visit(|set, document| {
-            while led.take_if(|&(next, ..)| next < set)?.is_some() {}
-            match led.peek()? {
-                Some((next, leader, nearness)) if next == set => {
-                    by_leader.push((leader.into(), (document, (nearness, 0))))
-                }
-                _ if self.out.has(set) => Ok(()),
-                _ if leads[set as usize] || self.sets.is_several(set) => {
-                    by_leader.push((set.into(), (document, (self.equal, 0))))
-                }
-                _ => Ok(()),
+        let mut led = leaders.led.cursor()?;
+        self.sets.visit(|set, document| match led.at(set, |row| row.0)? {
+            Some((_, leader, nearness)) => by_leader.push((leader.into(), (document, (nearness, 0)))),
+            _ if out.has(set) => Ok(()),
+            _ if leads[set as usize] || self.sets.is_several(set) => {
+                by_leader.push((set.into(), (document, (self.equal, 0))))
             }
+            _ => Ok(()),
         })?;
-        for row in self.stored.iter()? {
+        for row in stored.iter()? {
             let (document, (thing, measure)) = row?;
             by_leader.push((STORED + thing, (document, measure)))?;
         }
         drop(leads);
         // Documents ascend in each cluster.
-        let mut by_first = self.workspace.sorter::<((u32, u32), (u64, Measure))>();
+        let mut by_first = workspace.sorter::<((u32, u32), (u64, Measure))>();
         let mut rows = Cursor::new(by_leader.finish()?);
         while let Some((leader, (first, measure))) = rows.take()? {
             by_first.push(((first, first), (leader, measure)))?;
@@ -89,7 +117,7 @@ impl Clustering<'_> {
             }
         }
         drop(rows);
-        let (mut by_cluster, mut by_document) = (self.workspace.rows(), self.workspace.sorter::<Member>());
+        let (mut by_cluster, mut by_document) = (workspace.rows(), workspace.sorter::<Member>());
         let (mut cluster, mut last, mut by) = (0, None, By::document(0));
         let (mut stored, mut of_stored) = (0, 0);
         for row in by_first.finish()? {
@@ -109,9 +137,5 @@ impl Clustering<'_> {
         }
         let (by_cluster, by_document) = (by_cluster.finish()?, Rows::sorted(by_document)?);
         Ok(Clusters { by_cluster, by_document, count: cluster as usize, stored, of_stored })
-    }
-
-    fn document(&self, number: u32) -> Result<u64> {
-        self.documents.map_or(Ok(number.into()), |documents| documents.get(number as usize))
     }
 }

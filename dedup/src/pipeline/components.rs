@@ -6,7 +6,7 @@ use simstore::join::Components;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::pipeline::representatives::Leaders;
-use crate::rows::{Led, Near, Nearness};
+use crate::rows::{Near, Nearness};
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
 use simstore_corpus::spill::{Cursor, Rows, RowsWriter};
@@ -54,14 +54,8 @@ impl<'a> Connecting<'a> {
                 return in_rounds(edges.finish()?.iter()?, workspace, step);
             }
         };
-        let mut firsts = workspace.rows();
-        for set in 0..sets {
-            let first = components.first(set);
-            if first != set {
-                firsts.push((set as u32, first as u32))?;
-            }
-        }
-        firsts.finish()
+        let firsts = (0..sets).map(|set| (set as u32, components.first(set) as u32));
+        workspace.collected(firsts.filter(|(set, first)| first != set).map(Ok))
     }
 }
 
@@ -90,12 +84,8 @@ fn in_rounds(
     workspace: &Workspace,
     step: &Step<'_>,
 ) -> Result<Rows<(u32, u32)>> {
-    let mut edges = workspace.sorter::<(u32, u32)>();
-    for pair in pairs {
-        let (a, b) = pair?;
-        edges.push((a.max(b), a.min(b)))?;
-    }
-    let (mut edges, mut check) = (Rows::sorted(edges)?, 0);
+    let edges = pairs.map(|pair| pair.map(|(a, b)| (a.max(b), a.min(b))));
+    let (mut edges, mut check) = (workspace.sorted(edges)?, 0);
     loop {
         step.add(0)?;
         // Large stars: of each set and all that it is connected with, the greater ones go to the least.
@@ -164,11 +154,9 @@ pub(crate) fn leaders(
     let mut pairs = pairs.cursor()?;
     for row in firsts.iter()? {
         let (set, first) = row?;
-        while pairs.take_if(|&(a, b, _)| (a, b) < (set, first))?.is_some() {}
-        let known = pairs.take_if(|&(a, b, _)| (a, b) == (set, first))?.map(|(.., nearness)| nearness);
-        let row: Led = (set, first, known.map_or_else(|| nearness(set, first), Ok)?);
+        let known = pairs.at((set, first), |&(a, b, _)| (a, b))?;
+        led.push(known.map_or_else(|| Ok((set, first, nearness(set, first)?)), Ok)?)?;
         is_led.set(set as usize, true);
-        led.push(row)?;
     }
     Ok(Leaders { led: led.finish()?, is_led })
 }

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use simstore::Result;
 
-use crate::pipeline::dense_groups::{Asked, Crowds};
-use crate::pipeline::prefix_filter::{Entry, Index, Next, Space, Visitor};
+use crate::pipeline::dense_groups::{Asked, Crowds, batches};
+use crate::pipeline::prefix_filter::{Entry, Index, Space, UNCHANGED, Visitor};
 use crate::rows::{Nearness, of_similarity};
 use simstore_corpus::Step;
 
@@ -25,11 +25,9 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
     mut visitor: impl FnMut(u32, u32) -> Result<()>,
 ) -> Result<()> {
     let mut connected = Connected::new(crowds);
-    let mut sets = members();
-    loop {
-        let some: Vec<u32> = sets.by_ref().take(SETS).collect();
-        let Some(&last) = some.last() else { return Ok(()) };
-        step.add(0)?;
+    for some in batches(members(), SETS, step) {
+        let some = some?;
+        let last = some.last().copied();
         let found = connected.find(some)?;
         for (at, (asked, similar)) in found.iter().enumerate() {
             let mut similar = similar.clone();
@@ -49,14 +47,8 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
             similar.iter().try_for_each(|&other| visitor(asked.set, connected.index.set(other)))?;
         }
         if connected.index.is_full() {
-            let mut after = members().skip_while(|&set| set <= last);
-            loop {
-                let some: Vec<u32> = after.by_ref().take(SETS).collect();
-                if some.is_empty() {
-                    break;
-                }
-                step.add(0)?;
-                for (asked, similar) in connected.find(some)? {
+            for some in batches(members().skip_while(|&set| Some(set) <= last), SETS, step) {
+                for (asked, similar) in connected.find(some?)? {
                     similar.windows(2).for_each(|pair| connected.forest.connect(pair[0], pair[1]));
                     similar.iter().try_for_each(|&other| visitor(asked.set, connected.index.set(other)))?;
                 }
@@ -64,6 +56,7 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
             connected = Connected::new(crowds);
         }
     }
+    Ok(())
 }
 
 /// Sets of an index, and which of them are connected.
@@ -88,9 +81,7 @@ impl<'a> Connected<'a> {
         let find = |space: &mut Space, set: u32| {
             let asked = self.crowds.ask(set)?;
             let mut unconnected = Unconnected { connected: self, roots: Vec::new(), similar: Vec::new() };
-            if !self.index.is_empty() {
-                self.index.visit_similar(&asked, least, space, &mut unconnected);
-            }
+            self.index.visit_similar(&asked, least, space, &mut unconnected);
             Ok((asked, unconnected.similar))
         };
         sets.into_par_iter().map_init(Space::default, find).collect()
@@ -135,10 +126,10 @@ impl Visitor for Unconnected<'_> {
         }
     }
 
-    fn visit(&mut self, at: u32, _: Nearness) -> Next {
+    fn visit(&mut self, at: u32, _: Nearness) -> Nearness {
         self.roots.push(self.connected.forest.root(at));
         self.similar.push(at);
-        Next::All
+        UNCHANGED
     }
 }
 

@@ -126,14 +126,8 @@ impl<'a> Crowds<'a> {
         step: &Step<'_>,
     ) -> Result<Self> {
         let counts = Counts::new(crowded.count(), workspace.share());
-        let mut sets = crowded.marked();
-        loop {
-            let some: Vec<u32> = sets.by_ref().take(COUNTED).collect();
-            if some.is_empty() {
-                break;
-            }
-            step.add(0)?;
-            some.into_par_iter().try_for_each(|set| {
+        for some in batches(crowded.marked(), COUNTED, step) {
+            some?.into_par_iter().try_for_each(|set| {
                 compared.features(set)?.into_iter().for_each(|feature| counts.add(feature));
                 Ok::<_, simstore::Error>(())
             })?;
@@ -188,4 +182,16 @@ impl<'a> Crowds<'a> {
             && self.may_be_similar((&a.words, &a.long), (&b.words, &b.long));
         if is_likely { self.compared.similarity_of(&a.features, &b.features) } else { None }
     }
+}
+
+/// Batches of sets that are compared in parallel. An item is an error if the run is cancelled.
+pub(crate) fn batches<T>(
+    mut sets: impl Iterator<Item = T>,
+    count: usize,
+    step: &Step<'_>,
+) -> impl Iterator<Item = Result<Vec<T>>> {
+    std::iter::from_fn(move || {
+        let some: Vec<T> = sets.by_ref().take(count).collect();
+        if some.is_empty() { None } else { Some(step.add(0).map(|()| some)) }
+    })
 }

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 use simstore::Result;
 
 use crate::pipeline::bit_set::Marks;
-use crate::pipeline::dense_groups::{Asked, Crowds};
-use crate::pipeline::prefix_filter::{Index, Next, Space};
+use crate::pipeline::dense_groups::{Asked, Crowds, batches};
+use crate::pipeline::prefix_filter::{Index, UNCHANGED};
 use crate::pipeline::representatives::Leaders;
 use crate::rows::{Near, Nearness, of_similarity};
 use simstore_corpus::Step;
@@ -22,10 +22,10 @@ pub(crate) fn visit_pairs(
 ) -> Result<()> {
     let least = of_similarity(crowds.rule.least);
     let mut index = Index::new(crowds);
-    for some in batches(crowded.marked(), step) {
+    for some in batches(crowded.marked().map(|set| (set, least)), SETS, step) {
         let some = some?;
         let last = some.last().copied();
-        let asked = ask(crowds, some.into_iter().map(|set| (set, least)).collect(), &index, &mut visitor)?;
+        let asked = ask(some, &index, &mut visitor)?;
         for (at, one) in asked.iter().enumerate() {
             for other in &asked[..at] {
                 crowds
@@ -35,9 +35,9 @@ pub(crate) fn visit_pairs(
             index.add(one, |_, _| {});
         }
         if index.is_full() {
-            let after = crowded.marked().skip_while(|&set| Some(set) <= last);
-            for some in batches(after.map(|set| (set, least)), step) {
-                ask(crowds, some?, &index, &mut visitor)?;
+            let after = crowded.marked().map(|set| (set, least)).skip_while(|&one| Some(one) <= last);
+            for some in batches(after, SETS, step) {
+                ask(some?, &index, &mut visitor)?;
             }
             index = Index::new(crowds);
         }
@@ -60,9 +60,8 @@ pub(crate) fn visit_nearest(
             Ok((set, _, nearness)) => crowded.has(set).then_some(Ok((set, nearness))),
             Err(error) => Some(Err(error)),
         });
-        for some in batches(led, step) {
-            let some = some?.into_iter().collect::<Result<_>>()?;
-            ask(crowds, some, &index, &mut visitor)?;
+        for some in batches(led, SETS, step) {
+            ask(some?.into_iter().collect::<Result<_>>()?, &index, &mut visitor)?;
         }
     }
     Ok(())
@@ -80,29 +79,12 @@ pub(crate) fn visit_most_similar(
     let mut members = crowded.marked().peekable();
     while members.peek().is_some() {
         let index = filled(crowds, &mut members, step)?;
-        let find = |space: &mut Space, set: u32| {
-            let (asked, mut found) = (crowds.ask(set)?, None);
-            index.visit_similar(&asked, least, space, &mut |at, nearness| {
-                found = Some((set, index.set(at), nearness));
-                Next::Above(nearness)
-            });
-            Ok(found)
-        };
-        for some in batches(crowded.marked(), step) {
-            let found: Vec<Option<Near>> =
-                some?.into_par_iter().map_init(Space::default, find).collect::<Result<_>>()?;
-            found.into_iter().flatten().try_for_each(&mut visitor)?;
+        for some in batches(crowded.marked().map(|set| (set, least)), SETS, step) {
+            let found = index.search(some?, |nearness| nearness + 1)?;
+            found.into_iter().filter_map(|(_, mut found)| found.pop()).try_for_each(&mut visitor)?;
         }
     }
     Ok(())
-}
-
-/// Batches of sets that are compared in parallel. An item is an error if the run is cancelled.
-fn batches<T>(mut sets: impl Iterator<Item = T>, step: &Step<'_>) -> impl Iterator<Item = Result<Vec<T>>> {
-    std::iter::from_fn(move || {
-        let some: Vec<T> = sets.by_ref().take(SETS).collect();
-        if some.is_empty() { None } else { Some(step.add(0).map(|()| some)) }
-    })
 }
 
 /// Index of the next sets, as many as the memory holds.
@@ -112,7 +94,7 @@ fn filled<'a>(
     step: &Step<'_>,
 ) -> Result<Index<'a>> {
     let mut index = Index::new(crowds);
-    let mut sets = batches(sets, step);
+    let mut sets = batches(sets, SETS, step);
     while !index.is_full()
         && let Some(some) = sets.next()
     {
@@ -124,21 +106,11 @@ fn filled<'a>(
 
 /// Visits the pairs of some sets with sets of the index, if they have the least nearness of the set.
 fn ask(
-    crowds: &Crowds<'_>,
     some: Vec<(u32, Nearness)>,
     index: &Index<'_>,
     visitor: &mut impl FnMut(Near) -> Result<()>,
 ) -> Result<Vec<Asked>> {
-    let find = |space: &mut Space, (set, least): (u32, Nearness)| {
-        let (asked, mut found) = (crowds.ask(set)?, Vec::new());
-        index.visit_similar(&asked, least, space, &mut |at, nearness| {
-            found.push((set, index.set(at), nearness));
-            Next::All
-        });
-        Ok((asked, found))
-    };
-    let found: Vec<(Asked, Vec<Near>)> =
-        some.into_par_iter().map_init(Space::default, find).collect::<Result<_>>()?;
+    let found = index.search(some, |_| UNCHANGED)?;
     found
         .into_iter()
         .map(|(asked, pairs)| {

@@ -61,16 +61,7 @@ impl Sets {
 
     /// How many documents of sets of several there are before a set.
     fn several_before(&self, set: u32) -> Result<usize> {
-        let (mut start, mut end) = (0, self.several.len());
-        while start < end {
-            let middle = (start + end) / 2;
-            if self.several.get(middle)?.0 < set {
-                start = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        Ok(start)
+        self.several.partition_point(|row| row.0 < set)
     }
 
     /// The number of the set and each document, by document.

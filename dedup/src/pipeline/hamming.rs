@@ -13,13 +13,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::stage_results::{Keeping, KeptReader, Stage, Unsound, check_of};
 use crate::corpus::Corpus;
-use crate::rows::{Stored, Value};
+use crate::rows::Stored;
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
 use simstore_corpus::spill::{Rows, Sorter};
 
 /// A fingerprint of the corpus, its distance to a stored fingerprint in bits, and the stored fingerprint.
-pub(crate) type NearValue<F> = (Value<F>, (u32, Stored));
+pub(crate) type NearValue<F> = (F, (u32, Stored));
 
 /// A search for near fingerprints.
 pub(crate) struct LookedFor<'a, F: Fingerprint> {
@@ -33,10 +33,11 @@ pub(crate) struct LookedFor<'a, F: Fingerprint> {
     pub(crate) step: &'a Step<'a>,
 }
 
-/// Near fingerprints. Each has a number, its place among the values.
-pub(crate) struct NearValues<F> {
-    /// Fingerprints that are near others, repeated, or near a stored one; ascending.
-    pub(crate) values: Rows<Value<F>>,
+/// Fingerprints that are near others, repeated, or near a stored one, ascending; and how they are near.
+pub(crate) type NearValues<F> = (Rows<F>, NearPlaces);
+
+/// Near fingerprints. Each has a number, its place among all of them.
+pub(crate) struct NearPlaces {
     /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
     /// Connections, if pairs are not listed.
@@ -59,21 +60,17 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints::<F>(|_, some| {
             self.step.add(0)?;
-            check_of(&mut hash, some.iter().map(|&value| Ok(Value(value))))
+            check_of(&mut hash, some.iter().copied().map(Ok))
         })?;
         let asked = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
         let stage = Stage::new("near", asked, hash.digest());
-        if let Some(near) = keeping.read(&stage, |kept| self.read(kept))? {
-            return Ok(near);
-        }
-        let near = self.find()?;
-        keeping.write(&stage, |kept| {
-            kept.all(&near.values)?;
+        let (read, find) = (|kept: &mut KeptReader| self.read(kept), || self.find());
+        keeping.kept(&stage, read, find, |(values, near), kept| {
+            kept.all(values)?;
             kept.all(&near.pairs)?;
-            kept.rows(near.edges.len(), near.edges.iter()?)?;
+            kept.all(&near.edges)?;
             kept.rows(1, [Ok(near.distinct as u64)].into_iter())
-        })?;
-        Ok(near)
+        })
     }
 
     fn read(&self, kept: &mut KeptReader) -> Result<NearValues<F>, Unsound> {
@@ -87,35 +84,30 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             true => Ok(edges.push((a, b))?),
             false => Err(Unsound::Reason("rows that cannot be".to_owned())),
         })?;
-        let mut counts = Vec::new();
-        kept.visit(|count: u64| {
-            counts.push(count as usize);
-            Ok(())
-        })?;
-        let documents = self.corpus.len() - self.corpus.empty();
-        let distinct = match counts[..] {
-            [distinct] if (values.len()..=documents).contains(&distinct) => distinct,
+        let documents = self.corpus.len() - self.corpus.empty;
+        let distinct = match kept.numbers()?[..] {
+            [distinct] if (values.len()..=documents).contains(&(distinct as usize)) => distinct as usize,
             _ => return Err(Unsound::Reason("a count that cannot be".to_owned())),
         };
         for pair in pairs.iter()? {
             let (a, b, distance) = pair?;
-            if values.get(a as usize)?.0.distance(values.get(b as usize)?.0) != distance {
+            if values.get(a as usize)?.distance(values.get(b as usize)?) != distance {
                 return Err(Unsound::Reason("a pair of another distance".to_owned()));
             }
         }
         let (edges, stored) = (edges.finish()?, self.workspace.rows().finish()?);
-        Ok(NearValues { values, pairs, edges, stored, distinct })
+        Ok((values, NearPlaces { pairs, edges, stored, distinct }))
     }
 
     /// Fails if no document has one of the fingerprints.
-    fn check(&self, values: &Rows<Value<F>>) -> Result<(), Unsound> {
+    fn check(&self, values: &Rows<F>) -> Result<(), Unsound> {
         let mut is_there: BitVec = BitVec::repeat(false, values.len());
         for row in documents_of(values, self.corpus, self.workspace, self.step)?.iter()? {
             is_there.set(row?.1 as usize, true);
         }
         match is_there.first_zero() {
             Some(place) => {
-                let missing = values.get(place)?.0.to_hex();
+                let missing = values.get(place)?.to_hex();
                 Err(Unsound::Reason(format!("no document has the fingerprint {missing}")))
             }
             None => Ok(()),
@@ -124,7 +116,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
 
     fn find_in_memory(&self) -> Result<NearValues<F>> {
         let &LookedFor { corpus, distance, with_pairs, workspace, step, .. } = self;
-        let mut distinct = Vec::with_capacity(corpus.len() - corpus.empty());
+        let mut distinct = Vec::with_capacity(corpus.len() - corpus.empty);
         corpus.visit_fingerprints(|_, some| {
             distinct.extend_from_slice(some);
             step.add(0)
@@ -159,7 +151,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         let mut is_told: BitVec<u64> = BitVec::repeat(false, distinct.len());
         repeated.iter().for_each(|&value| is_told.set(place(value), true));
         for row in stored.iter()? {
-            is_told.set(place(row?.0.0), true);
+            is_told.set(place(row?.0), true);
         }
         for pair in pairs.iter()? {
             let (a, b, _) = pair?;
@@ -176,9 +168,9 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             }
         }
         let ranks = Ranked::new(is_told);
-        let (mut values, mut near, mut edges) = (workspace.rows(), workspace.rows(), workspace.rows());
+        let (mut values, mut edges) = (workspace.rows(), workspace.rows());
         for place in ranks.bits.iter_ones() {
-            values.push(Value(distinct[place]))?;
+            values.push(distinct[place])?;
             if !with_pairs {
                 let first = components.first(place);
                 if first != place {
@@ -186,22 +178,13 @@ impl<F: Fingerprint> LookedFor<'_, F> {
                 }
             }
         }
-        for pair in pairs.iter()? {
-            let (a, b, distance) = pair?;
-            near.push((ranks.of(a as usize), ranks.of(b as usize), distance))?;
-        }
-        let mut by_place = workspace.rows();
-        for row in stored.iter()? {
-            let (value, how) = row?;
-            by_place.push((ranks.of(place(value.0)), how))?;
-        }
-        Ok(NearValues {
-            values: values.finish()?,
-            pairs: near.finish()?,
-            edges: edges.finish()?,
-            stored: by_place.finish()?,
-            distinct: distinct.len(),
-        })
+        let (values, edges) = (values.finish()?, edges.finish()?);
+        let ranked =
+            |(a, b, distance): (u32, u32, u32)| (ranks.of(a as usize), ranks.of(b as usize), distance);
+        let pairs = workspace.collected(pairs.iter()?.map(|pair| pair.map(ranked)))?;
+        let ranked = |(value, how): NearValue<F>| (ranks.of(place(value)), how);
+        let stored = workspace.collected(stored.iter()?.map(|row| row.map(ranked)))?;
+        Ok((values, NearPlaces { pairs, edges, stored, distinct: distinct.len() }))
     }
 
     /// Looks distinct fingerprints up in stores. A fingerprint in several segments is found several times.
@@ -213,7 +196,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
                 let taken = some.iter().try_for_each(|near: &BatchMatch<F>| {
                     let (fingerprint, id) = (near.found.fingerprint, near.found.id);
                     let stored = Stored { store, id, fingerprint: fingerprint.to_u128() };
-                    found.push((Value(distinct[near.query]), (near.found.distance, stored)))
+                    found.push((distinct[near.query], (near.found.distance, stored)))
                 });
                 stop_after(taken.and_then(|()| self.step.add(0)), &failed)
             });
@@ -269,7 +252,7 @@ const MIN_LOOKED_UP: usize = 1 << 12;
 
 /// The documents of each of some ascending fingerprints, by document: each with the place of its fingerprint.
 pub(crate) fn documents_of<F: Fingerprint>(
-    values: &Rows<Value<F>>,
+    values: &Rows<F>,
     corpus: &Corpus,
     workspace: &Workspace,
     step: &Step<'_>,
@@ -278,7 +261,7 @@ pub(crate) fn documents_of<F: Fingerprint>(
     let most = usize::try_from(workspace.share()).unwrap_or(usize::MAX) / (F::BYTES + 2);
     let (mut rows, mut first) = (values.iter()?, 0);
     loop {
-        let some: Vec<F> = rows.by_ref().take(most.max(1024)).map(|row| Ok(row?.0)).collect::<Result<_>>()?;
+        let some: Vec<F> = rows.by_ref().take(most.max(1024)).collect::<Result<_>>()?;
         if some.is_empty() {
             return Rows::sorted(found);
         }

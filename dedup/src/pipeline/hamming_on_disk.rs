@@ -6,27 +6,26 @@ use simstore::join::{DistinctOnDisk, Forest, JoinOnDisk, NearPair};
 use simstore::threads::lock;
 use simstore::{Fingerprint, Result};
 
-use crate::pipeline::hamming::{LookedFor, NearValue, NearValues, stop_after, told};
-use crate::rows::Value;
+use crate::pipeline::hamming::{LookedFor, NearPlaces, NearValue, NearValues, stop_after, told};
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// One of so many shares of the memory is for the queries of a batch, or what is found; the others are for the join.
+/// Shares of the memory: one is for the queries of a batch, or the pairs found; the others are for the join.
 const SHARES: u64 = 4;
-/// Values of which one is in memory.
+/// Number of values in a block. The first value of each block is in memory.
 const BLOCK: usize = 256;
 
-/// What the pairs of a join come to.
+/// Pairs that a join has found.
 struct Found<F> {
     forest: Forest<F>,
-    edges: Sorter<(Value<F>, Value<F>)>,
-    pairs: Sorter<(Value<F>, Value<F>, u32)>,
+    edges: Sorter<(F, F)>,
+    pairs: Sorter<(F, F, u32)>,
 }
 
 impl<F: Fingerprint> Found<F> {
     fn take(&mut self, some: &[NearPair<F>], with_pairs: bool, workspace: &Workspace) -> Result<()> {
         if with_pairs {
-            let pair = |&NearPair { a, b, distance }: &NearPair<F>| (Value(a), Value(b), distance);
+            let pair = |&NearPair { a, b, distance }: &NearPair<F>| (a, b, distance);
             return some.iter().try_for_each(|found| self.pairs.push(pair(found)));
         }
         self.forest.connect_pairs(some);
@@ -37,7 +36,7 @@ impl<F: Fingerprint> Found<F> {
     fn cut(&mut self) -> Result<()> {
         let edges = std::mem::take(&mut self.forest).into_edges().into_iter();
         self.forest = Forest::new();
-        edges.into_iter().try_for_each(|(a, b)| self.edges.push((Value(a), Value(b))))
+        edges.into_iter().try_for_each(|(a, b)| self.edges.push((a, b)))
     }
 }
 
@@ -45,8 +44,8 @@ impl<F: Fingerprint> LookedFor<'_, F> {
     pub(crate) fn find_on_disk(&self) -> Result<NearValues<F>> {
         let &LookedFor { corpus, distance, workspace, step, .. } = self;
         let memory = workspace.budget.bytes;
-        let count = (corpus.len() - corpus.empty()) as u64;
-        // Those of the first table, and those of another one.
+        let count = (corpus.len() - corpus.empty) as u64;
+        // Files of the first table, and of another one.
         workspace.temporary.expect(workspace.temporary.counts.held() + 2 * count * F::BYTES as u64);
         let of_join = memory / SHARES * (SHARES - 1);
         let parts = JoinOnDisk::choose_parts(count, distance, of_join)?;
@@ -55,9 +54,9 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             step.add(0)?;
             join.push(some)
         })?;
-        let mut values = workspace.sorter::<Value<F>>();
+        let mut values = workspace.sorter::<F>();
         let mut distinct = join.collapse(|_, some| {
-            some.iter().try_for_each(|&value| values.push(Value(value)))?;
+            some.iter().try_for_each(|&value| values.push(value))?;
             step.add(0)
         })?;
         let stored = self.look_up_on_disk(&distinct)?;
@@ -79,14 +78,10 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             values.push(a)?;
             values.push(b)?;
         }
-        let (mut told, mut last) = (workspace.rows(), None);
-        for value in values.finish()? {
-            let value = value?;
-            if last.replace(value) != Some(value) {
-                told.push(value)?;
-            }
-        }
-        let values = told.finish()?;
+        let mut last = None;
+        let mut is_new = |&value: &F| last.replace(value) != Some(value);
+        let distinct = values.finish()?.filter(|value| value.as_ref().map_or(true, &mut is_new));
+        let values = workspace.collected(distinct)?;
         let places = Places::new(&values)?;
         let (mut near, mut connected, mut by_place) = (workspace.rows(), workspace.rows(), workspace.rows());
         // Values are in order, and so are their places.
@@ -103,12 +98,12 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             by_place.push((places.of(value)?, how))?;
         }
         let (pairs, edges, stored) = (near.finish()?, connected.finish()?, by_place.finish()?);
-        Ok(NearValues { values, pairs, edges, stored, distinct: count })
+        Ok((values, NearPlaces { pairs, edges, stored, distinct: count }))
     }
 
-    /// Looks distinct fingerprints up in stores, as many at a time as there is memory for.
+    /// Looks distinct fingerprints up in stores, as many at a time as fit the memory.
     fn look_up_on_disk(&self, distinct: &DistinctOnDisk<F>) -> Result<Rows<NearValue<F>>> {
-        /// What a batch takes for a query and each bit of the distance, at most.
+        /// Most bytes of memory of a batch for a query and each bit of the distance.
         const BYTES_OF_A_QUERY: u64 = 30;
         let mut found = self.workspace.sorter();
         if self.stores.is_empty() {
@@ -149,14 +144,14 @@ impl<F: Fingerprint> LookedFor<'_, F> {
     }
 }
 
-/// Finds the places of values among all, of which some are in memory.
+/// Finds the places of values among all values. Some values are in memory.
 struct Places<'a, F> {
-    all: &'a Rows<Value<F>>,
-    some: Vec<Value<F>>,
+    all: &'a Rows<F>,
+    some: Vec<F>,
 }
 
 impl<'a, F: Fingerprint> Places<'a, F> {
-    fn new(all: &'a Rows<Value<F>>) -> Result<Self> {
+    fn new(all: &'a Rows<F>) -> Result<Self> {
         let mut some = Vec::new();
         for (at, value) in all.iter()?.enumerate() {
             if at % BLOCK == 0 {
@@ -167,17 +162,9 @@ impl<'a, F: Fingerprint> Places<'a, F> {
     }
 
     /// The place of a value, which is there.
-    fn of(&self, value: Value<F>) -> Result<u32> {
+    fn of(&self, value: F) -> Result<u32> {
         let block = self.some.partition_point(|&first| first <= value).saturating_sub(1);
-        let (mut start, mut end) = (block * BLOCK, ((block + 1) * BLOCK).min(self.all.len()));
-        while end - start > 1 {
-            let middle = (start + end) / 2;
-            if self.all.get(middle)? <= value {
-                start = middle;
-            } else {
-                end = middle;
-            }
-        }
-        Ok(start as u32)
+        let behind = block * BLOCK + 1..((block + 1) * BLOCK).min(self.all.len());
+        Ok(self.all.partition_point_in(behind, |&other| other <= value)? as u32 - 1)
     }
 }

@@ -5,8 +5,10 @@
 
 use simstore::Result;
 
+use crate::pipeline::bit_set::Marks;
+use crate::pipeline::components;
 use crate::pipeline::exact::Sets;
-use crate::pipeline::representatives::Leaders;
+use crate::pipeline::representatives::{Leaders, stars_of};
 use crate::pipeline::verify::{Compared, TOGETHER};
 use crate::rows::{Candidate, Near, Nearness};
 use crate::workspace::Workspace;
@@ -37,11 +39,12 @@ pub(crate) struct NearestSets<'a> {
     sets: &'a Sets,
     tie: Tie,
     rows: Sorter<((u32, Nearness), (u32, u32))>,
+    workspace: &'a Workspace,
 }
 
 impl<'a> NearestSets<'a> {
-    pub(crate) fn new(sets: &'a Sets, tie: Tie, workspace: &Workspace) -> Self {
-        NearestSets { sets, tie, rows: workspace.sorter() }
+    pub(crate) fn new(sets: &'a Sets, tie: Tie, workspace: &'a Workspace) -> Self {
+        NearestSets { sets, tie, rows: workspace.sorter(), workspace }
     }
 
     /// Takes another set that is near one.
@@ -71,17 +74,51 @@ impl<'a> NearestSets<'a> {
         Ok(())
     }
 
+    /// Returns representatives by all near pairs, and the nearest sets. With `edges`, connected sets have one representative. Sets that are
+    /// `out` neither represent others nor are represented.
+    pub(crate) fn with_leaders(
+        mut self,
+        pairs: &Rows<Near>,
+        edges: Option<impl Iterator<Item = Result<(u32, u32)>>>,
+        out: &Marks,
+        compared: Option<&Compared<'_>>,
+        keeps_none: bool,
+        step: &Step<'_>,
+    ) -> Result<(Leaders, Rows<Near>)> {
+        let (sets, workspace) = (self.sets.len(), self.workspace);
+        let is_left = |a, b| !out.has(a) && !out.has(b);
+        let leaders = match edges {
+            None => {
+                let is_left = |pair: &Result<Near>| pair.as_ref().map_or(true, |&(a, b, _)| is_left(a, b));
+                let leaders = stars_of(pairs.iter()?.filter(is_left), sets, workspace, step)?;
+                self.push_others(&leaders, pairs.iter()?.filter(is_left))?;
+                leaders
+            }
+            Some(edges) => {
+                let edges = edges.filter(|edge| edge.as_ref().map_or(true, |&(a, b)| is_left(a, b)));
+                let firsts = components::components(edges, sets, workspace, step)?;
+                let nearness = |a, b| compared.map_or(Ok(0), |compared| compared.similarity(a, b));
+                components::leaders(&firsts, pairs, sets, workspace, nearness)?
+            }
+        };
+        let nearest = if keeps_none {
+            pairs.iter()?.try_for_each(|pair| self.push_both(pair?))?;
+            self.of_all()?
+        } else {
+            self.nearer_than_leaders(&leaders)?
+        };
+        Ok((leaders, nearest))
+    }
+
     /// The nearest set of each represented set, where it is nearer than the representative; in order.
-    pub(crate) fn nearer_than_leaders(self, leaders: &Leaders, workspace: &Workspace) -> Result<Rows<Near>> {
-        let NearestSets { sets, tie, rows } = self;
+    pub(crate) fn nearer_than_leaders(self, leaders: &Leaders) -> Result<Rows<Near>> {
+        let NearestSets { sets, tie, rows, workspace } = self;
         let (mut nearest, mut rows) = (workspace.rows(), Cursor::new(rows.finish()?));
         for led in leaders.led.iter()? {
             let (set, leader, nearness) = led?;
-            while rows.take_if(|&((next, _), _)| next < set)?.is_some() {}
-            let Some(((_, key), (document, other))) = rows.take_if(|&((next, _), _)| next == set)? else {
-                continue;
-            };
-            if (key, document) < (tie.order(nearness), sets.best(leader)?) {
+            if let Some(((_, key), (document, other))) = rows.at(set, |row| row.0.0)?
+                && (key, document) < (tie.order(nearness), sets.best(leader)?)
+            {
                 nearest.push((set, other, tie.order(key)))?;
             }
         }
@@ -89,17 +126,12 @@ impl<'a> NearestSets<'a> {
     }
 
     /// The nearest of each set that has one, in order.
-    pub(crate) fn of_all(self, workspace: &Workspace) -> Result<Rows<Near>> {
-        let NearestSets { tie, rows, .. } = self;
-        let mut nearest = workspace.rows();
+    pub(crate) fn of_all(self) -> Result<Rows<Near>> {
+        let NearestSets { tie, rows, workspace, .. } = self;
         let mut last = None;
-        for row in rows.finish()? {
-            let ((set, key), (_, other)) = row?;
-            if last.replace(set) != Some(set) {
-                nearest.push((set, other, tie.order(key)))?;
-            }
-        }
-        nearest.finish()
+        let rows = rows.finish()?.map(|row| row.map(|((set, key), (_, other))| (set, other, tie.order(key))));
+        let mut is_first = |&(set, ..): &Near| last.replace(set) != Some(set);
+        workspace.collected(rows.filter(|row| row.as_ref().map_or(true, &mut is_first)))
     }
 }
 
@@ -133,8 +165,7 @@ pub(crate) fn compare_with_others(
             && let Some(pair) = rows.next()
         {
             let (set, other) = pair?;
-            while led.take_if(|&(next, ..)| next < set)?.is_some() {}
-            let leader = led.peek()?.filter(|&(next, ..)| next == set);
+            let leader = led.at(set, |row| row.0)?;
             if leader.is_none_or(|(_, leader, _)| leader != other) {
                 some.push((set, other));
             }
@@ -149,58 +180,33 @@ pub(crate) fn compare_with_others(
     }
 }
 
-/// The same for documents, in order: each document of such a set, and the best of the other.
+/// The nearest document of each document, in order: the best of the nearest set. If no document is kept, `equal` is the nearness of equal
+/// documents, and documents of one set are nearest to one another.
 pub(crate) fn of_documents(
     nearest: &Rows<Near>,
     sets: &Sets,
-    workspace: &Workspace,
-) -> Result<Rows<Nearest>> {
-    let mut rows = workspace.sorter();
-    let mut nearest = nearest.cursor()?;
-    sets.visit(|set, document| {
-        while nearest.take_if(|&(next, ..)| next < set)?.is_some() {}
-        match nearest.peek()? {
-            Some((next, other, nearness)) if next == set => {
-                rows.push((document, sets.best(other)?, nearness))
-            }
-            _ => Ok(()),
-        }
-    })?;
-    Rows::sorted(rows)
-}
-
-/// The same if none is kept: for each document the nearest other one. Documents of one set are nearest to one another.
-pub(crate) fn of_all_documents(
-    nearest: &Rows<Near>,
-    sets: &Sets,
-    equal: Nearness,
+    equal: Option<Nearness>,
     workspace: &Workspace,
 ) -> Result<Rows<Nearest>> {
     let (mut rows, mut nearest) = (workspace.sorter(), nearest.cursor()?);
-    let mut last: Option<(u32, u32)> = None;
-    let mut alone = |rows: &mut Sorter<Nearest>, set: u32, document: u32| {
-        while nearest.take_if(|&(next, ..)| next < set)?.is_some() {}
-        match nearest.peek()? {
-            Some((next, other, nearness)) if next == set => {
-                rows.push((document, sets.best(other)?, nearness))
-            }
-            _ => Ok(()),
+    // The first document of a set, and whether the next one is the second.
+    let (mut last, mut is_second) = (None, false);
+    sets.visit(|set, document| {
+        let Some(equal) = equal.filter(|_| sets.is_several(set)) else {
+            return match nearest.at(set, |row| row.0)? {
+                Some((_, other, nearness)) => rows.push((document, sets.best(other)?, nearness)),
+                None => Ok(()),
+            };
+        };
+        // None being kept, documents are preferred in order of input: the first of a set comes first.
+        let Some((_, first)) = last.filter(|&(of, _)| of == set) else {
+            (last, is_second) = (Some((set, document)), true);
+            return Ok(());
+        };
+        if std::mem::take(&mut is_second) {
+            rows.push((first, document, equal))?;
         }
-    };
-    // None being kept, documents are preferred in order of input: the first of a set comes first.
-    let mut is_second = false;
-    sets.visit(|set, document| match last {
-        Some((of, first)) if of == set => {
-            if std::mem::take(&mut is_second) {
-                rows.push((first, document, equal))?;
-            }
-            rows.push((document, first, equal))
-        }
-        _ => {
-            last = Some((set, document));
-            is_second = true;
-            if sets.is_several(set) { Ok(()) } else { alone(&mut rows, set, document) }
-        }
+        rows.push((document, first, equal))
     })?;
     Rows::sorted(rows)
 }

@@ -7,11 +7,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
+use rayon::prelude::*;
+use simstore::Result;
 use simstore::processor::{Work, dispatch};
 use simstore_text::{SKETCHES, shared_members};
 
 use crate::pipeline::dense_groups::{Asked, Crowds, LONG};
-use crate::rows::{Nearness, of_similarity, similarity};
+use crate::rows::{Near, Nearness, of_similarity, similarity};
 
 /// Bytes of memory for a set of the index and its sketches, and for an entry of a list.
 const BYTES_OF_A_MEMBER: u64 = 8 * (LONG + SKETCHES) as u64 + 32;
@@ -23,16 +25,10 @@ const MOST_WORDS: usize = 1 << 10;
 /// An entry of a list: the place of the set in the index, and the place of the feature in the set.
 pub(crate) type Entry = (u32, u32);
 
-/// How a search goes on after it has found a similar set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Next {
-    /// As before.
-    All,
-    /// With sets that are more similar than this.
-    Above(Nearness),
-    /// Not at all.
-    Stop,
-}
+/// Least nearness of further sets, for a search that goes on as before.
+pub(crate) const UNCHANGED: Nearness = 0;
+/// Least nearness of further sets, for a search that ends.
+pub(crate) const STOP: Nearness = Nearness::MAX;
 
 /// Visitor of similar sets, which may leave out some.
 pub(crate) trait Visitor {
@@ -48,46 +44,25 @@ pub(crate) trait Visitor {
         0
     }
 
-    /// Takes a similar set, by its place in the index.
-    fn visit(&mut self, at: u32, nearness: Nearness) -> Next;
+    /// Takes a similar set, by its place in the index. Returns the least nearness of further sets, [`UNCHANGED`] or [`STOP`].
+    fn visit(&mut self, at: u32, nearness: Nearness) -> Nearness;
 }
 
-impl<V: FnMut(u32, Nearness) -> Next> Visitor for V {
-    fn visit(&mut self, at: u32, nearness: Nearness) -> Next {
+impl<V: FnMut(u32, Nearness) -> Nearness> Visitor for V {
+    fn visit(&mut self, at: u32, nearness: Nearness) -> Nearness {
         self(at, nearness)
     }
 }
 
-/// How similar the sets are that a search looks for.
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    AtLeast(Nearness),
-    Above(Nearness),
+/// The least similarity, a little less where rounding could have made it too great.
+fn least_similarity(least: Nearness, of_rule: f64) -> f64 {
+    (similarity(least) - 1e-6).max(of_rule)
 }
 
-impl Bound {
-    fn holds(self, nearness: Nearness) -> bool {
-        match self {
-            Bound::AtLeast(least) => nearness >= least,
-            Bound::Above(least) => nearness > least,
-        }
-    }
-
-    /// The least similarity, a little less where rounding could have made it too great.
-    fn least(self, of_rule: f64) -> f64 {
-        let (Bound::AtLeast(least) | Bound::Above(least)) = self;
-        (similarity(least) - 1e-6).max(of_rule)
-    }
-
-    /// The least number of features that sets of two sizes share if the bound holds; `None` if it cannot.
-    fn shared(self, a: u32, b: u32, of_rule: f64) -> Option<u32> {
-        let holds = |both: u32| self.holds(of_similarity(f64::from(both) / f64::from(a + b - both)));
-        let mut both = shared(a, b, self.least(of_rule));
-        while both <= a.min(b) && !holds(both) {
-            both += 1;
-        }
-        (both <= a.min(b)).then_some(both)
-    }
+/// The least number of features that sets of two sizes share if they are at least this near; `None` if they cannot be.
+fn shared_if_near(least: Nearness, a: u32, b: u32, of_rule: f64) -> Option<u32> {
+    let are_near = |&both: &u32| of_similarity(f64::from(both) / f64::from(a + b - both)) >= least;
+    (shared(a, b, least_similarity(least, of_rule))..=a.min(b)).find(are_near)
 }
 
 /// The least number of features that sets of two sizes share if they have this similarity.
@@ -149,14 +124,14 @@ struct Walked<'i> {
     /// Place of the feature in the set that is asked for, and number of features of the sets of the list.
     place: u32,
     size: u32,
-    /// The greatest place of the feature in a set that the bound holds for.
+    /// The greatest place of the feature in a set that is near enough.
     most: u32,
 }
 
 impl Walked<'_> {
-    /// Sets another bound; returns whether the list may have sets that satisfy it.
-    fn limit(&mut self, bound: Bound, size: u32, of_rule: f64) -> bool {
-        let Some(shared) = bound.shared(size, self.size, of_rule) else { return false };
+    /// Sets another least nearness; returns whether the list may have sets that are so near.
+    fn limit(&mut self, least: Nearness, size: u32, of_rule: f64) -> bool {
+        let Some(shared) = shared_if_near(least, size, self.size, of_rule) else { return false };
         self.most = self.size - shared;
         self.place <= size - shared
     }
@@ -207,13 +182,27 @@ impl<'a> Index<'a> {
         self.bytes >= self.crowds.memory
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sets.is_empty()
-    }
-
     /// The set at a place of the index.
     pub(crate) fn set(&self, at: u32) -> u32 {
         self.sets[at as usize]
+    }
+
+    /// Searches for sets that are similar to each of some, which have their least nearness, on all cores. `next` returns the least nearness
+    /// of further sets, from the nearness of a set that was found.
+    pub(crate) fn search(
+        &self,
+        sets: Vec<(u32, Nearness)>,
+        next: impl Fn(Nearness) -> Nearness + Sync,
+    ) -> Result<Vec<(Asked, Vec<Near>)>> {
+        let find = |space: &mut Space, (set, least)| {
+            let (asked, mut found) = (self.crowds.ask(set)?, Vec::new());
+            self.visit_similar(&asked, least, space, &mut |at, nearness| {
+                found.push((set, self.set(at), nearness));
+                next(nearness)
+            });
+            Ok((asked, found))
+        };
+        sets.into_par_iter().map_init(Space::default, find).collect()
     }
 
     /// Visits the sets that are at least this similar to one, oldest first.
@@ -224,9 +213,8 @@ impl<'a> Index<'a> {
         space: &mut Space,
         visitor: &mut impl Visitor,
     ) {
-        let bound = Bound::AtLeast(least);
         let mut search =
-            Search { index: self, asked, bound, lists: self.lists_of(asked, bound), seen: &mut space.seen };
+            Search { index: self, asked, least, lists: self.lists_of(asked, least), seen: &mut space.seen };
         let (mut first, mut words) = (0, FIRST_WORDS);
         while first < self.sets.len() && !search.lists.is_empty() {
             let end = self.sets.len().min(first + words * 64);
@@ -238,14 +226,14 @@ impl<'a> Index<'a> {
     }
 
     /// Lists of features of one set, as far as sets in them may share enough features with it.
-    fn lists_of(&self, asked: &Asked, bound: Bound) -> Vec<Walked<'_>> {
+    fn lists_of(&self, asked: &Asked, least: Nearness) -> Vec<Walked<'_>> {
         let (size, of_rule) = (asked.size(), self.crowds.rule.least);
-        let least = bound.least(of_rule);
-        let smallest = (f64::from(size) * least - 1e-6).ceil().max(1.0) as u32;
-        let largest = (f64::from(size) / least + 1e-6).floor().min(f64::from(u32::MAX - size)) as u32;
+        let similarity = least_similarity(least, of_rule);
+        let smallest = (f64::from(size) * similarity - 1e-6).ceil().max(1.0) as u32;
+        let largest = (f64::from(size) / similarity + 1e-6).floor().min(f64::from(u32::MAX - size)) as u32;
         let mut lists = Vec::new();
         for &other in self.sizes.range(smallest..=largest) {
-            let Some(shared) = bound.shared(size, other, of_rule) else { continue };
+            let Some(shared) = shared_if_near(least, size, other, of_rule) else { continue };
             for (place, &feature) in (0..=size - shared).zip(&asked.ordered) {
                 let list = list_of(feature, other);
                 if let Some(entries) = self.lists.get(&list) {
@@ -261,7 +249,7 @@ impl<'a> Index<'a> {
 struct Search<'s> {
     index: &'s Index<'s>,
     asked: &'s Asked,
-    bound: Bound,
+    least: Nearness,
     lists: Vec<Walked<'s>>,
     /// A bit for each set of the range that is looked at.
     seen: &'s mut Vec<u64>,
@@ -271,11 +259,13 @@ impl Search<'_> {
     /// Visits the similar sets of a range; says whether to go on behind it.
     fn visit_range(&mut self, first: usize, end: usize, visitor: &mut impl Visitor) -> bool {
         let mut from = first;
-        while let Some((at, next)) = self.visit_until(first, from..end, visitor) {
-            let Some(bound) = next else { return false };
+        while let Some((at, least)) = self.visit_until(first, from..end, visitor) {
+            if least == STOP {
+                return false;
+            }
             let (size, of_rule) = (self.asked.size(), self.index.crowds.rule.least);
-            self.bound = bound;
-            self.lists.retain_mut(|list| list.limit(bound, size, of_rule));
+            self.least = least;
+            self.lists.retain_mut(|list| list.limit(least, size, of_rule));
             from = at + 1;
         }
         for list in &mut self.lists {
@@ -285,15 +275,15 @@ impl Search<'_> {
         true
     }
 
-    /// Visits similar sets until another bound holds, or none: returns the last set then, and this bound. The sets of the range are
-    /// seen as bits from `first` on.
+    /// Visits similar sets until the least nearness changes: returns the last set then, and the new least nearness. The sets of the range
+    /// are seen as bits from `first` on.
     fn visit_until(
         &mut self,
         first: usize,
         range: std::ops::Range<usize>,
         visitor: &mut impl Visitor,
-    ) -> Option<(usize, Option<Bound>)> {
-        let &mut Search { index, asked, bound, .. } = self;
+    ) -> Option<(usize, Nearness)> {
+        let &mut Search { index, asked, least, .. } = self;
         self.see(first, &range, visitor);
         let Crowds { compared, looked_at, .. } = index.crowds;
         for (word, &bits) in self.seen.iter().enumerate() {
@@ -314,12 +304,11 @@ impl Search<'_> {
                     continue;
                 }
                 if let Some(nearness) = compared.similarity_of(&asked.features, &index.features[at])
-                    && bound.holds(nearness)
+                    && nearness >= least
                 {
                     match visitor.visit(at as u32, nearness) {
-                        Next::All => {}
-                        Next::Above(least) => return Some((at, Some(Bound::Above(least)))),
-                        Next::Stop => return Some((at, None)),
+                        UNCHANGED => {}
+                        next => return Some((at, next)),
                     }
                 }
             }

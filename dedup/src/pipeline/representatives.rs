@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bitvec::vec::BitVec;
-use rayon::prelude::*;
 use simstore::Result;
+use simstore::spill::Sorted;
 
 use crate::pipeline::bit_set::Marks;
-use crate::pipeline::dense_groups::{Asked, Crowds};
-use crate::pipeline::prefix_filter::{Index, Next, Space};
+use crate::pipeline::dense_groups::{Asked, Crowds, batches};
+use crate::pipeline::prefix_filter::{Index, STOP};
 use crate::pipeline::verify::{Compared, TOGETHER};
 use crate::rows::{Candidate, Led, Near, Nearness, of_similarity};
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter, RowsWriter};
+use simstore_corpus::spill::{Cursor, Rows, RowsIter};
 
 /// Sets that are looked at together, of these the most of crowds, which are compared all with all, and the most candidates.
 const SETS: usize = 512;
@@ -211,20 +211,19 @@ struct Among<'a> {
     /// Representatives of the chunk.
     standing: Vec<u32>,
     /// Sets with a representative of an index that was full, in order.
-    before: Rows<Led>,
-    next: usize,
+    before: Cursor<Sorted<Led>, Led>,
     workspace: &'a Workspace,
 }
 
 impl<'a> Among<'a> {
     fn new(crowds: &'a Crowds<'a>, workspace: &'a Workspace) -> Self {
+        let none = Sorted::Memory(Vec::new().into_iter());
         Among {
             crowds,
             index: Index::new(crowds),
             asked: BTreeMap::new(),
             standing: Vec::new(),
-            before: Rows::Memory(Vec::new()),
-            next: 0,
+            before: Cursor::new(none),
             workspace,
         }
     }
@@ -241,65 +240,32 @@ impl<'a> Among<'a> {
         if let Some(last) = last.filter(|_| self.index.is_full()) {
             self.look_ahead(last, crowded, step)?;
         }
-        let sets: Vec<u32> = sets.collect();
-        let mut found = self.found(sets)?;
-        for (set, (_, leader)) in &mut found {
-            *leader = self.before(*set)?.or(*leader);
-        }
-        self.asked = found.into_iter().collect();
+        self.asked = self.found(sets)?.into_iter().map(|answered| (answered.0.set, answered)).collect();
         Ok(())
     }
 
-    /// The first set of the index that is similar to each of some.
-    fn found(&self, sets: Vec<u32>) -> Result<Vec<(u32, Answered)>> {
-        let find = |space: &mut Space, set: u32| {
-            let asked = self.crowds.ask(set)?;
-            let mut leader = None;
-            if !self.index.is_empty() {
-                self.index.visit_similar(&asked, self.least(), space, &mut |at, nearness| {
-                    leader = Some((set, self.index.set(at), nearness));
-                    Next::Stop
-                });
-            }
-            Ok((set, (asked, leader)))
+    /// The representative of each of some sets, in order, in the indexes so far: the representative of an earlier index is preferred.
+    fn found(&mut self, sets: impl Iterator<Item = u32>) -> Result<Vec<Answered>> {
+        let least = of_similarity(self.crowds.rule.least);
+        let found = self.index.search(sets.map(|set| (set, least)).collect(), |_| STOP)?;
+        let preferred = |(asked, mut leader): (Asked, Vec<Led>)| {
+            let before = self.before.at(asked.set, |row| row.0)?;
+            Ok((asked, before.or_else(|| leader.pop())))
         };
-        sets.into_par_iter().map_init(Space::default, find).collect()
-    }
-
-    fn least(&self) -> Nearness {
-        of_similarity(self.crowds.rule.least)
+        found.into_iter().map(preferred).collect()
     }
 
     /// Searches the index for representatives of all sets after one, and empties it.
     fn look_ahead(&mut self, last: u32, crowded: &Marks, step: &Step<'_>) -> Result<()> {
-        let mut found: RowsWriter<Led> = self.workspace.rows();
-        let mut sets = crowded.marked().skip_while(|&set| set <= last);
-        loop {
-            let some: Vec<u32> = sets.by_ref().take(SETS).collect();
-            if some.is_empty() {
-                break;
-            }
-            step.add(0)?;
-            for (set, (_, leader)) in self.found(some)? {
-                // The representative of an earlier index is preferred.
-                self.before(set)?.or(leader).map_or(Ok(()), |leader| found.push(leader))?;
+        let mut found = self.workspace.sorter();
+        for some in batches(crowded.marked().skip_while(|&set| set <= last), SETS, step) {
+            for (_, leader) in self.found(some?.into_iter())? {
+                leader.map_or(Ok(()), |leader| found.push(leader))?;
             }
         }
         self.index = Index::new(self.crowds);
-        (self.before, self.next) = (found.finish()?, 0);
+        self.before = Cursor::new(found.finish()?);
         Ok(())
-    }
-
-    /// The representative of a set in an index that was full. Calls are in order of the sets.
-    fn before(&mut self, set: u32) -> Result<Option<Led>> {
-        while self.next < self.before.len() {
-            let led = self.before.get(self.next)?;
-            if led.0 >= set {
-                return Ok(Some(led).filter(|led| led.0 == set));
-            }
-            self.next += 1;
-        }
-        Ok(None)
     }
 
     /// The representative of a set of the chunk.

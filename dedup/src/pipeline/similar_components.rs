@@ -71,7 +71,7 @@ impl Similar<'_> {
         if let Some(crowds) = self.crowds {
             dense_pairs::visit_most_similar(crowds, crowded, step, |pair| nearest.push(pair))?;
         }
-        Ok((self.leaders(connecting)?, nearest.of_all(workspace)?))
+        Ok((self.leaders(connecting)?, nearest.of_all()?))
     }
 
     /// Connects members of crowds, too.

@@ -8,14 +8,13 @@ use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::ranks::Ranks;
 use crate::pipeline::bit_set::Marks;
-use crate::pipeline::by_distance::NearSearch;
 use crate::pipeline::by_similarity::{Search, Searched, Wanted};
-use crate::pipeline::clusters::Clustering;
+use crate::pipeline::clusters::NearDocuments;
 use crate::pipeline::exact::Sets;
 use crate::pipeline::exact::distinct;
 use crate::pipeline::features::{Features, FeaturesWriter, ReadAgain};
 use crate::pipeline::nearest;
-use crate::pipeline::outcome::{NearDocuments, Outcome};
+use crate::pipeline::outcome::Outcome;
 use crate::pipeline::stored::look_up::SimilarStore;
 use crate::pipeline::stored::matches::FoundStored;
 use crate::pipeline::stored::similar::{self, ComparedStores};
@@ -51,22 +50,6 @@ impl Stages<'_> {
         }
     }
 
-    fn near(&self, distance: u32) -> Result<Outcome> {
-        let search = NearSearch {
-            corpus: self.corpus,
-            distance,
-            verify: self.resolved.verify,
-            cluster_by: self.resolved.cluster_by,
-            keep: &self.resolved.keep,
-            pairs: self.pairs,
-            references: &self.resolved.references,
-            keeping: self.keeping,
-            workspace: self.workspace,
-            watch: self.watch,
-        };
-        search.run(|wanted| self.features(wanted))
-    }
-
     fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome> {
         let &Stages { workspace, watch, .. } = self;
         let Resolved { recall, cluster_by, ref keep, .. } = *self.resolved;
@@ -93,30 +76,11 @@ impl Stages<'_> {
         };
         let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
             search.run(|documents| self.features(documents))?;
-        let equal = of_similarity(1.0);
-        let clustering = Clustering {
-            sets: &sets,
-            leaders: &leaders,
-            out: &out,
-            stored: &stored.of_documents,
-            documents: None,
-            equal,
-            workspace,
-        };
-        let clusters = clustering.clusters()?;
-        let nearest = match keeps_none {
-            true => nearest::of_all_documents(&nearest, &sets, equal, workspace)?,
-            false => nearest::of_documents(&nearest, &sets, workspace)?,
-        };
-        Ok(Outcome {
-            clusters,
-            stored,
-            nearest,
-            distinct: sets.len(),
-            near: NearDocuments { sets, pairs, documents: None, equal },
-            compared: Some(compared),
-            boilerplate,
-        })
+        let (equal, distinct) = (of_similarity(1.0), sets.len());
+        let nearest = nearest::of_documents(&nearest, &sets, keeps_none.then_some(equal), workspace)?;
+        let near = NearDocuments { sets, pairs, documents: None, equal };
+        let clusters = near.clusters(&leaders, &out, &stored.of_documents, workspace)?;
+        Ok(Outcome { clusters, stored, near, nearest, distinct, compared: Some(compared), boilerplate })
     }
 
     /// Similar documents in the stores: by their texts, or by an estimate.
@@ -124,7 +88,7 @@ impl Stages<'_> {
         let &Stages { workspace, watch, .. } = self;
         let references = &self.resolved.references;
         let profile = self.resolved.profile_of_texts.as_ref().filter(|_| references.are_similar());
-        let Some(profile) = profile else { return FoundStored::none(workspace) };
+        let Some(profile) = profile else { return Ok(FoundStored::none()) };
         let texts = references.texts(profile)?;
         let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<u64>>) = references.of_width().unzip();
         let stores: Vec<SimilarStore<'_>> = snapshots.into_iter().zip(&texts).collect();
@@ -154,8 +118,7 @@ impl Stages<'_> {
         // Equal documents are out together.
         for row in stored.of_documents.iter()? {
             let (document, _) = row?;
-            while rows.take_if(|&(other, _)| other < document)?.is_some() {}
-            if let Some((_, set)) = rows.take_if(|&(other, _)| other == document)? {
+            if let Some((_, set)) = rows.at(document, |row| row.0)? {
                 out.set(set);
             }
         }
@@ -163,7 +126,7 @@ impl Stages<'_> {
     }
 
     /// Features of `wanted`: ascending documents, each with the number of its features.
-    fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
+    pub(crate) fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         let Resolved { inputs, profile_of_texts, .. } = self.resolved;
         let &Stages { corpus, workspace, watch, .. } = self;
         let Some(profile) = profile_of_texts else { return FeaturesWriter::new(workspace)?.finish() };

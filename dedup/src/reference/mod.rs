@@ -70,7 +70,7 @@ impl References {
     /// Opens stores. If `add` is set, the first store is opened for writing, and may be missing.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the stores differ in kind or profile, and the errors of opening.
+    /// [`Error::Refused`] if the stores differ in kind or profile.
     pub(crate) fn open(
         paths: &[PathBuf],
         width: Width,

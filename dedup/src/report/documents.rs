@@ -4,26 +4,23 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 
-use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
-use crate::pipeline::cluster_of_document::{Clustered, InCluster};
+use crate::pipeline::cluster_of_document::InCluster;
 use crate::report::output_format::check_format;
-use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::{Inputs, Watch};
-use simstore_io::output::OutputFolder;
-use simstore_io::output::{Complete, Output};
+use crate::report::run_results::Job;
+use simstore_corpus::{Inputs, Step, Watch};
+use simstore_io::output::{Complete, Output, OutputFolder};
 use simstore_io::reading::pattern_base;
 use simstore_io::{Annotation, DocumentFormat, DocumentWriter, Record};
 
 /// Writes the fingerprints that are kept; or all fingerprints, with their clusters.
 pub(crate) fn write_fingerprints(
-    clustered: &mut Clustered<'_>,
+    job: &Job,
     mut output: Output,
-    corpus: &Corpus,
     are_annotated: bool,
     watch: &dyn Watch,
 ) -> Result<Complete> {
+    let (corpus, mut clustered) = (&job.corpus, job.clustered()?);
     corpus.scan(watch, "fingerprints written", |document| {
         let InCluster { cluster, is_kept } = clustered.of(document.number)?;
         let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
@@ -41,81 +38,45 @@ pub(crate) fn write_fingerprints(
 /// The documents of the inputs, to be read again.
 pub(crate) struct Documents<'a> {
     pub(crate) inputs: &'a Inputs,
-    pub(crate) workspace: &'a Workspace,
+    pub(crate) job: &'a Job,
     pub(crate) watch: &'a dyn Watch,
 }
 
 impl Documents<'_> {
-    /// Writes the documents that are left.
-    pub(crate) fn write_kept(
-        &self,
-        path: &Path,
-        output: Output,
-        null: bool,
-        corpus: &Corpus,
-        clustered: &mut Clustered<'_>,
-    ) -> Result<Complete> {
-        self.write(path, output, null, corpus, |document| Ok(clustered.of(document)?.is_kept.then_some(None)))
-    }
-
-    /// Writes all documents with their clusters.
-    pub(crate) fn write_annotated(
-        &self,
-        path: &Path,
-        output: Output,
-        null: bool,
-        corpus: &Corpus,
-        clustered: &mut Clustered<'_>,
-        field: &str,
-    ) -> Result<Complete> {
-        self.write(path, output, null, corpus, |document| {
-            let InCluster { cluster, .. } = clustered.of(document)?;
-            Ok(Some(Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) })))
-        })
-    }
-
     /// Copies the text files that are left to a folder, under the names that they have in the inputs.
-    pub(crate) fn write_copies(
-        &self,
-        mut folder: OutputFolder,
-        corpus: &Corpus,
-        clustered: &mut Clustered<'_>,
-    ) -> Result<Complete> {
+    pub(crate) fn write_copies(&self, mut folder: OutputFolder) -> Result<Complete> {
         let places = Places::new(self.inputs.paths());
-        self.read_again(
-            corpus,
-            |document| Ok(clustered.of(document)?.is_kept.then_some(())),
-            |record, ()| {
-                let path = record.path();
-                // The formats of members of archives are known only now.
-                if record.format() != DocumentFormat::Text || !path.is_file() {
-                    return Err(Error::Refused(format!(
-                        "{}: only text files outside archives can be copied to a directory: give a file as output",
-                        path.display()
-                    )));
-                }
-                folder.copy(path, places.of(path))
-            },
-        )?;
+        self.read_again(false, |record, _| {
+            let path = record.path();
+            // The formats of members of archives are known only now.
+            if record.format() != DocumentFormat::Text || !path.is_file() {
+                return Err(Error::Refused(format!(
+                    "{}: only text files outside archives can be copied to a directory: give a file as output",
+                    path.display()
+                )));
+            }
+            folder.copy(path, places.of(path))
+        })?;
         folder.complete()
     }
 
-    /// Writes the documents that are wanted, each as it stands, or with an annotation.
-    fn write<'f>(
+    /// Writes the kept documents as they stand; or all documents, with their clusters in a field.
+    pub(crate) fn write(
         &self,
         path: &Path,
         output: Output,
         null: bool,
-        corpus: &Corpus,
-        wanted: impl FnMut(usize) -> Result<Option<Option<Annotation<'f>>>>,
+        field: Option<&str>,
     ) -> Result<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
         let mut is_first = true;
-        self.read_again(corpus, wanted, |record, annotation| {
+        self.read_again(field.is_some(), |record, cluster| {
             // The formats of members of archives are known only now.
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
+            let cluster = (cluster > 0).then_some(cluster.into());
+            let annotation = field.map(|field| Annotation { field, cluster });
             writer.write(record, annotation.as_ref()).map_err(|error| match error {
                 // The inputs are as they are.
                 Error::BadArgument(reason) => Error::Refused(reason),
@@ -131,21 +92,20 @@ impl Documents<'_> {
         writer.finish()?.complete()
     }
 
-    /// Reads the documents that are wanted once more, in order, as they were.
-    fn read_again<T>(
-        &self,
-        corpus: &Corpus,
-        mut wanted: impl FnMut(usize) -> Result<Option<T>>,
-        mut write: impl FnMut(&Record, T) -> Result<()>,
-    ) -> Result<()> {
-        let mut reread = Reread::new(corpus, self.inputs, self.workspace);
+    /// Reads the kept documents or all documents once more, in order, each with the number of its cluster.
+    fn read_again(&self, all: bool, mut write: impl FnMut(&Record, u32) -> Result<()>) -> Result<()> {
+        let Job { corpus, workspace, .. } = self.job;
+        let mut clustered = self.job.clustered()?;
+        let mut reread = Reread::new(corpus, self.inputs, workspace);
         let step = Step::new(self.watch, "documents written")
             .reading(reread.progress(), || self.inputs.total_bytes());
         step.add(0)?;
         for number in 0..corpus.len() {
-            let Some(how) = wanted(number)? else { continue };
-            write(&reread.record(number)?, how)?;
-            step.add(1)?;
+            let InCluster { cluster, is_kept } = clustered.of(number)?;
+            if all || is_kept {
+                write(&reread.record(number)?, cluster)?;
+                step.add(1)?;
+            }
         }
         reread.finish()
     }

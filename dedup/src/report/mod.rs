@@ -14,31 +14,31 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
-use simstore::Result;
+use simstore::{Error, Result};
 
-use crate::config::resolve::Resolved;
+use crate::config::criterion::Criterion;
 use crate::corpus::Told;
-use crate::report::near_pair::{How, Near, Other, Reason};
+use crate::report::near_pair::{How, Pair};
+use crate::report::open_outputs::OpenOutputs;
 use crate::report::run_results::Job;
 use crate::report::summary::Summary;
+use crate::report::tables::documents_of;
 use crate::rows;
 use simstore_corpus::spill::{Cursor, RowsIter};
-use simstore_corpus::{Counts, InputKind, Watch};
+use simstore_corpus::{Counts, Watch};
+use simstore_io::output::Complete;
 use simstore_io::{DocumentId, IdRef};
 
 /// Result of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
 pub struct Report {
-    results: Content,
-    kind: InputKind,
-    bits: u32,
+    /// The results, or the number of documents that an identical run has already added.
+    job: Result<Box<Job>, u64>,
+    /// The open files, until they are written.
+    outputs: Option<OpenOutputs>,
+    /// The written files, until they have their names.
+    complete: Vec<Complete>,
     counts: Counts,
     summary: Box<Summary>,
-}
-
-/// The results of a run, or the number of documents that an identical run has already added.
-enum Content {
-    Found(Box<Job>),
-    AddedBefore(u64),
 }
 
 impl fmt::Debug for Report {
@@ -135,23 +135,20 @@ pub struct Removed<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(job: Box<Job>) -> Result<Report> {
-        let (summary, counts) = (Box::new(Summary::new(&job)?), job.counts);
-        let (kind, bits) = (job.resolved.kind, job.corpus.width().bits());
-        Ok(Report { results: Content::Found(job), kind, bits, counts, summary })
+    pub(crate) fn new(job: Job, counts: Counts, outputs: OpenOutputs) -> Result<Report> {
+        let summary = Box::new(Summary::new(&job, &counts)?);
+        let (job, outputs) = (Ok(Box::new(job)), Some(outputs));
+        Ok(Report { job, outputs, complete: Vec::new(), counts, summary })
     }
 
-    pub(crate) fn of_added_before(resolved: &Resolved, counts: Counts, added: u64) -> Report {
-        let summary = Box::new(Summary::of_added_before(&counts, resolved.criterion));
-        let (kind, bits) = (resolved.kind, resolved.width.bits());
-        Report { results: Content::AddedBefore(added), kind, bits, counts, summary }
+    pub(crate) fn of_added_before(criterion: Criterion, counts: Counts, added: u64) -> Report {
+        let summary = Box::new(Summary::of_added_before(&counts, criterion));
+        Report { job: Err(added), outputs: None, complete: Vec::new(), counts, summary }
     }
 
-    fn job(&self) -> Option<&Job> {
-        match &self.results {
-            Content::Found(job) => Some(job),
-            Content::AddedBefore(_) => None,
-        }
+    /// The results; `None` if an identical run has already added the documents.
+    pub(crate) fn job(&self) -> Option<&Job> {
+        self.job.as_deref().ok()
     }
 
     /// The numbers of the run.
@@ -167,20 +164,7 @@ impl Report {
     /// Number of documents that an identical run has already added to the store, if this run therefore had nothing to do. Outputs and
     /// store are unchanged, and the report has no documents.
     pub fn added_before(&self) -> Option<u64> {
-        match self.results {
-            Content::Found(_) => None,
-            Content::AddedBefore(added) => Some(added),
-        }
-    }
-
-    /// Width of the fingerprints, in bits.
-    pub fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// Kind of the input: documents or fingerprints.
-    pub fn kind(&self) -> InputKind {
-        self.kind
+        self.job.as_ref().err().copied()
     }
 
     /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
@@ -189,10 +173,7 @@ impl Report {
     /// An item is an error if the store cannot name a stored document. It is also an error if documents were moved to disk for
     /// lack of memory, and cannot be read back.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
-        match self.job() {
-            Some(job) => Box::new(Clusters::new(job)),
-            None => Box::new(std::iter::empty()),
-        }
+        self.items(clusters_of)
     }
 
     /// Kept documents, in input order. Each has a place, whether ids repeat or not.
@@ -200,12 +181,16 @@ impl Report {
     /// # Errors
     /// An item is an error if documents were moved to disk for lack of memory, and cannot be read back.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Member>> + '_> {
-        match self.job() {
-            Some(job) => match kept_of(job) {
-                Ok(kept) => Box::new(kept),
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            },
-            None => Box::new(std::iter::empty()),
+        self.items(kept_of)
+    }
+
+    fn items<'a, T: 'a, I: Iterator<Item = Result<T>> + 'a>(
+        &'a self,
+        open: impl FnOnce(&'a Job) -> Result<I>,
+    ) -> Box<dyn Iterator<Item = Result<T>> + 'a> {
+        match self.job().map(open).transpose() {
+            Ok(items) => Box::new(items.into_iter().flatten()),
+            Err(error) => Box::new(std::iter::once(Err(error))),
         }
     }
 
@@ -215,16 +200,15 @@ impl Report {
     /// Errors of the visitor, and the errors of [`Report::clusters`].
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
         let Some(job) = self.job() else { return Ok(()) };
-        let results = job.results();
-        results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
+        job.visit_removed(&(), "documents", |told, Pair { document, other, how }| {
             visitor(&Removed {
                 document,
                 id: told.id(document),
-                place: results.place(told, document),
-                duplicate_of: of.document,
-                duplicate_of_id: of.id,
-                duplicate_of_place: of.place,
-                store: of.store.and_then(|store| results.store(store)),
+                place: job.place(told, document),
+                duplicate_of: other.document(),
+                duplicate_of_place: job.place_of(told, &other),
+                store: other.store().and_then(|store| job.store(store)),
+                duplicate_of_id: other.into_id(told),
                 distance: how.distance,
                 similarity: how.similarity,
             })
@@ -239,7 +223,7 @@ impl Report {
     /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.
     pub fn are_numbers(&self) -> (bool, bool) {
         let Some(job) = self.job() else { return (true, true) };
-        (job.corpus.are_numbers(), job.results().mixed_are_numbers())
+        (job.corpus.are_numbers, job.mixed_are_numbers())
     }
 
     /// Visits the pairs of near documents in input order, then the pairs of a document and a stored document. If texts are
@@ -255,31 +239,26 @@ impl Report {
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(job) = self.job() else { return Ok(()) };
-        let results = job.results();
-        results.visit_pairs(watch, |told, Near { document, other, how }| {
-            let (other, other_id, store) = match other {
-                Other::Document(other) => (Some(other), told.id(other), None),
-                Other::Stored(id, store) => (None, id, results.store(store)),
-            };
-            let How { distance, similarity, .. } = how;
+        job.visit_pairs(watch, |told, Pair { document, other, how }| {
             visitor(&NearPair {
                 document,
                 id: told.id(document),
-                other,
-                other_id,
-                store,
-                distance,
-                similarity,
+                other: other.document(),
+                other_id: other.id(told),
+                store: other.store().and_then(|store| job.store(store)),
+                distance: how.distance,
+                similarity: how.similarity,
             })
         })
     }
 
     /// Writes all outputs. They have no names yet.
     pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
-        match &mut self.results {
-            Content::Found(job) => job.write(watch),
-            Content::AddedBefore(_) => Ok(()),
-        }
+        let Ok(job) = &self.job else { return Ok(()) };
+        let outputs =
+            self.outputs.take().ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
+        self.complete = outputs.write(job, watch)?;
+        job.check_written(watch)
     }
 
     pub(crate) fn set_seconds(&mut self, seconds: f64) {
@@ -288,15 +267,15 @@ impl Report {
 
     /// Gives the outputs their names, and adds the kept documents to the store, if any.
     pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
-        match &mut self.results {
-            Content::Found(job) => job.publish(watch),
-            Content::AddedBefore(_) => Ok(()),
+        match &mut self.job {
+            Ok(job) => job.publish(std::mem::take(&mut self.complete), watch),
+            Err(_) => Ok(()),
         }
     }
 }
 
 fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
-    let mut clustered = job.results().clustered()?;
+    let mut clustered = job.clustered()?;
     Ok(job.corpus.filter_map(move |document| {
         Ok(clustered.of(document.number)?.is_kept.then(|| Member {
             document: document.number,
@@ -310,87 +289,59 @@ fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
     }))
 }
 
-/// Iterator over clusters.
-struct Clusters<'a> {
-    job: &'a Job,
-    /// `None` before the first call of `next`.
-    members: Option<Cursor<RowsIter<'a, rows::Member>, rows::Member>>,
-    /// The next clusters, already read.
-    read: VecDeque<Cluster<'a>>,
+fn clusters_of(job: &Job) -> Result<impl Iterator<Item = Result<Cluster<'_>>>> {
+    let mut members = job.outcome.clusters.by_cluster.cursor()?;
+    let mut read = VecDeque::new();
+    let mut next = move || {
+        if read.is_empty() {
+            read_clusters(job, &mut members, &mut read)?;
+        }
+        Ok(read.pop_front())
+    };
+    Ok(std::iter::from_fn(move || next().transpose()))
 }
 
-impl<'a> Clusters<'a> {
-    fn new(job: &'a Job) -> Self {
-        Clusters { job, members: None, read: VecDeque::new() }
+/// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
+fn read_clusters<'a>(
+    job: &'a Job,
+    members: &mut Cursor<RowsIter<'_, rows::Member>, rows::Member>,
+    read: &mut VecDeque<Cluster<'a>>,
+) -> Result<()> {
+    let most = if job.corpus.spilled().is_some() { job.corpus.most_told() / 2 } else { 1 };
+    let mut all: Vec<rows::Member> = Vec::new();
+    let is_last = |all: &[rows::Member], cluster| all.last().is_some_and(|last| last.cluster == cluster);
+    while let Some(member) = members.take_if(|next| all.len() < most || is_last(&all, next.cluster))? {
+        all.push(member);
     }
-
-    fn next_cluster(&mut self) -> Result<Option<Cluster<'a>>> {
-        if self.read.is_empty() {
-            self.read_some()?;
-        }
-        Ok(self.read.pop_front())
+    let told = job.told_of(&all, documents_of, &())?;
+    for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
+        read.push_back(cluster_of(job, members, &told)?);
     }
-
-    /// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
-    fn read_some(&mut self) -> Result<()> {
-        if self.members.is_none() {
-            self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);
-        }
-        let Some(members) = &mut self.members else { return Ok(()) };
-        let most = if self.job.corpus.spilled().is_some() { self.job.corpus.most_told() / 2 } else { 1 };
-        let mut all: Vec<rows::Member> = Vec::new();
-        while let Some(first) = members.take_if(|_| all.len() < most)? {
-            all.push(first);
-            while let Some(member) = members.take_if(|member| member.cluster == first.cluster)? {
-                all.push(member);
-            }
-        }
-        let mut documents: Vec<usize> = all
-            .iter()
-            .flat_map(|member| [Some(member.document as usize), member.by.get().ok()])
-            .flatten()
-            .collect();
-        documents.sort_unstable();
-        documents.dedup();
-        let told = self.job.corpus.told(documents, &())?;
-        for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
-            self.read.push_back(cluster_of(self.job, members, &told)?);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn cluster_of<'a>(job: &'a Job, members: &[rows::Member], told: &Told<'_>) -> Result<Cluster<'a>> {
-    let (results, first) = (job.results(), members[0]);
-    let representative = results.named(told, first.by)?;
+    let (first, representative) = (members[0], job.other(members[0].by)?);
     let member = |member: &rows::Member| {
         let document = member.document as usize;
-        let How { distance, similarity, .. } = results.how_near(told, member)?;
+        let How { distance, similarity, .. } = job.how_near(told, document, member.by, member.measure)?;
         Ok(Member {
             document,
             id: told.id(document).into(),
-            place: results.place(told, document),
+            place: job.place(told, document),
             fingerprint: told.hex(document),
             distance,
             similarity,
-            is_kept: member.is_representative() && !results.keeps_none,
+            is_kept: member.is_representative() && !job.keeps_none(),
         })
     };
     Ok(Cluster {
         number: first.cluster as usize,
-        representative: representative.id,
-        document: representative.document,
-        place: representative.place,
+        document: representative.document(),
+        place: job.place_of(told, &representative),
         is_stored: first.is_stored(),
-        store: representative.store.and_then(|store| job.store(store)),
+        store: representative.store().and_then(|store| job.store(store)),
+        representative: representative.into_id(told),
         members: members.iter().map(member).collect::<Result<_>>()?,
     })
-}
-
-impl<'a> Iterator for Clusters<'a> {
-    type Item = Result<Cluster<'a>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_cluster().transpose()
-    }
 }

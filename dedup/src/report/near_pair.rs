@@ -1,48 +1,56 @@
-//! Facts about one document or two, for tables and callers.
+//! Pairs of documents, for tables and callers.
 
-use crate::rows::{Measure, Member, Nearness, Stored};
+use crate::corpus::Told;
+use crate::rows::{Measure, Member, Stored};
 use simstore_io::rows::Cell;
 use simstore_io::{DocumentId, IdRef};
 
-/// A document and another one that it is near to.
-pub(crate) struct Near<'a> {
+/// A document, and another one: a near document, the document that it duplicates, or the representative of its cluster.
+pub(crate) struct Pair {
     pub(crate) document: usize,
-    pub(crate) other: Other<'a>,
+    pub(crate) other: Other,
     pub(crate) how: How,
 }
 
-/// The other document of a near pair.
-pub(crate) enum Other<'a> {
-    /// A later document.
+/// The other document of a pair.
+pub(crate) enum Other {
     Document(usize),
-    /// A stored document, by its name, and the number of its store.
-    Stored(IdRef<'a>, usize),
+    /// Id of a stored document, and the number of its store.
+    Stored(DocumentId, usize),
 }
 
-/// Why a document is not kept.
-pub(crate) struct Reason {
-    pub(crate) document: usize,
-    /// The document that it is a duplicate of.
-    pub(crate) of: Named,
-    pub(crate) how: How,
+impl Other {
+    pub(crate) fn id<'a>(&'a self, told: &'a Told<'_>) -> IdRef<'a> {
+        match self {
+            Other::Document(document) => told.id(*document),
+            Other::Stored(id, _) => id.into(),
+        }
+    }
+
+    pub(crate) fn into_id(self, told: &Told<'_>) -> DocumentId {
+        match self {
+            Other::Document(document) => told.id(document).into(),
+            Other::Stored(id, _) => id,
+        }
+    }
+
+    /// Index of the document; `None` for a stored document.
+    pub(crate) fn document(&self) -> Option<usize> {
+        if let Other::Document(document) = self { Some(*document) } else { None }
+    }
+
+    /// Number of the store of a stored document.
+    pub(crate) fn store(&self) -> Option<usize> {
+        if let Other::Stored(_, store) = self { Some(*store) } else { None }
+    }
 }
 
-/// As [`Reason`], before the names of documents are known.
+/// Reason why a document is not kept, before ids are known.
 pub(crate) enum Why {
-    Stored(Stored, Measure),
-    Nearest(usize, Nearness),
-    Cluster(Member),
-}
-
-/// Name of a document or a stored document.
-pub(crate) struct Named {
-    pub(crate) id: DocumentId,
-    /// Where it stands, in case its id does not tell which one it is.
-    pub(crate) place: Option<String>,
-    /// The document; `None` for something stored.
-    pub(crate) document: Option<usize>,
-    /// The store that has it.
-    pub(crate) store: Option<usize>,
+    /// A near stored document.
+    Stored(usize, Stored, Measure),
+    /// The nearest kept document, or the representative of the cluster.
+    Member(Member),
 }
 
 /// How near two documents are.

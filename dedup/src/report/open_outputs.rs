@@ -1,136 +1,109 @@
 //! The files that are written, from when they are open until they are complete.
 
+use std::path::PathBuf;
+
 use simstore::Result;
 
 use crate::report::documents::{Documents, write_fingerprints};
 use crate::report::outputs::Outputs;
-use crate::report::tables::Results;
+use crate::report::run_results::Job;
 use simstore_corpus::Watch;
-use simstore_io::output::{Complete, Output};
-use simstore_io::output::{OutputFolder, names_folder};
-use simstore_io::rows::{Column, Rows};
-use std::path::PathBuf;
+use simstore_io::output::{Complete, Output, OutputFolder, names_folder};
+use simstore_io::rows::Rows;
 
-/// The open requested.
+/// Open outputs of a run, in writing order.
 #[derive(Debug)]
 pub(crate) struct OpenOutputs {
-    requested: Outputs,
-    output: Option<Output>,
-    folder: Option<OutputFolder>,
-    annotated: Option<Output>,
-    clusters: Option<Output>,
-    pairs: Option<Output>,
-    keep_list: Option<Output>,
-    remove_list: Option<Output>,
+    /// The outputs as they were requested.
+    pub(crate) requested: Outputs,
+    open: Vec<(Role, PathBuf, Target)>,
+}
+
+/// Content of an output, in writing order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    KeepList,
+    RemoveList,
+    Pairs,
+    Clusters,
+    Kept,
+    Annotated,
+}
+
+/// Open file, or folder of copies.
+#[derive(Debug)]
+enum Target {
+    File(Output),
+    Folder(OutputFolder),
 }
 
 impl OpenOutputs {
     /// Opens all requested.
     pub(crate) fn create(mut requested: Outputs) -> Result<Self> {
-        let (mut stdout, unfinished) = (requested.stdout.take(), requested.unfinished.clone());
-        let mut create = |path: &Option<PathBuf>| match path.as_deref() {
-            Some(path) if path.as_os_str() == "-" => {
+        let mut stdout = requested.stdout.take();
+        let paths = [
+            (Role::Kept, &requested.output),
+            (Role::Annotated, &requested.annotated),
+            (Role::Clusters, &requested.clusters),
+            (Role::Pairs, &requested.pairs),
+            (Role::KeepList, &requested.keep_list),
+            (Role::RemoveList, &requested.remove_list),
+        ];
+        let mut open = Vec::new();
+        for (role, path) in paths {
+            let Some(path) = path else { continue };
+            let target = if role == Role::Kept && names_folder(path) {
+                Target::Folder(OutputFolder::create(path, &requested.unfinished)?)
+            } else if path.as_os_str() == "-" {
                 let stdout = stdout.take().unwrap_or_else(|| Box::new(std::io::stdout()));
-                Ok(Some(Output::of_writer(path, stdout)))
-            }
-            Some(path) => Output::create(path, &unfinished).map(Some),
-            None => Ok(None),
-        };
-        let (folder, output) = match requested.output.clone() {
-            Some(path) if names_folder(&path) => {
-                (Some(OutputFolder::create(&path, &requested.unfinished)?), None)
-            }
-            path => (None, path),
-        };
-        Ok(OpenOutputs {
-            output: create(&output)?,
-            folder,
-            annotated: create(&requested.annotated)?,
-            clusters: create(&requested.clusters)?,
-            pairs: create(&requested.pairs)?,
-            keep_list: create(&requested.keep_list)?,
-            remove_list: create(&requested.remove_list)?,
-            requested,
-        })
-    }
-
-    /// The outputs as they were requested.
-    pub(crate) fn requested(&self) -> &Outputs {
-        &self.requested
+                Target::File(Output::of_writer(path, stdout))
+            } else {
+                Target::File(Output::create(path, &requested.unfinished)?)
+            };
+            open.push((role, path.clone(), target));
+        }
+        open.sort_by_key(|&(role, ..)| role);
+        Ok(OpenOutputs { requested, open })
     }
 
     /// Writes all files, which are complete then but for their names.
-    pub(crate) fn write(
-        &mut self,
-        found: &Results<'_>,
-        documents: Option<&Documents<'_>>,
-        watch: &dyn Watch,
-    ) -> Result<Vec<Complete>> {
-        let json = self.requested.json;
-        let rows_of = |path: &Option<PathBuf>, output: Option<Output>, columns: &[Column]| {
-            path.as_deref()
-                .zip(output)
-                .map(|(path, output)| Rows::new(path, output, columns, json))
-                .transpose()
-        };
+    pub(crate) fn write(self, job: &Job, watch: &dyn Watch) -> Result<Vec<Complete>> {
+        let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
+        let documents = job.resolved.documents().map(|inputs| Documents { inputs, job, watch });
         let mut complete = Vec::new();
-        for (output, keeps) in [(&mut self.keep_list, true), (&mut self.remove_list, false)] {
-            if let Some(output) = output.take_if(|_| self.requested.null) {
-                complete.push(found.write_ids(output, keeps, watch)?);
-            }
-        }
-        if let Some(mut rows) =
-            rows_of(&self.requested.keep_list, self.keep_list.take(), &found.list_columns())?
-        {
-            found.write_list(&mut rows, true, watch)?;
-            complete.push(rows.complete()?);
-        }
-        let columns = if self.requested.reasons { found.reason_columns() } else { found.list_columns() };
-        if let Some(mut rows) = rows_of(&self.requested.remove_list, self.remove_list.take(), &columns)? {
-            if self.requested.reasons {
-                found.write_reasons(&mut rows, watch)?;
-            } else {
-                found.write_list(&mut rows, false, watch)?;
-            }
-            complete.push(rows.complete()?);
-        }
-        if let Some(mut rows) = rows_of(&self.requested.pairs, self.pairs.take(), &found.pair_columns())? {
-            found.write_pairs(&mut rows, watch)?;
-            complete.push(rows.complete()?);
-        }
-        if let Some(mut rows) =
-            rows_of(&self.requested.clusters, self.clusters.take(), &found.cluster_columns())?
-        {
-            found.write_clusters(&mut rows, watch)?;
-            complete.push(rows.complete()?);
-        }
-        if let Some((folder, documents)) = self.folder.take().zip(documents) {
-            complete.push(documents.write_copies(folder, found.corpus, &mut found.clustered()?)?);
-        }
-        if let Some((path, output)) = self.requested.output.as_deref().zip(self.output.take()) {
-            complete.push(match documents {
-                Some(documents) => documents.write_kept(
-                    path,
-                    output,
-                    self.requested.null,
-                    found.corpus,
-                    &mut found.clustered()?,
-                )?,
-                None => write_fingerprints(&mut found.clustered()?, output, found.corpus, false, watch)?,
-            });
-        }
-        if let Some((path, output)) = self.requested.annotated.as_deref().zip(self.annotated.take()) {
-            let field = self.requested.cluster_field.as_deref().unwrap_or("cluster");
-            complete.push(match documents {
-                Some(documents) => documents.write_annotated(
-                    path,
-                    output,
-                    self.requested.null,
-                    found.corpus,
-                    &mut found.clustered()?,
-                    field,
-                )?,
-                None => write_fingerprints(&mut found.clustered()?, output, found.corpus, true, watch)?,
+        for (role, path, target) in self.open {
+            let field = (role == Role::Annotated).then(|| cluster_field.as_deref().unwrap_or("cluster"));
+            complete.push(match (role, target, &documents) {
+                (_, Target::Folder(folder), Some(documents)) => documents.write_copies(folder)?,
+                // Copies of fingerprints were refused.
+                (_, Target::Folder(_), None) => continue,
+                (Role::Kept | Role::Annotated, Target::File(output), Some(documents)) => {
+                    documents.write(&path, output, *null, field)?
+                }
+                (Role::Kept | Role::Annotated, Target::File(output), None) => {
+                    write_fingerprints(job, output, field.is_some(), watch)?
+                }
+                (Role::KeepList | Role::RemoveList, Target::File(output), _) if *null => {
+                    job.write_ids(output, role == Role::KeepList, watch)?
+                }
+                (_, Target::File(output), _) => {
+                    let columns = match role {
+                        Role::Pairs => job.pair_columns(["a", "b"], ["a_place", "b_place"]),
+                        Role::Clusters => job.cluster_columns(),
+                        Role::RemoveList if *reasons => {
+                            job.pair_columns(["id", "duplicate_of"], ["place", "duplicate_of_place"])
+                        }
+                        _ => job.list_columns(),
+                    };
+                    let mut rows = Rows::new(&path, output, &columns, *json)?;
+                    match role {
+                        Role::Pairs => job.write_pairs(&mut rows, watch)?,
+                        Role::Clusters => job.write_clusters(&mut rows, watch)?,
+                        Role::RemoveList if *reasons => job.write_reasons(&mut rows, watch)?,
+                        _ => job.write_list(&mut rows, role == Role::KeepList, watch)?,
+                    }
+                    rows.complete()?
+                }
             });
         }
         Ok(complete)

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use simstore::{Error, Result};
 
-use simstore_io::DocumentFormat;
-use simstore_io::output::names_folder;
-use simstore_io::output::{NamedFormat, format_of_name};
+use simstore_io::output::{format_of_name, names_folder};
+use simstore_io::{DocumentFormat, Format};
 
 /// Refuses an output name whose extension contradicts the format of the documents. `format` is `None` for fingerprints and
 /// `Some(None)` for inputs without documents.
@@ -24,16 +23,13 @@ pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
     }
     let named = format_of_name::format(path);
     let said = match (named, format) {
-        (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
-        (
-            NamedFormat::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | NamedFormat::HexLines,
-            None,
-        ) => {
+        (None, _) | (_, Some(None)) => return Ok(()),
+        (Some(Format::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | Format::HexLines), None) => {
             return Ok(());
         }
         // Of texts, the paths are written; with their clusters, a table.
-        (NamedFormat::Documents(DocumentFormat::Tsv), Some(Some(DocumentFormat::Text))) => return Ok(()),
-        (NamedFormat::Documents(named), Some(Some(format))) if named == format => return Ok(()),
+        (Some(Format::Documents(DocumentFormat::Tsv)), Some(Some(DocumentFormat::Text))) => return Ok(()),
+        (Some(Format::Documents(named)), Some(Some(format))) if named == format => return Ok(()),
         (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),
         (_, Some(Some(DocumentFormat::Text))) => "a list of paths, as in .txt files".to_owned(),
         (_, Some(Some(format))) => format!("in the format of the inputs ({format})"),

@@ -9,12 +9,10 @@ use simstore::{Error, Result};
 use crate::corpus::file_list::FileList;
 use crate::report::output_format::check_format;
 use simstore_corpus::{Notice, Watch};
-use simstore_io::DocumentFormat;
-use simstore_io::output::names_folder;
-use simstore_io::output::{NamedFormat, format_of_name};
-use simstore_io::output::{Unfinished, place_of};
+use simstore_io::output::{Unfinished, format_of_name, names_folder, place_of};
 use simstore_io::reading::FilesById;
 use simstore_io::rows;
+use simstore_io::{DocumentFormat, Format};
 
 /// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
 #[derive(Default)]
@@ -126,10 +124,7 @@ impl Outputs {
         }
         let mut lists = self.keep_list.iter().chain(&self.remove_list).filter(|_| self.null);
         let has_format = |list: &&PathBuf| {
-            !matches!(
-                format_of_name::format(list),
-                NamedFormat::None | NamedFormat::Documents(DocumentFormat::Text)
-            )
+            !matches!(format_of_name::format(list), None | Some(Format::Documents(DocumentFormat::Text)))
         };
         match lists.find(has_format) {
             Some(list) => Err(Error::BadArgument(format!(

@@ -1,24 +1,20 @@
-//! The results of a run with the width of its fingerprints, from the comparison to the publication.
-
-use std::path::Path;
+//! The results of a run, and their publication.
 
 use simstore::{Error, Fingerprint, Result, Store, each_width};
 use simstore_corpus::spill::Rows;
-use simstore_corpus::{Counts, Step, Watch};
+use simstore_corpus::{Step, Watch};
 use simstore_io::numbers::count_of;
 use simstore_io::output::{Complete, SetAside};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
-use crate::adding::similar_writer::{IntoSimilar, TextsInOrder};
+use crate::adding::similar_writer::IntoSimilar;
 use crate::adding::{commit, suffix};
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
+use crate::corpus::reread::Reread;
 use crate::pipeline::outcome::Outcome;
 use crate::reference::ReferenceStore;
-use crate::report::documents::Documents;
-use crate::report::open_outputs::OpenOutputs;
-use crate::report::tables::Results;
 use crate::rows::SketchRow;
 use crate::workspace::Workspace;
 
@@ -26,15 +22,10 @@ use crate::workspace::Workspace;
 pub(crate) struct Job {
     pub(crate) resolved: Resolved,
     pub(crate) corpus: Corpus,
-    pub(crate) counts: Counts,
     pub(crate) outcome: Outcome,
     pub(crate) workspace: Workspace,
     /// The addition to the first reference store, if documents are added.
     pub(crate) added_to: Option<AddedTo>,
-    /// The open files, until they are written.
-    outputs: Option<OpenOutputs>,
-    /// The written files, until they have their names.
-    complete: Option<Vec<Complete>>,
 }
 
 /// The addition of kept documents to a store.
@@ -53,62 +44,25 @@ impl AddedTo {
         AddedTo { run, sketches: sketches.filter(|_| similar.is_some()), similar }
     }
 
-    fn settings(&self) -> Option<SimilarSettings> {
+    pub(crate) fn settings(&self) -> Option<SimilarSettings> {
         self.similar.as_ref().map(|&(settings, _)| settings)
     }
 }
 
 impl Job {
-    pub(crate) fn new(
-        resolved: Resolved,
-        corpus: Corpus,
-        counts: Counts,
-        outcome: Outcome,
-        workspace: Workspace,
-        outputs: OpenOutputs,
-        added_to: Option<AddedTo>,
-    ) -> Job {
-        Job { resolved, corpus, counts, outcome, workspace, added_to, outputs: Some(outputs), complete: None }
-    }
-
-    pub(crate) fn results(&self) -> Results<'_> {
-        let added_to = self.added_to.as_ref().and_then(AddedTo::settings);
-        Results {
-            corpus: &self.corpus,
-            outcome: &self.outcome,
-            criterion: self.resolved.criterion,
-            keeps_none: self.resolved.keeps_none(),
-            stores: &self.resolved.references.stores,
-            makes_estimates: added_to.is_some_and(|settings| !settings.has_texts()),
-            workspace: &self.workspace,
-        }
-    }
-
-    /// Path of a reference store; `None` with a single one.
-    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
-        let stores = &self.resolved.references.stores;
-        if stores.len() > 1 { Some(stores.get(store)?.path()) } else { None }
-    }
-
-    /// Writes all files. They have no names yet.
-    pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
-        let outputs = self.outputs.take();
-        let mut outputs = outputs.ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
-        let documents = self.resolved.documents();
-        let documents = documents.map(|inputs| Documents { inputs, workspace: &self.workspace, watch });
-        let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
+    /// Checks that the inputs have not changed, and that the store can take the names of the kept documents.
+    pub(crate) fn check_written(&self, watch: &dyn Watch) -> Result<()> {
         self.resolved.check_unchanged()?;
-        if let Some((store, added_to)) = self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
-            let clustered = self.results().clustered()?;
-            store.check_names(&self.corpus, clustered, added_to.similar.is_some(), watch)?;
+        match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
+            Some((store, added_to)) => {
+                store.check_names(&self.corpus, self.clustered()?, added_to.similar.is_some(), watch)
+            }
+            None => Ok(()),
         }
-        self.complete = Some(complete);
-        Ok(())
     }
 
-    /// Gives the files their names, and adds the kept documents to the store, in one step.
-    pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
-        let mut complete = self.complete.take().unwrap_or_default();
+    /// Gives the written files their names, and adds the kept documents to the store, in one step.
+    pub(crate) fn publish(&mut self, mut complete: Vec<Complete>, watch: &dyn Watch) -> Result<()> {
         Step::new(watch, "files").add(0)?;
         match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
             None => complete.into_iter().try_for_each(Complete::publish)?,
@@ -120,7 +74,7 @@ impl Job {
     }
 
     fn add(&self, reference: &ReferenceStore, added_to: &AddedTo, complete: &mut [Complete]) -> Result<()> {
-        let added = self.results().to_add();
+        let added = self.to_add();
         let distance = match self.resolved.criterion {
             Criterion::Distance(distance) => Some(distance),
             Criterion::Similarity(_) => None,
@@ -144,7 +98,8 @@ impl Job {
                 ))
             })?;
         }
-        reference.settle(made.as_ref()).map_err(|error| match error {
+        // Without waiting for due merges, many short runs would never merge.
+        store.wait_for_background().map_err(|error| match error {
             Error::Cancelled => Error::Cancelled,
             error => Error::Refused(format!(
                 "{error}; {} added to {path} nevertheless, and all output files are complete; only the merge of segments is left to the \
@@ -171,7 +126,7 @@ impl Job {
             Some(stored) => Some(self.similar_writer(added_to, stored)?),
             None => None,
         };
-        let load = reference.load(store, &self.corpus, self.results().clustered()?, similar)?;
+        let load = reference.load(store, &self.corpus, self.clustered()?, similar)?;
         let suffix = suffix(&added_to.run);
         let aside: Vec<Option<SetAside>> =
             complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
@@ -211,12 +166,12 @@ impl Job {
     ) -> Result<IntoSimilar<'a>> {
         let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
         let inputs = self.resolved.documents().filter(|_| has_texts);
-        let texts = inputs
-            .map_or(TextsInOrder::None, |inputs| TextsInOrder::of(&self.corpus, inputs, &self.workspace));
+        let texts =
+            inputs.map(|inputs| (Reread::new(&self.corpus, inputs, &self.workspace), inputs.options()));
         let sketches = added_to.sketches.as_ref();
         let sketches =
             sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
-        IntoSimilar::new(sketches, texts, stored, &self.workspace.temporary)
+        IntoSimilar::new(sketches, texts, stored, &self.workspace)
     }
 }
 

@@ -117,12 +117,12 @@ pub struct Largest {
 }
 
 impl Summary {
-    pub(crate) fn new(job: &Job) -> Result<Summary> {
-        let (counts, results, outcome) = (job.counts, job.results(), &job.outcome);
+    pub(crate) fn new(job: &Job, counts: &Counts) -> Result<Summary> {
+        let outcome = &job.outcome;
         let clusters = &outcome.clusters;
         let is_by_distance = matches!(job.resolved.criterion, Criterion::Distance(_));
-        let duplicates = clusters.removed(results.keeps_none);
-        let estimated = match !is_by_distance && results.has_stores() {
+        let duplicates = clusters.removed(job.keeps_none());
+        let estimated = match !is_by_distance && job.has_stores() {
             false => None,
             true => Some(estimated(&outcome.stored.of_documents)?),
         };
@@ -131,24 +131,24 @@ impl Summary {
             clusters: clusters.count,
             clustered: clusters.by_cluster.len(),
             duplicates,
-            stored: results.has_stores().then_some(clusters.of_stored),
+            stored: job.has_stores().then_some(clusters.of_stored),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
-            added: job.added_to.is_some().then(|| results.to_add()),
+            added: job.added_to.is_some().then(|| job.to_add()),
             kept: job.corpus.len() - duplicates,
             largest: largest(job, is_by_distance)?,
             compared: outcome.compared.map(|(compared, _)| compared),
             unlike: outcome.compared.map(|(_, unlike)| unlike),
             boilerplate: outcome.boilerplate,
-            same_id: job.corpus.same_id(),
+            same_id: job.corpus.same_id,
             spilled: job.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.workspace.temporary;
                 Spilled { written: temporary.counts.written(), most: temporary.counts.most() }
             }),
             first_of_stores: job.store(0).map(|store| store.display().to_string()),
-            keeps_none: job.resolved.keeps_none(),
+            keeps_none: job.keeps_none(),
             is_exact: job.resolved.is_exact,
-            ..Summary::of_added_before(&counts, job.resolved.criterion)
+            ..Summary::of_added_before(counts, job.resolved.criterion)
         })
     }
 

@@ -8,65 +8,60 @@ use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
-use crate::corpus::{Corpus, Told};
+use crate::corpus::Told;
 use crate::pipeline::cluster_of_document::Clustered;
-use crate::pipeline::outcome::Outcome;
 use crate::reference::ReferenceStore;
-use crate::report::near_pair::{How, Named, Near, Other, Reason, Why};
+use crate::report::near_pair::{How, Other, Pair, Why};
+use crate::report::run_results::{AddedTo, Job};
 use crate::rows::{By, Measure, Member, Nearness, Stored, similarity};
-use crate::workspace::Workspace;
 use simstore_corpus::Watch;
 use simstore_corpus::{Step, each};
 use simstore_io::DocumentId;
 use simstore_io::output::{Complete, Output};
 use simstore_io::rows::{Cell, Column, Kind, Rows};
 
-/// The results of a run.
-pub(crate) struct Results<'a> {
-    pub(crate) corpus: &'a Corpus,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) criterion: Criterion,
-    /// Whether the representatives of clusters are removed, too.
-    pub(crate) keeps_none: bool,
-    /// The stores that were compared with.
-    pub(crate) stores: &'a [ReferenceStore],
-    /// Whether documents are added to a store of similar documents that keeps no texts.
-    pub(crate) makes_estimates: bool,
-    pub(crate) workspace: &'a Workspace,
-}
-
-impl<'a> Results<'a> {
+impl Job {
     /// Snapshots of the stores.
-    fn stored(&self) -> impl Iterator<Item = &'a AnySnapshot> + use<'a> {
-        self.stores.iter().filter_map(ReferenceStore::snapshot)
+    fn stored(&self) -> impl Iterator<Item = &AnySnapshot> {
+        self.stores().iter().filter_map(ReferenceStore::snapshot)
+    }
+
+    /// The stores that were compared with.
+    fn stores(&self) -> &[ReferenceStore] {
+        &self.resolved.references.stores
+    }
+
+    /// Whether the representatives of clusters are removed, too.
+    pub(crate) fn keeps_none(&self) -> bool {
+        self.resolved.keeps_none()
     }
 
     /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
     pub(crate) fn has_stores(&self) -> bool {
-        !self.stores.is_empty()
+        !self.stores().is_empty()
     }
 
     /// The path of a store, if several were named.
-    pub(crate) fn store(&self, store: usize) -> Option<&'a Path> {
-        if self.stores.len() > 1 { Some(self.stores.get(store)?.path()) } else { None }
+    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
+        if self.stores().len() > 1 { Some(self.stores().get(store)?.path()) } else { None }
     }
 
     /// Columns for whether the other document was stored, and for its store.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
         columns.extend(self.has_stores().then_some(("stored", Kind::Flag)));
-        columns.extend((self.stores.len() > 1).then_some(("store", Kind::Text)));
+        columns.extend((self.stores().len() > 1).then_some(("store", Kind::Text)));
         columns
     }
 
     /// Cells for these columns; `store` is the store of a stored document.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
-        flag.into_iter().chain((self.stores.len() > 1).then_some(Cell::Text(path)))
+        flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))
     }
 
     fn ids(&self) -> Kind {
-        Kind::Ids { are_numbers: self.corpus.are_numbers() }
+        Kind::Ids { are_numbers: self.corpus.are_numbers }
     }
 
     /// Ids of input documents and of stored documents.
@@ -76,18 +71,18 @@ impl<'a> Results<'a> {
 
     /// Whether the ids of all input documents and stored documents are numbers.
     pub(crate) fn mixed_are_numbers(&self) -> bool {
-        self.corpus.are_numbers() && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
+        self.corpus.are_numbers && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
     }
 
     /// How many of the documents that are kept have a fingerprint.
     pub(crate) fn to_add(&self) -> u64 {
         // A removed document is near another one, so it has a fingerprint.
-        (self.corpus.len() - self.corpus.empty() - self.outcome.clusters.removed(self.keeps_none)) as u64
+        (self.corpus.len() - self.corpus.empty - self.outcome.clusters.removed(self.keeps_none())) as u64
     }
 
     /// Where a document stands, in case its id does not tell which one it is.
     pub(crate) fn place(&self, told: &Told<'_>, document: usize) -> Option<String> {
-        (self.corpus.same_id() > 0).then(|| told.place(document))
+        (self.corpus.same_id > 0).then(|| told.place(document))
     }
 
     /// Visits rows with the ids and places of two documents each, as many rows at a time as fit the memory.
@@ -111,10 +106,7 @@ impl<'a> Results<'a> {
             if some.is_empty() {
                 return Ok(());
             }
-            let mut wanted: Vec<usize> = some.iter().flat_map(&documents).flatten().collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            let told = self.corpus.told(wanted, watch)?;
+            let told = self.told_of(&some, &documents, watch)?;
             for row in some {
                 visitor(&told, row)?;
                 step.add(1)?;
@@ -122,9 +114,22 @@ impl<'a> Results<'a> {
         }
     }
 
+    /// Reads back the documents of rows.
+    pub(crate) fn told_of<T>(
+        &self,
+        rows: &[T],
+        documents: impl Fn(&T) -> [Option<usize>; 2],
+        watch: &dyn Watch,
+    ) -> Result<Told<'_>> {
+        let mut wanted: Vec<usize> = rows.iter().flat_map(documents).flatten().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        self.corpus.told(wanted, watch)
+    }
+
     /// Columns for places, if ids repeat.
     fn place_columns(&self, names: &[&'static str]) -> Vec<Column> {
-        if self.corpus.same_id() == 0 {
+        if self.corpus.same_id == 0 {
             return Vec::new();
         }
         names.iter().map(|&name| (name, Kind::Text)).collect()
@@ -134,14 +139,21 @@ impl<'a> Results<'a> {
         [vec![("id", self.ids())], self.place_columns(&["place"])].concat()
     }
 
+    /// Columns of a table of pairs, by the names of the columns for ids and for places.
+    pub(crate) fn pair_columns(&self, ids: [&'static str; 2], places: [&'static str; 2]) -> Vec<Column> {
+        let (one, other) = ((ids[0], self.ids()), (ids[1], self.mixed_ids()));
+        let how = self.how_columns();
+        [vec![one, other], how, self.stored_columns(), self.place_columns(&places)].concat()
+    }
+
     /// Clusters of documents, asked for in order.
-    pub(crate) fn clustered(&self) -> Result<Clustered<'a>> {
-        Clustered::new(&self.outcome.clusters, self.keeps_none)
+    pub(crate) fn clustered(&self) -> Result<Clustered<'_>> {
+        Clustered::new(&self.outcome.clusters, self.keeps_none())
     }
 
     /// Writes a list of kept or of removed documents.
     pub(crate) fn write_list(&self, rows: &mut Rows, keeps: bool, watch: &dyn Watch) -> Result<()> {
-        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
+        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
         self.corpus.scan(watch, "rows written", |document| {
             if clustered.of(document.number)?.is_kept != keeps {
                 return Ok(());
@@ -155,7 +167,7 @@ impl<'a> Results<'a> {
 
     /// Writes the ids of the documents that are kept, or of those that are not: unescaped, each with a zero byte behind it.
     pub(crate) fn write_ids(&self, mut output: Output, keeps: bool, watch: &dyn Watch) -> Result<Complete> {
-        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
+        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
         self.corpus.scan(watch, "ids written", |document| {
             if clustered.of(document.number)?.is_kept != keeps {
                 return Ok(());
@@ -179,18 +191,19 @@ impl<'a> Results<'a> {
 
     /// Whether rows have a column for standard errors: a store of similar documents was named that keeps no texts.
     pub(crate) fn has_errors(&self) -> bool {
-        self.outcome.stored.is_estimated || self.makes_estimates
+        let added_to = self.added_to.as_ref().and_then(AddedTo::settings);
+        self.outcome.stored.is_estimated || added_to.is_some_and(|settings| !settings.has_texts())
     }
 
     /// Whether texts are compared, of near fingerprints.
     fn verifies(&self) -> bool {
-        matches!(self.criterion, Criterion::Distance(_)) && self.outcome.compared.is_some()
+        matches!(self.resolved.criterion, Criterion::Distance(_)) && self.outcome.compared.is_some()
     }
 
     /// Columns for how near two are.
     fn how_columns(&self) -> Vec<Column> {
         let (distance, similarity) = (("distance", Kind::Count), ("similarity", Kind::Share));
-        match self.criterion {
+        match self.resolved.criterion {
             Criterion::Similarity(_) if self.has_errors() => vec![similarity, ("error", Kind::Share)],
             Criterion::Similarity(_) => vec![similarity],
             Criterion::Distance(_) if self.verifies() => vec![distance, similarity],
@@ -200,7 +213,7 @@ impl<'a> Results<'a> {
 
     /// How near two are: by their nearness and its error, and by their distance if fingerprints are compared.
     fn how(&self, (nearness, error): Measure, distance: impl FnOnce() -> u32) -> How {
-        match self.criterion {
+        match self.resolved.criterion {
             Criterion::Similarity(_) => {
                 How { distance: None, similarity: Some(similarity(nearness)), error: Some(similarity(error)) }
             }
@@ -211,29 +224,64 @@ impl<'a> Results<'a> {
         }
     }
 
-    pub(crate) fn pair_columns(&self) -> Vec<Column> {
-        let mut columns = vec![("a", self.ids()), ("b", self.mixed_ids())];
-        columns.extend(self.how_columns());
-        [columns, self.stored_columns(), self.place_columns(&["a_place", "b_place"])].concat()
+    /// Nearness of a document to another one, with a standard error if the other one is stored.
+    pub(crate) fn how_near(&self, told: &Told<'_>, document: usize, by: By, measure: Measure) -> Result<How> {
+        let centre = match (self.resolved.criterion, by.get()) {
+            (Criterion::Similarity(_), _) => 0,
+            (_, Ok(other)) => told.fingerprint(other),
+            (_, Err(number)) => self.outcome.stored.things.get(number as usize)?.fingerprint,
+        };
+        let how = self.how(measure, || (told.fingerprint(document) ^ centre).count_ones());
+        Ok(How { error: how.error.filter(|_| by.get().is_err()), ..how })
+    }
+
+    fn pair(&self, told: &Told<'_>, document: usize, by: By, measure: Measure) -> Result<Pair> {
+        Ok(Pair { document, other: self.other(by)?, how: self.how_near(told, document, by, measure)? })
+    }
+
+    fn pair_of_stored(&self, document: usize, stored: &Stored, measure: Measure) -> Result<Pair> {
+        let how = self.how(measure, || measure.0 as u32);
+        Ok(Pair { document, other: self.other_of_stored(stored)?, how })
+    }
+
+    /// The other document of a pair, from the input or from a store.
+    pub(crate) fn other(&self, by: By) -> Result<Other> {
+        match by.get() {
+            Ok(document) => Ok(Other::Document(document)),
+            Err(number) => self.other_of_stored(&self.outcome.stored.things.get(number as usize)?),
+        }
+    }
+
+    /// A stored document, by its name, its number or, in a store without ids, its fingerprint.
+    fn other_of_stored(&self, stored: &Stored) -> Result<Other> {
+        let store = stored.store as usize;
+        let Some(id) = stored.id else {
+            return Ok(Other::Stored(DocumentId::Name(self.corpus.hex_of(stored.fingerprint)), store));
+        };
+        let snapshot = self.stores().get(store).and_then(ReferenceStore::snapshot);
+        let name = snapshot.map_or(Ok(None), |store| store.name(id))?;
+        Ok(Other::Stored(name.map_or(DocumentId::Number(id), DocumentId::Name), store))
+    }
+
+    /// Where the other document of a pair stands, in case its id does not tell which one it is.
+    pub(crate) fn place_of(&self, told: &Told<'_>, other: &Other) -> Option<String> {
+        other.document().and_then(|document| self.place(told, document))
     }
 
     /// Visits the pairs of near documents, then the pairs with stored documents.
     pub(crate) fn visit_pairs(
         &self,
         watch: &dyn Watch,
-        mut visitor: impl FnMut(&Told<'_>, Near<'_>) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
-        let of_corpus = near.pairs(self.workspace)?.map(|pair| {
+        let of_corpus = near.pairs(&self.workspace)?.map(|pair| {
             let (a, b, nearness) = pair?;
             Ok((near.document(a)? as usize, near.document(b)? as usize, nearness))
         });
         let documents = |&(a, b, _): &(usize, usize, Nearness)| [Some(a), Some(b)];
         self.with_told(watch, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
-            let how =
-                self.how((nearness, 0), || distance(told.fingerprint(document), told.fingerprint(other)));
-            let how = How { error: None, ..how };
-            visitor(told, Near { document, other: Other::Document(other), how })
+            visitor(told, self.pair(told, document, By::document(other as u64), (nearness, 0))?)
         })?;
         let stored = self.outcome.stored.near.iter()?.map(|row| {
             let ((number, _), stored, measure) = row?;
@@ -246,80 +294,42 @@ impl<'a> Results<'a> {
             stored,
             documents,
             |told, (document, stored, measure)| {
-                let id = self.stored_id(&stored)?;
-                let how = self.how(measure, || measure.0 as u32);
-                visitor(
-                    told,
-                    Near { document, other: Other::Stored((&id).into(), stored.store as usize), how },
-                )
+                visitor(told, self.pair_of_stored(document, &stored, measure)?)
             },
         )
     }
 
+    /// Writes a row of a table of pairs, with the number of the cluster in a table of clusters.
+    fn push(
+        &self,
+        rows: &mut Rows,
+        told: &Told<'_>,
+        cluster: Option<u32>,
+        Pair { document, other, how }: &Pair,
+        other_place: Option<&str>,
+    ) -> Result<()> {
+        let (place, path) = (self.place(told, *document), self.path_of(other.store()));
+        let mut cells = Vec::with_capacity(8);
+        cells.push(Cell::Id(told.id(*document)));
+        cells.extend(cluster.map(|cluster| Cell::Count(cluster.into())));
+        cells.push(Cell::Id(other.id(told)));
+        cells.extend(how.cells(self.has_errors()));
+        cells.extend(self.stored_cells(other.store(), &path));
+        if let Some(place) = &place {
+            cells.extend([Cell::Text(place), Cell::Text(other_place.unwrap_or_default())]);
+        }
+        rows.push(&cells)
+    }
+
     pub(crate) fn write_pairs(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        self.visit_pairs(watch, |told, Near { document, other, how }| {
-            let place = self.place(told, document);
-            let (id, other_place, store) = match other {
-                Other::Document(other) => (told.id(other), self.place(told, other), None),
-                Other::Stored(id, store) => (id, place.is_some().then(String::new), Some(store)),
-            };
-            let path = self.path_of(store);
-            let mut cells = vec![Cell::Id(told.id(document)), Cell::Id(id)];
-            cells.extend(how.cells(self.has_errors()));
-            cells.extend(self.stored_cells(store, &path));
-            cells.extend([&place, &other_place].into_iter().flatten().map(|place| Cell::Text(place)));
-            rows.push(&cells)
+        self.visit_pairs(watch, |told, pair| {
+            self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
         })
-    }
-
-    /// The id of a stored document: its name, its number or, in a store without ids, its fingerprint.
-    fn stored_id(&self, &Stored { store, id, fingerprint }: &Stored) -> Result<DocumentId> {
-        let Some(id) = id else { return Ok(DocumentId::Name(self.corpus.hex_of(fingerprint))) };
-        let snapshot = self.stores.get(store as usize).and_then(ReferenceStore::snapshot);
-        Ok(match snapshot.map_or(Ok(None), |store| store.name(id))? {
-            Some(name) => DocumentId::Name(name),
-            None => DocumentId::Number(id),
-        })
-    }
-
-    /// The id of an input document or of a stored document.
-    pub(crate) fn named(&self, told: &Told<'_>, by: By) -> Result<Named> {
-        Ok(match by.get() {
-            Ok(document) => Named {
-                id: told.id(document).into(),
-                place: self.place(told, document),
-                document: Some(document),
-                store: None,
-            },
-            Err(number) => {
-                let stored = self.outcome.stored.things.get(number as usize)?;
-                let store = Some(stored.store as usize);
-                Named { id: self.stored_id(&stored)?, place: None, document: None, store }
-            }
-        })
-    }
-
-    /// The nearness of a cluster's member and its representative.
-    pub(crate) fn how_near(&self, told: &Told<'_>, member: &Member) -> Result<How> {
-        let document = member.document as usize;
-        let centre = match (self.criterion, member.by.get()) {
-            (Criterion::Similarity(_), _) => 0,
-            (_, Ok(other)) => told.fingerprint(other),
-            (_, Err(number)) => self.outcome.stored.things.get(number as usize)?.fingerprint,
-        };
-        let how = self.how(member.measure, || distance(told.fingerprint(document), centre));
-        Ok(How { error: how.error.filter(|_| member.is_stored()), ..how })
     }
 
     /// The path of a store as text; empty for an input document.
-    fn path_of(&self, store: Option<usize>) -> Cow<'a, str> {
+    fn path_of(&self, store: Option<usize>) -> Cow<'_, str> {
         store.and_then(|store| self.store(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
-    }
-
-    pub(crate) fn reason_columns(&self) -> Vec<Column> {
-        let mut columns = vec![("id", self.ids()), ("duplicate_of", self.mixed_ids())];
-        columns.extend(self.how_columns());
-        [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
     }
 
     /// Visits removed documents in order of input, each with the document that it duplicates: a near stored document, the
@@ -328,16 +338,15 @@ impl<'a> Results<'a> {
         &self,
         watch: &dyn Watch,
         what: &'static str,
-        mut visitor: impl FnMut(&Told<'_>, Reason) -> Result<()>,
+        mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
         let (mut nearest, mut stored) = (self.outcome.nearest.cursor()?, self.outcome.stored.near.cursor()?);
-        let reason = |member: Result<Member>| -> Result<Option<(usize, Why)>> {
+        let reason = |member: Result<Member>| -> Result<Option<Why>> {
             let member = member?;
-            if member.is_representative() && !self.keeps_none {
+            if member.is_representative() && !self.keeps_none() {
                 return Ok(None);
             }
-            let document = member.document as usize;
             let is_before = |number: u32| Ok::<_, simstore::Error>(near.document(number)? < member.document);
             while let Some(((number, _), ..)) = stored.peek()?
                 && is_before(number)?
@@ -347,108 +356,75 @@ impl<'a> Results<'a> {
             if let Some(((number, _), thing, measure)) = stored.peek()?
                 && near.document(number)? == member.document
             {
-                return Ok(Some((document, Why::Stored(thing, measure))));
+                return Ok(Some(Why::Stored(member.document as usize, thing, measure)));
             }
             while let Some((number, ..)) = nearest.peek()?
                 && is_before(number)?
             {
                 nearest.take()?;
             }
-            match nearest.peek()? {
+            Ok(Some(Why::Member(match nearest.peek()? {
                 Some((number, other, nearness)) if near.document(number)? == member.document => {
-                    Ok(Some((document, Why::Nearest(near.document(other)? as usize, nearness))))
+                    Member { by: By::document(near.document(other)?), measure: (nearness, 0), ..member }
                 }
-                _ => Ok(Some((document, Why::Cluster(member)))),
-            }
+                _ => member,
+            })))
         };
         let members = self.outcome.clusters.by_document.iter()?;
         let reasons = members.map(reason).filter_map(Result::transpose);
-        let documents = |(document, why): &(usize, Why)| {
-            let other = match why {
-                Why::Stored(..) => None,
-                Why::Nearest(other, _) => Some(*other),
-                Why::Cluster(member) => member.by.get().ok(),
-            };
-            [Some(*document), other]
+        let documents = |why: &Why| match why {
+            Why::Stored(document, ..) => [Some(*document), None],
+            Why::Member(member) => documents_of(member),
         };
-        self.with_told(watch, what, reasons, documents, |told, (document, why)| {
-            let (of, how) = match why {
-                Why::Stored(stored, measure) => {
-                    let (id, store) = (self.stored_id(&stored)?, Some(stored.store as usize));
-                    let how = self.how(measure, || measure.0 as u32);
-                    (Named { id, place: None, document: None, store }, how)
+        self.with_told(watch, what, reasons, documents, |told, why| {
+            let pair = match why {
+                Why::Stored(document, stored, measure) => self.pair_of_stored(document, &stored, measure)?,
+                Why::Member(member) => {
+                    self.pair(told, member.document as usize, member.by, member.measure)?
                 }
-                Why::Nearest(other, nearness) => {
-                    let distance = || distance(told.fingerprint(document), told.fingerprint(other));
-                    let how = How { error: None, ..self.how((nearness, 0), distance) };
-                    (self.named(told, By::document(other as u64))?, how)
-                }
-                Why::Cluster(member) => (self.named(told, member.by)?, self.how_near(told, &member)?),
             };
-            visitor(told, Reason { document, of, how })
+            visitor(told, pair)
         })
     }
 
     /// Writes removed documents in order of input, each with the document that it duplicates.
     pub(crate) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        self.visit_removed(watch, "rows written", |told, Reason { document, of, how }| {
-            let (place, path) = (self.place(told, document), self.path_of(of.store));
-            let mut cells = vec![Cell::Id(told.id(document)), Cell::Id((&of.id).into())];
-            cells.extend(how.cells(self.has_errors()));
-            cells.extend(self.stored_cells(of.store, &path));
-            if let Some(place) = &place {
-                cells.extend([Cell::Text(place), Cell::Text(of.place.as_deref().unwrap_or_default())]);
-            }
-            rows.push(&cells)
+        self.visit_removed(watch, "rows written", |told, pair| {
+            self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
         })
     }
 
     pub(crate) fn cluster_columns(&self) -> Vec<Column> {
-        let mut columns = vec![("id", self.ids()), ("cluster", Kind::Count)];
-        columns.push(("representative", self.mixed_ids()));
-        columns.extend(self.how_columns());
-        [columns, self.stored_columns(), self.place_columns(&["place", "representative_place"])].concat()
+        let mut columns = self.pair_columns(["id", "representative"], ["place", "representative_place"]);
+        columns.insert(1, ("cluster", Kind::Count));
+        columns
     }
 
-    /// Visits the documents of clusters, by cluster.
-    pub(crate) fn visit_members(
-        &self,
-        watch: &dyn Watch,
-        what: &'static str,
-        mut visitor: impl FnMut(&Told<'_>, Member, &Named, How) -> Result<()>,
-    ) -> Result<()> {
-        let documents = |member: &Member| [Some(member.document as usize), member.by.get().ok()];
-        let mut last: Option<(u32, Named)> = None;
-        let members = self.outcome.clusters.by_cluster.iter()?;
-        self.with_told(watch, what, members, documents, |told, member| {
-            let named = match last.take().filter(|(cluster, _)| *cluster == member.cluster) {
-                Some((_, named)) => named,
-                None => self.named(told, member.by)?,
-            };
-            visitor(told, member, &named, self.how_near(told, &member)?)?;
-            last = Some((member.cluster, named));
-            Ok(())
-        })
-    }
-
+    /// Writes the documents of clusters, by cluster.
     pub(crate) fn write_clusters(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        self.visit_members(watch, "clusters written", |told, member, representative, how| {
-            let document = member.document as usize;
-            let (place, path) = (self.place(told, document), self.path_of(representative.store));
-            let mut cells = vec![Cell::Id(told.id(document)), Cell::Count(member.cluster.into())];
-            cells.push(Cell::Id((&representative.id).into()));
-            cells.extend(how.cells(self.has_errors()));
-            cells.extend(self.stored_cells(representative.store, &path));
-            if let Some(place) = &place {
-                let of_representative = representative.place.as_deref().unwrap_or_default();
-                cells.extend([Cell::Text(place), Cell::Text(of_representative)]);
-            }
-            rows.push(&cells)
+        // The cluster of the last row, its representative, and the place of the representative.
+        let mut last: Option<(u32, Other, Option<String>)> = None;
+        let members = self.outcome.clusters.by_cluster.iter()?;
+        self.with_told(watch, "clusters written", members, documents_of, |told, member| {
+            let Member { cluster, document, by, measure } = member;
+            let document = document as usize;
+            let (other, place) = match last.take().filter(|(last, ..)| *last == cluster) {
+                Some((_, other, place)) => (other, place),
+                None => {
+                    let other = self.other(by)?;
+                    let place = self.place_of(told, &other);
+                    (other, place)
+                }
+            };
+            let pair = Pair { document, other, how: self.how_near(told, document, by, measure)? };
+            self.push(rows, told, Some(cluster), &pair, place.as_deref())?;
+            last = Some((cluster, pair.other, place));
+            Ok(())
         })
     }
 }
 
-/// Number of differing bits of two fingerprints of one width.
-fn distance(a: u128, b: u128) -> u32 {
-    (a ^ b).count_ones()
+/// The document and the representative, if it is one of the documents.
+pub(crate) fn documents_of(member: &Member) -> [Option<usize>; 2] {
+    [Some(member.document as usize), member.by.get().ok()]
 }

@@ -253,10 +253,6 @@ impl<R: BufRead> Read for Members<R> {
             if let Some(mut member) = self.member.take() {
                 match member.read(buffer) {
                     Ok(0) => self.raw = Some(member.into_inner()),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                        self.member = Some(member);
-                        return Err(error);
-                    }
                     Err(error) => {
                         // Only damaged data can be skipped. After any other error, reading ends.
                         use io::ErrorKind::{InvalidData, InvalidInput};

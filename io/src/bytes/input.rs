@@ -231,11 +231,9 @@ impl Input {
     pub fn read_record(&mut self, record: &mut [u8]) -> Result<bool> {
         let mut filled = 0;
         while filled < record.len() {
-            match self.reader.read(&mut record[filled..]) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.broken(&error)),
+            match self.reader.read(&mut record[filled..]).map_err(|error| self.broken(&error))? {
+                0 => break,
+                read => filled += read,
             }
         }
         if filled == 0 {
@@ -258,11 +256,7 @@ impl Input {
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read.
     pub fn visit_buffered(&mut self, length: usize, visitor: impl FnOnce(&[u8])) -> Result<u64> {
-        let buffer = match self.reader.fill_buf() {
-            Ok(buffer) => buffer,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
-            Err(error) => return Err(self.broken(&error)),
-        };
+        let buffer = self.fill()?;
         let records = buffer.len() / length;
         visitor(&buffer[..records * length]);
         self.reader.consume(records * length);
@@ -275,14 +269,10 @@ impl Input {
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read.
     pub fn fill(&mut self) -> Result<&[u8]> {
-        loop {
-            match self.reader.fill_buf() {
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.broken(&error)),
-            }
+        match self.reader.fill_buf().err() {
+            Some(error) => Err(self.broken(&error)),
+            None => Ok(self.reader.buffer()),
         }
-        Ok(self.reader.buffer())
     }
 
     /// Like [`Input::fill`], but reading goes on behind an error: with the next members of a gzip file.
@@ -290,20 +280,12 @@ impl Input {
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read here.
     pub(crate) fn fill_on(&mut self) -> Result<&[u8]> {
-        loop {
-            match self.reader.fill_buf() {
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let failure = self.cannot_read(&error);
-                    if self.compression != Compression::Gzip {
-                        self.end();
-                    }
-                    return Err(self.bad(failure));
-                }
-            }
+        let Some(error) = self.reader.fill_buf().err() else { return Ok(self.reader.buffer()) };
+        let failure = self.cannot_read(&error);
+        if self.compression != Compression::Gzip {
+            self.end();
         }
-        Ok(self.reader.buffer())
+        Err(self.bad(failure))
     }
 
     /// Takes bytes that [`Input::fill`] has shown.

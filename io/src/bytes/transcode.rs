@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 
 use crate::bytes::encoding::{self, Encoding};
-use crate::bytes::section::{self, Beginning};
+use crate::bytes::section::{self, Section};
 
 /// The mark of malformed bytes between a [`Utf8Reader`] and the decoding of a line. UTF-8 never contains it.
 const MALFORMED: u8 = 0xff;
@@ -48,8 +48,8 @@ pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encodi
 }
 
 /// The lines of a section of a file that does not say that it is UTF-8.
-pub(crate) fn watched(lines: impl Read + Send, beginning: Beginning) -> impl Read + Send {
-    Watched::new(lines, Some(beginning))
+pub(crate) fn watched(lines: impl Read + Send, section: Section) -> impl Read + Send {
+    Watched::new(lines, Some(section))
 }
 
 /// Lines are in another encoding than UTF-8.
@@ -77,8 +77,8 @@ struct Watched<R> {
     inner: R,
     /// Bytes of ASCII that have been read.
     before: u64,
-    /// The bytes of the file before the stream.
-    beginning: Option<Beginning>,
+    /// The section that the stream reads, if it reads only a section of a file.
+    section: Option<Section>,
     is_judged: bool,
     /// The sample, which is still to be returned, and the error behind it.
     sample: io::Cursor<Vec<u8>>,
@@ -86,15 +86,8 @@ struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    fn new(inner: R, beginning: Option<Beginning>) -> Self {
-        Watched {
-            inner,
-            before: 0,
-            beginning,
-            is_judged: false,
-            sample: io::Cursor::default(),
-            failure: None,
-        }
+    fn new(inner: R, section: Option<Section>) -> Self {
+        Watched { inner, before: 0, section, is_judged: false, sample: io::Cursor::default(), failure: None }
     }
 }
 
@@ -103,9 +96,9 @@ impl<R> Watched<R> {
     fn other_than_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
         let other = encoding::other_than_utf8(sample, self.before);
         // With more ASCII, a smaller share is malformed. A file is judged once.
-        match (&other, &self.beginning) {
-            (Some(_), Some(beginning)) => Ok(beginning
-                .ascii_bytes()?
+        match (&other, &self.section) {
+            (Some(_), Some(section)) => Ok(section
+                .ascii_bytes_before()?
                 .and_then(|before| encoding::other_than_utf8(sample, before + self.before))),
             _ => Ok(other),
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::document::escape::{escaped_name, path_text};
 
@@ -12,7 +12,8 @@ use crate::document::escape::{escaped_name, path_text};
 pub const MAX_NAME_BYTES: usize = 65_536;
 
 /// The id of a document in its corpus.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(untagged)]
 pub enum DocumentId {
     /// A number.
     Number(u64),

@@ -193,7 +193,7 @@ impl Read for TarMember {
                 return Err(io::Error::other("the archive ends within this member"));
             }
             Ok(read) => stream.left -= *read as u64,
-            Err(error) => stream.failed |= error.kind() != io::ErrorKind::Interrupted,
+            Err(_) => stream.failed = true,
         }
         read
     }
@@ -254,12 +254,10 @@ impl TarStream {
         let mut block = [0; BLOCK];
         let mut filled = 0;
         while filled < BLOCK {
-            match self.reader.read(&mut block[filled..]) {
-                Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err("the archive is truncated in a header".to_owned()),
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.cannot_read(&error)),
+            match self.reader.read(&mut block[filled..]).map_err(|error| self.cannot_read(&error))? {
+                0 if filled == 0 => return Ok(None),
+                0 => return Err("the archive is truncated in a header".to_owned()),
+                read => filled += read,
             }
         }
         if block.iter().all(|&byte| byte == 0) {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use crate::bytes::input::BYTE_ORDER_MARK;
 use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::{Pipes, is_stdin};
 use crate::formats::{archive, binary};
+use crate::progress::Counted;
 use crate::{DocumentFormat, DocumentOptions};
 use simstore::{Error, Result};
 
@@ -33,7 +35,7 @@ pub enum Format {
 }
 
 /// Extension of a name in lower case, without the extension of the compression.
-fn extension(path: &Path) -> Option<String> {
+pub fn extension(path: &Path) -> Option<String> {
     let inner = match Compression::of_name(path) {
         Compression::None => path,
         _ => Path::new(path.file_stem().unwrap_or_default()),
@@ -62,28 +64,30 @@ pub fn by_name(path: &Path) -> Option<Format> {
 }
 
 /// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name before
-/// text content.
+/// text content. If `is_named` is not set, the file was found in a folder, where JSON may be no list of documents.
 ///
 /// A table is recognised by its first row: one of the columns is a text field.
 ///
 /// # Errors
 /// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened or has an unsupported format;
 /// [`Io`](simstore::Error::Io) if it does not exist.
-pub fn detect(path: &Path, options: &DocumentOptions, pipes: &Pipes) -> Result<Option<Format>> {
+pub fn detect(
+    path: &Path,
+    is_named: bool,
+    options: &DocumentOptions,
+    pipes: &Pipes,
+) -> Result<Option<Format>> {
     // Raw fingerprints may begin with any bytes.
     if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
         return Ok(Some(Format::Raw { bits }));
     }
     let head = head_of(path, pipes)?;
-    of(path, &head, options).map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
+    let format = if is_named { of(path, &head, options) } else { of_unnamed(path, &head, options) };
+    format.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
 }
 
 /// Like [`detect`], by the first [`HEAD_BYTES`] of an input after decompression. Returns the reason if it is refused.
-pub fn of(
-    path: &Path,
-    head: &[u8],
-    options: &DocumentOptions,
-) -> std::result::Result<Option<Format>, String> {
+fn of(path: &Path, head: &[u8], options: &DocumentOptions) -> std::result::Result<Option<Format>, String> {
     let documents = |format| Ok(Some(Format::Documents(format)));
     if archive::is_zip(head) || archive::is_tar(head) {
         return documents(DocumentFormat::Archive);
@@ -139,23 +143,6 @@ pub(crate) fn of_unnamed(
         is_other_json(text.as_deref().unwrap_or(head), head.len() < HEAD_BYTES, &options.text_fields)
     };
     Ok(format.filter(|_| !is_other))
-}
-
-/// Like [`detect`], for a file in a folder. See [`of_unnamed`].
-pub(crate) fn detect_unnamed(
-    path: &Path,
-    options: &DocumentOptions,
-    pipes: &Pipes,
-) -> Result<Option<Format>> {
-    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
-        return Ok(Some(Format::Raw { bits }));
-    }
-    let head = head_of(path, pipes)?;
-    of_unnamed(path, &head, options).map_err(|reason| Error::BadInput {
-        path: path.to_path_buf(),
-        line: 0,
-        reason,
-    })
 }
 
 /// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged, this
@@ -218,7 +205,8 @@ fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
         unpack(compression_of(path, &raw), &*raw, &mut head);
         return Ok(head);
     }
-    let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(cannot_open(path))?);
+    let file = Counted::new(File::open(path).map_err(cannot_open(path))?, &Arc::default());
+    let mut file = BufReader::with_capacity(HEAD_BYTES, file);
     let compression = compression_of(path, file.fill_buf().map_err(cannot_open(path))?);
     if compression == Compression::None {
         file.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(cannot_open(path))?;

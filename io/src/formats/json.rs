@@ -1,5 +1,14 @@
 //! The id and the text of a document in a JSON object.
 
+/// Methods of a visitor that differ only in the types of their arguments.
+macro_rules! visits {
+    ($($visit:ident($value:ty)),+; $self:ident, $argument:pat => $result:expr) => {$(
+        fn $visit<E: serde::de::Error>($self, $argument: $value) -> Result<Self::Value, E> {
+            $result
+        }
+    )+};
+}
+
 mod line;
 mod names;
 mod wanted;

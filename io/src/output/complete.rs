@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use simstore::{Error, Result};
 
@@ -14,12 +15,12 @@ pub struct Complete {
     path: PathBuf,
     /// Dropped before the lock, which then covers the removal.
     name: TemporaryName,
-    _lock: Option<File>,
+    _lock: Option<Arc<File>>,
 }
 
 impl Complete {
     /// A complete output with the final name `path`.
-    pub(super) fn new(path: PathBuf, name: TemporaryName, lock: Option<File>) -> Complete {
+    pub(super) fn new(path: PathBuf, name: TemporaryName, lock: Option<Arc<File>>) -> Complete {
         Complete { path, name, _lock: lock }
     }
 

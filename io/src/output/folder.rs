@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use simstore::{Error, Result, threads};
@@ -148,7 +149,7 @@ impl OutputFolder {
                 sync(&entry.into_path())?;
             }
         }
-        Ok(Complete::new(path, temporary, lock))
+        Ok(Complete::new(path, temporary, lock.map(Arc::new)))
     }
 }
 

@@ -4,20 +4,8 @@ use std::path::Path;
 
 use simstore::{Error, Result};
 
+use crate::formats::detect::{Format, by_name, extension};
 use crate::{Compression, DocumentFormat};
-
-/// The format that a name asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedFormat {
-    /// Documents, or a table of results in this format.
-    Documents(DocumentFormat),
-    /// Lines of fingerprints.
-    HexLines,
-    /// Raw fingerprints.
-    Raw,
-    /// The name does not say.
-    None,
-}
 
 /// Extensions of formats and compressions that are never written.
 const FOREIGN: [&str; 26] = [
@@ -25,29 +13,10 @@ const FOREIGN: [&str; 26] = [
     "orc", "pdf", "pkl", "rar", "sqlite", "sz", "tar", "tgz", "xls", "xlsx", "z", "zip",
 ];
 
-fn extension(path: &Path) -> Option<String> {
-    path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
-}
-
-/// The format that a name asks for, without its extension of compression; `None` for standard output.
-pub fn format(path: &Path) -> NamedFormat {
-    let inner = match Compression::of_name(path) {
-        Compression::None => path,
-        _ => Path::new(path.file_stem().unwrap_or_default()),
-    };
-    match extension(inner).as_deref() {
-        Some("jsonl" | "ndjson" | "json") => NamedFormat::Documents(DocumentFormat::Jsonl),
-        Some("csv") => NamedFormat::Documents(DocumentFormat::Csv),
-        Some("tsv") => NamedFormat::Documents(DocumentFormat::Tsv),
-        Some("parquet") => NamedFormat::Documents(DocumentFormat::Parquet),
-        Some("warc" | "wet") => NamedFormat::Documents(DocumentFormat::Warc),
-        Some("txt" | "text" | "md" | "markdown" | "htm" | "html") => {
-            NamedFormat::Documents(DocumentFormat::Text)
-        }
-        Some("hex") => NamedFormat::HexLines,
-        Some("u64" | "u128") => NamedFormat::Raw,
-        _ => NamedFormat::None,
-    }
+/// The format that a name asks for, without its extension of compression; `None` if the name does not say, and for standard
+/// output. No archive is written.
+pub fn format(path: &Path) -> Option<Format> {
+    by_name(path).filter(|format| *format != Format::Documents(DocumentFormat::Archive))
 }
 
 /// Refuses a name that asks for an unsupported format.
@@ -56,9 +25,8 @@ pub fn format(path: &Path) -> NamedFormat {
 /// [`Error::BadArgument`], which names the supported outputs.
 pub fn check(path: &Path) -> Result<()> {
     let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
-    let compression = Compression::of_name(path);
-    if format(path) == NamedFormat::Documents(DocumentFormat::Parquet) {
-        if compression != Compression::None {
+    if format(path) == Some(Format::Documents(DocumentFormat::Parquet)) {
+        if Compression::of_name(path) != Compression::None {
             return refused("Parquet is compressed inside; name it .parquet");
         }
         if cfg!(not(feature = "parquet")) {
@@ -67,16 +35,12 @@ pub fn check(path: &Path) -> Result<()> {
             );
         }
     }
-    let inner = Path::new(path.file_stem().unwrap_or_default());
-    let inner = if compression == Compression::None { None } else { extension(inner) };
-    for extension in [extension(path), inner].into_iter().flatten() {
-        if FOREIGN.contains(&extension.as_str()) {
-            return refused(&format!(
-                "cannot write .{extension} files; supported compressions are .gz, .zst, .bz2 and .xz"
-            ));
-        }
+    match extension(path).filter(|extension| FOREIGN.contains(&&**extension)) {
+        Some(extension) => refused(&format!(
+            "cannot write .{extension} files; supported compressions are .gz, .zst, .bz2 and .xz"
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -85,7 +49,7 @@ mod tests {
 
     #[test]
     fn names_ask_for_formats() {
-        let documents = NamedFormat::Documents;
+        let documents = |format| Some(Format::Documents(format));
         for (name, expected) in [
             ("a.jsonl", documents(DocumentFormat::Jsonl)),
             ("b/a.JSON.gz", documents(DocumentFormat::Jsonl)),
@@ -93,12 +57,14 @@ mod tests {
             ("a.tsv", documents(DocumentFormat::Tsv)),
             ("a.wet.xz", documents(DocumentFormat::Warc)),
             ("a.txt", documents(DocumentFormat::Text)),
-            ("a.hex.bz2", NamedFormat::HexLines),
-            ("a.u128", NamedFormat::Raw),
-            ("jsonl", NamedFormat::None),
-            ("a.gz", NamedFormat::None),
-            ("a.2026", NamedFormat::None),
-            ("-", NamedFormat::None),
+            ("a.hex.bz2", Some(Format::HexLines)),
+            ("a.u128", Some(Format::Raw { bits: 128 })),
+            ("jsonl", None),
+            ("a.gz", None),
+            ("a.2026", None),
+            ("a.tgz", None),
+            ("a.tbz2", None),
+            ("-", None),
         ] {
             assert_eq!(format(Path::new(name)), expected, "{name}");
         }

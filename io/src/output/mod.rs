@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Result};
@@ -24,7 +25,6 @@ mod unfinished;
 pub use self::complete::Complete;
 pub use self::complete::{SetAside, place_of};
 pub use self::folder::{OutputFolder, names_folder};
-pub use self::format_of_name::NamedFormat;
 pub use self::unfinished::Unfinished;
 
 /// Bytes that are handed on at once.
@@ -35,37 +35,9 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub struct Output {
     /// Its path in errors; `-` for standard output.
     path: PathBuf,
-    writer: BufWriter<Compressor<Target>>,
-}
-
-enum Target {
-    File(TemporaryFile),
-    Writer(Box<dyn Write + Send>),
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::File(file) => file.fmt(f),
-            Target::Writer(_) => f.write_str("Writer"),
-        }
-    }
-}
-
-impl Write for Target {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Target::File(file) => file.write(bytes),
-            Target::Writer(writer) => writer.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Target::File(file) => file.flush(),
-            Target::Writer(writer) => writer.flush(),
-        }
-    }
+    writer: BufWriter<Compressor<Box<dyn Write + Send>>>,
+    /// The file that the writer writes to, dropped after the writer; `None` for other outputs.
+    file: Option<TemporaryFile>,
 }
 
 fn refuse_in_store(path: &Path) -> Result<()> {
@@ -102,14 +74,18 @@ impl Output {
 
     /// An uncompressed output to any writer, such as standard output, a socket or memory. Errors name it by this path.
     pub fn of_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
-        let compressor = Compressor::plain(Target::Writer(writer));
-        Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) }
+        Output::new(path, Compressor::plain(writer), None)
     }
 
     fn of_file(path: &Path, compression: Compression, file: TemporaryFile) -> Result<Self> {
-        let compressor =
-            Compressor::new(compression, Target::File(file)).map_err(Error::io(path, "write"))?;
-        Ok(Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) })
+        let writer: Box<dyn Write + Send> = Box::new(Arc::clone(&file.file));
+        let compressor = Compressor::new(compression, writer).map_err(Error::io(path, "write"))?;
+        Ok(Output::new(path, compressor, Some(file)))
+    }
+
+    fn new(path: &Path, compressor: Compressor<Box<dyn Write + Send>>, file: Option<TemporaryFile>) -> Self {
+        let writer = BufWriter::with_capacity(BUFFER_BYTES, compressor);
+        Output { path: path.to_path_buf(), writer, file }
     }
 
     /// Writes bytes.
@@ -168,16 +144,16 @@ impl Output {
     /// # Errors
     /// [`Error::Io`] if it cannot be written; the file is gone then.
     pub fn complete(self) -> Result<Complete> {
-        let Output { path, writer } = self;
-        let target = writer
+        let Output { path, writer, file } = self;
+        writer
             .into_inner()
             .map_err(io::IntoInnerError::into_error)
             .and_then(Compressor::finish)
-            .and_then(|mut target| target.flush().map(|()| target))
+            .and_then(|mut writer| writer.flush())
             .map_err(Error::io(&path, "write"))?;
-        match target {
-            Target::File(file) => file.complete(path),
-            Target::Writer(_) => Ok(Complete::new(path, TemporaryName::default(), None)),
+        match file {
+            Some(file) => file.complete(path),
+            None => Ok(Complete::new(path, TemporaryName::default(), None)),
         }
     }
 }

@@ -6,8 +6,9 @@
 //! to.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use simstore::{Error, Result};
 
@@ -20,17 +21,7 @@ use super::unfinished::Unfinished;
 pub(super) struct TemporaryFile {
     /// Dropped before the file, whose lock then covers the removal.
     name: TemporaryName,
-    file: File,
-}
-
-impl Write for TemporaryFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
+    pub(super) file: Arc<File>,
 }
 
 impl TemporaryFile {
@@ -38,7 +29,7 @@ impl TemporaryFile {
     pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
-            return Ok(TemporaryFile { name: TemporaryName::default(), file });
+            return Ok(TemporaryFile { name: TemporaryName::default(), file: Arc::new(file) });
         }
         TemporaryFile::replace(path, unfinished)
     }
@@ -59,7 +50,8 @@ impl TemporaryFile {
             lock(&file, path, &temporary)?;
             // Before the lock, another process may have removed the file as a leftover.
             if is_at(&file, &temporary) {
-                return Ok(TemporaryFile { name: TemporaryName::new(temporary, unfinished), file });
+                let name = TemporaryName::new(temporary, unfinished);
+                return Ok(TemporaryFile { name, file: Arc::new(file) });
             }
         }
     }
@@ -134,13 +126,14 @@ pub(super) fn is_at(file: &File, path: &Path) -> bool {
 #[cfg(all(test, unix))]
 mod tests {
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::symlink;
 
     use super::*;
 
     fn written(path: &Path) -> Result<()> {
-        let mut file = TemporaryFile::create(path, &Unfinished::default())?;
-        file.write_all(b"new").unwrap();
+        let file = TemporaryFile::create(path, &Unfinished::default())?;
+        (&*file.file).write_all(b"new").unwrap();
         file.complete(path.to_path_buf())?.publish()
     }
 

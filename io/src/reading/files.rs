@@ -232,7 +232,7 @@ impl Files {
 
     /// The format of a file below a folder; `None` if it is passed over.
     fn format_in_folder(&mut self, path: &Path) -> Result<Option<DocumentFormat>> {
-        let note = match detect::detect_unnamed(path, &self.options, &self.pipes)? {
+        let note = match detect::detect(path, false, &self.options, &self.pipes)? {
             Some(Format::Documents(format)) => return Ok(Some(format)),
             Some(Format::HexLines | Format::Raw { .. }) => ReadNote::FingerprintFile,
             None => {
@@ -246,7 +246,7 @@ impl Files {
 
     /// The format of a file that was named.
     fn format_of(&self, path: &Path) -> Result<DocumentFormat> {
-        match detect::detect(path, &self.options, &self.pipes)? {
+        match detect::detect(path, true, &self.options, &self.pipes)? {
             Some(Format::Documents(format)) => Ok(format),
             Some(Format::HexLines | Format::Raw { .. }) => {
                 Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::document::GIVEN;
 use crate::reading::record::{Content, GivenDocument, Record};
-use crate::{Document, DocumentId};
+use crate::{Document, DocumentId, IdRef};
 use simstore::{Error, Result};
 
 /// Bytes written to, or read from, the temporary file at a time.
 const BUFFER: usize = 1 << 18;
-/// Bytes of a length, or of a number, that is put aside.
-const NUMBER: usize = 8;
+/// Bytes of the length of a document that is put aside.
+const LENGTH_BYTES: usize = 8;
+/// Id and extra field of a document that is put aside; or path, line and reason of a malformed one.
+type Fields = std::result::Result<(DocumentId, Option<String>), (String, u64, String)>;
 
 /// An iterator of documents, shared by its readers. Each reader gets all documents if they are put aside, else only the first
 /// reader does.
@@ -122,36 +124,20 @@ impl Aside {
         Error::io(&self.folder, "put documents aside in")(error)
     }
 
-    /// Writes a document, and before it how long it is: its kind, its number or its name, its extra field, and its text.
+    /// Writes the length of a document, its fields as JSON, and its text as it is.
     fn push(&mut self, document: &Result<Document>) -> Result<()> {
-        let start = self.buffer.len();
-        self.buffer.extend([0; NUMBER]);
-        let mut push = |bytes: &[u8]| {
-            self.buffer.extend((bytes.len() as u64).to_le_bytes());
-            self.buffer.extend(bytes);
+        let (fields, text) = match document {
+            Ok(Document { id, text, extra, .. }) => (Ok((IdRef::from(id), extra)), &**text),
+            Err(Error::BadInput { path, line, reason }) => (Err((path.to_string_lossy(), line, reason)), ""),
+            Err(_) => return Ok(()),
         };
-        match document {
-            Ok(Document { id, text, extra, .. }) => {
-                match id {
-                    DocumentId::Number(number) => push(&[&b"n"[..], &number.to_le_bytes()].concat()),
-                    DocumentId::Name(name) => push(&[b"i", name.as_bytes()].concat()),
-                }
-                match extra {
-                    Some(extra) => push(&[b"x", extra.as_bytes()].concat()),
-                    None => push(b""),
-                }
-                push(text.as_bytes());
-            }
-            Err(Error::BadInput { path, line, reason }) => {
-                push(&[&b"b"[..], &line.to_le_bytes()].concat());
-                push(path.to_string_lossy().as_bytes());
-                push(reason.as_bytes());
-            }
-            Err(_) => {}
-        }
-        let length = (self.buffer.len() - start - NUMBER) as u64;
-        self.buffer[start..start + NUMBER].copy_from_slice(&length.to_le_bytes());
-        self.end += length + NUMBER as u64;
+        let start = self.buffer.len();
+        self.buffer.extend([0; LENGTH_BYTES]);
+        serde_json::to_writer(&mut self.buffer, &fields).map_err(|error| self.failed(error.into()))?;
+        self.buffer.extend(text.as_bytes());
+        let length = (self.buffer.len() - start - LENGTH_BYTES) as u64;
+        self.buffer[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        self.end += length + LENGTH_BYTES as u64;
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
@@ -207,33 +193,21 @@ impl GivenReader {
 
     /// The next document of those that were put aside.
     fn read_again(&mut self, aside: &mut Aside) -> Result<Result<Document>> {
-        let length = number(self.some(aside, NUMBER)?) as usize;
-        let mut fields = &self.some(aside, length.saturating_add(NUMBER))?[NUMBER..];
-        let mut field = || {
-            let (length, rest) = fields.split_at_checked(NUMBER)?;
-            let (field, rest) = rest.split_at_checked(number(length) as usize)?;
-            fields = rest;
-            Some(field)
-        };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let damaged = || aside.failed(ErrorKind::InvalidData.into());
-        let (Some(first), Some(second), Some(third)) = (field(), field(), field()) else {
-            return Err(damaged());
-        };
-        let document = match first.split_first() {
-            Some((b'b', line)) => {
-                Err(Error::BadInput { path: text(second).into(), line: number(line), reason: text(third) })
+        let length =
+            self.some(aside, LENGTH_BYTES)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let length = (length as usize).saturating_add(LENGTH_BYTES);
+        let bytes = &self.some(aside, length)?[LENGTH_BYTES..];
+        let mut fields = serde_json::Deserializer::from_slice(bytes).into_iter::<Fields>();
+        let document = match fields.next() {
+            Some(Ok(Ok((id, extra)))) => {
+                let text = String::from_utf8_lossy(&bytes[fields.byte_offset()..]).into_owned();
+                Ok(Document { extra, ..Document::new(id, text) })
             }
-            Some((kind, id)) => {
-                let id =
-                    if *kind == b'n' { DocumentId::Number(number(id)) } else { DocumentId::Name(text(id)) };
-                let extra = second.split_first().map(|(_, extra)| text(extra));
-                Ok(Document { extra, ..Document::new(id, text(third)) })
-            }
-            None => return Err(damaged()),
+            Some(Ok(Err((path, line, reason)))) => Err(Error::BadInput { path: path.into(), line, reason }),
+            _ => return Err(aside.failed(ErrorKind::InvalidData.into())),
         };
-        self.place += (NUMBER + length) as u64;
-        self.used += NUMBER + length;
+        self.place += length as u64;
+        self.used += length;
         Ok(document)
     }
 
@@ -247,11 +221,6 @@ impl GivenReader {
         }
         Ok(&self.ahead[self.used..self.used + count])
     }
-}
-
-/// A number of eight bytes.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -279,6 +248,11 @@ mod tests {
         (0..count).map(|i| match i % 7 {
             3 => Err(Error::BadInput { path: "-".into(), line: i + 1, reason: "is none".to_owned() }),
             4 => Ok(Document::new(DocumentId::Name(format!("\u{e9}{i}")), String::new())),
+            5 => Ok(Document {
+                extra: Some(String::new()),
+                ..Document::new(DocumentId::Name(i.to_string()), "\"\0\r\n\u{7f}\u{1f600}\\".to_owned())
+            }),
+            6 => Ok(Document::new(DocumentId::Number(u64::MAX - i), String::new())),
             _ => Ok(Document {
                 extra: (i % 2 == 0).then(|| i.to_string()),
                 ..Document::new(DocumentId::Number(i), "word ".repeat((i * i % 4000) as usize))

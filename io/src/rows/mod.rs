@@ -9,8 +9,8 @@ use serde::ser::{SerializeMap, Serializer};
 use simstore::{Error, Result};
 
 use crate::DocumentFormat;
-use crate::output::format_of_name::{self, NamedFormat};
-use crate::output::{Complete, Output};
+use crate::formats::Format;
+use crate::output::{Complete, Output, format_of_name};
 
 mod cell;
 #[cfg(feature = "parquet")]
@@ -58,7 +58,7 @@ impl Serialize for Object<'_> {
 pub fn check(path: &Path) -> Result<()> {
     format_of_name::check(path)?;
     match format_of_name::format(path) {
-        NamedFormat::Documents(DocumentFormat::Warc) | NamedFormat::HexLines | NamedFormat::Raw => {
+        Some(Format::Documents(DocumentFormat::Warc) | Format::HexLines | Format::Raw { .. }) => {
             Err(Error::BadArgument(format!(
                 "{}: a table is .jsonl, .csv, .tsv or .parquet; any other extension gives lines",
                 path.display()
@@ -75,15 +75,15 @@ impl Rows {
     /// [`Error::Io`] if the names of the columns cannot be written.
     pub fn new(path: &Path, output: Output, columns: &[Column], json: bool) -> Result<Rows> {
         let writer = match format_of_name::format(path) {
-            NamedFormat::Documents(DocumentFormat::Jsonl) => Writer::Json(output),
-            NamedFormat::Documents(separated @ (DocumentFormat::Csv | DocumentFormat::Tsv)) => {
+            Some(Format::Documents(DocumentFormat::Jsonl)) => Writer::Json(output),
+            Some(Format::Documents(separated @ (DocumentFormat::Csv | DocumentFormat::Tsv))) => {
                 let delimiter = if separated == DocumentFormat::Csv { b',' } else { b'\t' };
                 let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(output);
                 writer.write_record(columns.iter().map(|(name, _)| name)).map_err(csv_failure(path))?;
                 Writer::Csv(Box::new(writer), path.to_path_buf())
             }
             #[cfg(feature = "parquet")]
-            NamedFormat::Documents(DocumentFormat::Parquet) => {
+            Some(Format::Documents(DocumentFormat::Parquet)) => {
                 Writer::Parquet(Box::new(parquet::Writer::new(path, output, columns)?))
             }
             _ if json => Writer::Json(output),

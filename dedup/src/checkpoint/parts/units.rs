@@ -74,9 +74,6 @@ impl Unit {
     }
 
     /// When the files were modified last, in nanoseconds since 1970, where that is known.
-    ///
-    /// # Errors
-    /// [`Error::Io`] for a file that cannot be looked at.
     pub(crate) fn modified(&self) -> Result<Vec<Option<u64>>> {
         let modified = |file: &InputFile| {
             let metadata = file.path.metadata().map_err(Error::io(&file.path, "look at"))?;

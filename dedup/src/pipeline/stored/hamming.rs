@@ -1,11 +1,13 @@
-//! Stored fingerprints that are near those of documents, and the clusters they represent.
+//! Stored fingerprints near fingerprints of documents, and the clusters that they represent.
 
 use simstore::Result;
 
 use crate::pipeline::bit_set::Marks;
-use crate::pipeline::by_distance::{NearPlaces, NearSearch, SetsOf};
+use crate::pipeline::by_distance::SetsOf;
 use crate::pipeline::components;
 use crate::pipeline::exact::Sets;
+use crate::pipeline::hamming::NearPlaces;
+use crate::pipeline::stages::Stages;
 use crate::pipeline::stored::matches::{FoundStored, ThingOf};
 use crate::rows::{Measure, NearStored, Stored};
 use simstore_corpus::Step;
@@ -14,9 +16,9 @@ use simstore_corpus::spill::{Cursor, Rows};
 /// A set, the distance of a stored fingerprint, and that fingerprint.
 type NearSet = (u32, (u32, Stored));
 
-impl NearSearch<'_> {
+impl Stages<'_> {
     /// Returns the near fingerprints of stores, and the sets that are removed for them.
-    pub(crate) fn stored(
+    pub(crate) fn near_stored(
         &self,
         near: &NearPlaces,
         sets: &Sets,
@@ -27,23 +29,19 @@ impl NearSearch<'_> {
         let workspace = self.workspace;
         let out = Marks::new(sets.len());
         if near.stored.is_empty() {
-            return Ok((FoundStored::none(workspace)?, out));
+            return Ok((FoundStored::none(), out));
         }
         // Of each set what is near it, each thing once, the nearest first.
-        let mut of_sets = workspace.sorter::<NearSet>();
-        for row in near.stored.iter()? {
-            let (place, how) = row?;
-            of_sets.push((sets_of.only(place)?, how))?;
-        }
-        let of_sets = Rows::sorted(of_sets)?;
+        let of_sets =
+            near.stored.iter()?.map(|row| row.and_then(|(place, how)| Ok((sets_of.only(place)?, how))));
+        let of_sets: Rows<NearSet> = workspace.sorted(of_sets)?;
         // The first set of each component; a set that is alone is its own component.
         let firsts = components::components(edges.iter()?, sets.len(), workspace, step)?;
         let mut of_firsts = workspace.sorter::<NearSet>();
         let mut first = firsts.cursor()?;
         for row in of_sets.iter()? {
             let (set, how) = row?;
-            while first.take_if(|&(next, _)| next < set)?.is_some() {}
-            let of_set = first.peek()?.filter(|&(next, _)| next == set);
+            let of_set = first.at(set, |row| row.0)?;
             of_firsts.push((of_set.map_or(set, |(_, first)| first), how))?;
         }
         let mut standing = Vec::new();
@@ -82,22 +80,16 @@ impl NearSearch<'_> {
         let mut rows = nearest.cursor()?;
         for row in by_first.finish()? {
             let (first, set) = row?;
-            while rows.take_if(|&(next, _)| next < first)?.is_some() {}
-            if let Some((_, how)) = rows.peek()? {
+            if let Some((_, how)) = rows.at(first, |row| row.0)? {
                 out.set(set);
                 things.push((set, how))?;
             }
         }
         let mut things = Cursor::new(things.finish()?);
         let mut standing = workspace.sorter::<ThingOf>();
-        sets.visit(|set, document| {
-            while things.take_if(|&(next, _)| next < set)?.is_some() {}
-            match things.peek()? {
-                Some((next, (distance, stored))) if next == set => {
-                    standing.push((stored, (document, (distance.into(), 0))))
-                }
-                _ => Ok(()),
-            }
+        sets.visit(|set, document| match things.at(set, |row| row.0)? {
+            Some((_, (distance, stored))) => standing.push((stored, (document, (distance.into(), 0)))),
+            None => Ok(()),
         })?;
         let mut near = workspace.sorter::<NearStored>();
         let mut rows = of_sets.cursor()?;

@@ -1,4 +1,4 @@
-//! What is near documents in stores.
+//! Stored documents that are near documents of the corpus.
 
 use simstore::Result;
 
@@ -12,26 +12,25 @@ use simstore_corpus::spill::{Rows, Sorter};
 pub(crate) struct FoundStored {
     /// By document, the nearest first; only that if not all pairs were asked for.
     pub(crate) near: Rows<NearStored>,
-    /// What stands for clusters, by number.
+    /// Stored documents that represent clusters, by number.
     pub(crate) things: Rows<Stored>,
-    /// For each document that is near something, what stands for its cluster.
+    /// For each document that is near a stored one, the representative of its cluster.
     pub(crate) of_documents: Rows<OfStore>,
     /// Whether similarities are estimated: some store keeps no texts.
     pub(crate) is_estimated: bool,
 }
 
-/// What stands for clusters, as it is found: what it is, the document, and how near they are.
+/// A stored document that represents a cluster, a document of the cluster, and their nearness.
 pub(crate) type ThingOf = (Stored, (u32, Measure));
 
 impl FoundStored {
     /// Nothing.
-    pub(crate) fn none(workspace: &Workspace) -> Result<Self> {
-        let (near, things, of_documents) = (workspace.rows(), workspace.rows(), workspace.rows());
-        let (near, things) = (near.finish()?, things.finish()?);
-        Ok(FoundStored { near, things, of_documents: of_documents.finish()?, is_estimated: false })
+    pub(crate) fn none() -> Self {
+        let (near, things) = (Rows::Memory(Vec::new()), Rows::Memory(Vec::new()));
+        FoundStored { near, things, of_documents: Rows::Memory(Vec::new()), is_estimated: false }
     }
 
-    /// Numbers what stands for clusters.
+    /// Numbers the stored documents that represent clusters.
     pub(crate) fn new(
         near: Rows<NearStored>,
         standing: Sorter<ThingOf>,

@@ -1,6 +1,6 @@
 //! The lines of an input, read in blocks.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use bytes::{BufMut, Bytes};
 use memchr::memchr;
@@ -88,17 +88,9 @@ impl Input {
         let start = self.block.len();
         let space = self.block.capacity() - start;
         self.block.put_bytes(0, space);
-        let read = loop {
-            match self.reader.read(&mut self.block[start..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read,
-            }
-        };
+        let read = self.reader.read(&mut self.block[start..]);
         self.block.truncate(start + read.as_ref().map_or(0, |&read| read));
-        match read {
-            Ok(read) => Ok(read > 0),
-            Err(error) => Err(self.broken(&error)),
-        }
+        read.map(|read| read > 0).map_err(|error| self.broken(&error))
     }
 
     /// Counts bytes that were read of a section.
@@ -117,6 +109,7 @@ struct NextLine {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Write};
     use std::path::Path;
     use std::sync::Arc;
 
@@ -124,6 +117,8 @@ mod tests {
 
     use super::*;
     use crate::bytes::encoding::Encoding;
+    use crate::progress::Counted;
+    use crate::{Compression, Compressor};
 
     /// Gives a few bytes at a time.
     struct Trickle(io::Cursor<Vec<u8>>, usize);
@@ -132,6 +127,42 @@ mod tests {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = buffer.len().min(self.1);
             self.0.read(&mut buffer[..count])
+        }
+    }
+
+    /// Is interrupted in two of three calls, and gives a few bytes in the third.
+    struct Interrupted(Trickle, usize);
+
+    impl Read for Interrupted {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            let is_interrupted = !self.1.is_multiple_of(3);
+            if is_interrupted { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(buffer) }
+        }
+    }
+
+    #[test]
+    fn interrupted_calls_are_repeated() {
+        let text: String = (0..30_000).map(|number| format!("line {number}\n")).collect();
+        let all =
+            [Compression::None, Compression::Gzip, Compression::Zstd, Compression::Bzip2, Compression::Xz];
+        for compression in all {
+            let mut writer = Compressor::new(compression, Vec::new()).unwrap();
+            writer.write_all(text.as_bytes()).unwrap();
+            let bytes = writer.finish().unwrap();
+            let (length, progress) = (bytes.len() as u64, Arc::default());
+            let reader = Interrupted(Trickle(io::Cursor::new(bytes), 1000), 0);
+            let reader = Box::new(Counted::new(reader, &progress));
+            let mut input = Input::of_member(Path::new("lines"), reader, None, &progress).unwrap();
+            assert_eq!(input.peek(4).unwrap(), b"line");
+            let mut input = input.into_lines(Encoding::UTF_8).unwrap();
+            let mut read = Vec::new();
+            while let Some(line) = input.read_line(Longest::of_format(100)).unwrap() {
+                read.extend_from_slice(&line);
+                read.push(b'\n');
+            }
+            assert!(read == text.as_bytes(), "{compression}");
+            assert_eq!(progress.bytes(), length, "{compression}");
         }
     }
 

@@ -17,7 +17,7 @@ impl Input {
     /// The lines of a section.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for what cannot be opened or read.
+    /// [`Error::BadInput`] for a file that cannot be opened or read.
     pub(crate) fn of_section(section: &Section, progress: &Arc<ReadProgress>) -> Result<Input> {
         let Section { path, compression, memory, from, to, is_last, lines, .. } = section;
         let bad = |error: io::Error| Error::BadInput {
@@ -62,7 +62,7 @@ impl Input {
         input.part = Some(part);
         if is_there.map_err(|error| input.broken(&error))? {
             let reader: Box<dyn Read + Send> = match lines.is_judged {
-                true => Box::new(transcode::watched(reader, section.beginning())),
+                true => Box::new(transcode::watched(reader, section.clone())),
                 false => Box::new(reader),
             };
             input.reader = BufReader::with_capacity(BUFFER_BYTES, reader);

@@ -52,30 +52,24 @@ impl Members<'_> {
     fn find(&self, from: u64, searched: u64) -> io::Result<Option<u64>> {
         let mut file = File::open(self.path)?;
         let end = self.bytes.min(from.saturating_add(searched));
-        let mut buffer = vec![0; (1 << 16) + MAGIC_BYTES - 1];
+        let most = (1 << 16) + MAGIC_BYTES - 1;
+        let mut buffer = Vec::with_capacity(most);
         let mut at = from;
         while at < end {
             file.seek(SeekFrom::Start(at))?;
-            let mut filled = 0;
-            while filled < buffer.len() {
-                match file.read(&mut buffer[filled..]) {
-                    Ok(0) => break,
-                    Ok(read) => filled += read,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            let starts = buffer[..filled].windows(MAGIC_BYTES).enumerate();
+            buffer.clear();
+            (&file).take(most as u64).read_to_end(&mut buffer)?;
+            let starts = buffer.windows(MAGIC_BYTES).enumerate();
             for (start, _) in starts.filter(|(_, magic)| self.is_start(magic)) {
                 let place = at + start as u64;
                 if place < end && self.is_member(place) {
                     return Ok(Some(place));
                 }
             }
-            if filled < buffer.len() {
+            if buffer.len() < most {
                 break;
             }
-            at += (buffer.len() - MAGIC_BYTES + 1) as u64;
+            at += (most - MAGIC_BYTES + 1) as u64;
         }
         Ok(None)
     }

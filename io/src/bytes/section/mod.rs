@@ -1,21 +1,19 @@
 //! Sections: ranges of a large file that are read each by itself, by one machine or another.
 //!
 //! A section of lines has the lines that begin behind its start, up to its end: the line that begins where a section
-//! starts is the last of the section before, and the first section has the very first line. So nobody has to know what
-//! is before a section to read it, and each line is in just one. What follows of the whole file, as the numbers of lines, is
-//! known when all sections are put together.
+//! starts is the last of the section before, and the first section has the very first line. So a
+//! section can be read without the bytes before it, and each line is in just one section. Values that depend on the whole file,
+//! such as the numbers of lines, are known when all sections are put together.
 
 mod beginning;
 mod borders;
 mod read;
 mod stream;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub(crate) use self::beginning::Beginning;
 pub use self::borders::borders;
 pub(crate) use self::read::SectionRead;
 pub(crate) use self::stream::Stream;
@@ -51,11 +49,11 @@ pub(crate) struct Lines {
     pub(crate) encoding: Encoding,
     /// Bytes of a byte order mark before the first line.
     pub(crate) mark: u64,
-    /// Whether the encoding was not told, and is to be judged by the first characters that are not ASCII.
+    /// Whether no encoding was given. Then the first characters that are not ASCII decide.
     pub(crate) is_judged: bool,
 }
 
-/// What is known of a section when it has been read to its end.
+/// Results of reading a section, known at its end.
 #[derive(Debug, Default)]
 pub struct Reached {
     lines: AtomicU64,
@@ -104,18 +102,8 @@ impl Reached {
 }
 
 impl Section {
-    /// The same section, of which nothing has been read.
+    /// The same section, unread.
     pub fn unread(&self) -> Section {
         Section { reached: Arc::default(), ..self.clone() }
-    }
-
-    /// What stands in the file before the lines of the section, once its first line has been found.
-    pub(crate) fn beginning(&self) -> Beginning {
-        Beginning::new(&self.path, self.compression, self.memory, self.from, self.reached.skipped())
-    }
-
-    /// How many lines or rows are before it, once its first line has been found.
-    pub fn lines_before(&self) -> io::Result<u64> {
-        if self.lines.is_some() { self.beginning().lines() } else { Ok(self.reached.rows_before()) }
     }
 }

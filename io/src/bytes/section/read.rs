@@ -23,10 +23,7 @@ impl SectionRead {
     /// Passes over the end of a line that the section before has; false if no line begins in this one.
     pub(crate) fn skip_line(&mut self, reader: &mut impl BufRead) -> io::Result<bool> {
         loop {
-            let bytes = match reader.fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                bytes => bytes?,
-            };
+            let bytes = reader.fill_buf()?;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
             let (passed, is_end) = (newline.map_or(bytes.len(), |at| at + 1), bytes.is_empty());
             reader.consume(passed);

@@ -7,11 +7,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use simstore::error::excerpt;
 
+use super::names::Key;
 use super::written::Written;
 use crate::formats::fields::below;
 
 /// The kinds of values that are taken of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Takes {
     /// A string or a whole number.
     Scalar,
@@ -75,7 +76,8 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
         let mut found: Vec<Option<Found<'de>>> = vec![None; wanted.len()];
         let mut is_own = vec![false; wanted.len()];
         let mut seen: Vec<String> = Vec::new();
-        while let Some(key) = map.next_key_seed(KeyOf(wanted))? {
+        let leads = |key: &str| wanted.iter().any(|it| it.name == key || below(it.name, key).is_some());
+        while let Some(key) = map.next_key_seed(Key(|key: &str| leads(key).then(|| key.to_owned())))? {
             let Some(key) = key else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -86,20 +88,21 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
             let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
             for (at, &Wanted { name, takes }) in wanted.iter().enumerate() {
                 if name == key {
-                    own.push((at, takes));
+                    own.push(at);
                 } else if let Some(name) = below(name, &key) {
                     inner.push(Wanted { name, takes });
                     inner_at.push(at);
                 }
             }
-            let value = ValueWith { own: own.iter().map(|&(_, takes)| takes).collect(), inner: &inner };
-            let (of_own, of_inner) = map.next_value_seed(value)?;
-            for ((at, _), value) in own.into_iter().zip(of_own) {
-                (is_own[at], found[at]) = (true, Some(value));
+            let takes = own.iter().map(|&at| wanted[at].takes).max().unwrap_or(Takes::Scalar);
+            let (value, fields) = map.next_value_seed(ValueWith { takes, inner: &inner })?;
+            let values = vec![Some(value); own.len()];
+            for (at, value) in own.into_iter().zip(values) {
+                (is_own[at], found[at]) = (true, value);
             }
-            for (at, value) in inner_at.into_iter().zip(of_inner) {
-                if value.is_some() && !is_own[at] {
-                    found[at] = value;
+            for (at, field) in inner_at.into_iter().zip(fields) {
+                if field.is_some() && !is_own[at] {
+                    found[at] = field;
                 }
             }
             seen.push(key);
@@ -125,7 +128,8 @@ fn visit_plain<'de, A: MapAccess<'de>>(
     mut map: A,
 ) -> Result<Vec<Option<Found<'de>>>, A::Error> {
     let mut found: Vec<Option<Found<'de>>> = vec![None; wanted.len()];
-    while let Some(at) = map.next_key_seed(PositionOf(wanted))? {
+    let position_of = |key: &str| wanted.iter().position(|wanted| wanted.name == key);
+    while let Some(at) = map.next_key_seed(Key(position_of))? {
         let Some(at) = at else {
             map.next_value::<IgnoredAny>()?;
             continue;
@@ -134,138 +138,27 @@ fn visit_plain<'de, A: MapAccess<'de>>(
         if found[at].is_some() {
             return Err(A::Error::custom(format_args!("two fields are named `{}`", excerpt(name))));
         }
-        found[at] = match takes {
-            Takes::Scalar => Some(map.next_value_seed(Scalar)?),
-            Takes::Value => {
-                let (value, _) = map.next_value_seed(ValueWith { own: vec![takes], inner: &[] })?;
-                value.into_iter().next()
-            }
-        };
+        found[at] = Some(map.next_value_seed(ValueWith { takes, inner: &[] })?.0);
     }
     Ok(found)
 }
 
-/// The position of a key among fields that are asked for.
-struct PositionOf<'w>(&'w [Wanted<'w>]);
+/// A value, and its fields that are asked for.
+type Values<'l> = (Found<'l>, Vec<Option<Found<'l>>>);
 
-impl<'de> DeserializeSeed<'de> for PositionOf<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for PositionOf<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|wanted| wanted.name == key))
-    }
-}
-
-/// Takes a value if it is a string or a whole number.
-struct Scalar;
-
-impl<'de> DeserializeSeed<'de> for Scalar {
-    type Value = Found<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found<'de>, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Scalar {
-    type Value = Found<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Found<'de>, E> {
-        Ok(Found::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Found<'de>, E> {
-        Ok(Found::Other(None))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Found<'de>, E> {
-        Ok(Found::Number(number))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Found<'de>, E> {
-        Ok(Found::Other(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Found<'de>, E> {
-        Ok(Found::Other(None))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Found<'de>, E> {
-        Ok(Found::Text(text.into()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Found<'de>, E> {
-        Ok(Found::Text(text.to_owned().into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Found<'de>, A::Error> {
-        while values.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Found::Other(None))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<'de>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Found::Other(None))
-    }
-}
-
-/// A key, if it leads to a field that is asked for.
-struct KeyOf<'w>(&'w [Wanted<'w>]);
-
-impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KeyOf<'_> {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        let leads = |wanted: &Wanted<'_>| wanted.name == key || below(wanted.name, key).is_some();
-        Ok(self.0.iter().any(leads).then(|| key.to_owned()))
-    }
-}
-
-/// A value, once for each time that it is asked for, and its fields that are asked for.
-type Values<'l> = (Vec<Found<'l>>, Vec<Option<Found<'l>>>);
-
-/// A value: itself, once for each time that it is asked for, and fields of it if it is an object.
+/// A value, and fields of it if it is an object.
 struct ValueWith<'w> {
-    own: Vec<Takes>,
+    /// The kinds of values that are taken of the value itself.
+    takes: Takes,
+    /// Fields that are asked for.
     inner: &'w [Wanted<'w>],
 }
 
 impl ValueWith<'_> {
-    fn takes(&self, what: Takes) -> bool {
-        self.own.contains(&what)
-    }
-
-    /// The same value for all.
-    fn all<'l>(&self, own: Found<'l>, inner: Option<Found<'l>>) -> Values<'l> {
-        (vec![own; self.own.len()], vec![inner; self.inner.len()])
+    /// A value that is no object. The fields of `null` are `null`.
+    fn only<'l>(&self, value: Found<'l>) -> Values<'l> {
+        let field = (value == Found::Null).then_some(Found::Null);
+        (value, vec![field; self.inner.len()])
     }
 }
 
@@ -273,21 +166,17 @@ impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
     type Value = Values<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if !self.takes(Takes::Value) {
+        if self.takes == Takes::Scalar {
             return deserializer.deserialize_any(self);
         }
         let mut json = String::new();
         Written(&mut json).deserialize(deserializer)?;
-        let own = self.own.clone();
-        let scalar = ValueWith { own: vec![Takes::Scalar; own.len()], inner: self.inner };
+        let scalar = ValueWith { takes: Takes::Scalar, ..self };
         let mut again = serde_json::Deserializer::from_str(&json);
-        let (of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
-        let of_own = of_own.into_iter().zip(own).map(|(found, takes)| match (found, takes) {
-            (Found::Other(_), Takes::Value) => Found::Other(Some(json.clone())),
-            (found, _) => found.into_owned(),
-        });
-        let of_inner = of_inner.into_iter().map(|found| found.map(Found::into_owned));
-        Ok((of_own.collect(), of_inner.collect()))
+        let (value, fields) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
+        let fields = fields.into_iter().map(|field| field.map(Found::into_owned)).collect();
+        let value = value.into_owned();
+        Ok((if value == Found::Other(None) { Found::Other(Some(json)) } else { value }, fields))
     }
 }
 
@@ -299,46 +188,33 @@ impl<'de> Visitor<'de> for ValueWith<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(self.all(Found::Null, Some(Found::Null)))
+        Ok(self.only(Found::Null))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(self.all(Found::Other(None), None))
-    }
+    visits!(visit_bool(bool), visit_i64(i64), visit_f64(f64); self, _ => Ok(self.only(Found::Other(None))));
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(self.all(Found::Number(number), None))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(self.all(Found::Other(None), None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(self.all(Found::Other(None), None))
+        Ok(self.only(Found::Number(number)))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        let is_kept = self.takes(Takes::Scalar);
-        Ok(self.all(if is_kept { Found::Text(text.into()) } else { Found::Other(None) }, None))
+        Ok(self.only(Found::Text(text.into())))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        let is_kept = self.takes(Takes::Scalar);
-        Ok(self.all(if is_kept { Found::Text(text.to_owned().into()) } else { Found::Other(None) }, None))
+        Ok(self.only(Found::Text(text.to_owned().into())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
         while values.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(self.all(Found::Other(None), None))
+        Ok(self.only(Found::Other(None)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (own, _) = self.all(Found::Other(None), None);
         if self.inner.is_empty() {
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok((own, Vec::new()));
+            return Ok(self.only(Found::Other(None)));
         }
-        Ok((own, ObjectWith(self.inner).visit_map(map)?))
+        Ok((Found::Other(None), ObjectWith(self.inner).visit_map(map)?))
     }
 }

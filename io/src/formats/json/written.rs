@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 pub(super) struct Written<'t>(pub(super) &'t mut String);
 
 impl Written<'_> {
-    fn push<E: Error>(self, value: &(impl Serialize + ?Sized)) -> Result<(), E> {
+    fn push<E: Error>(self, value: &impl Serialize) -> Result<(), E> {
         self.0.push_str(&serde_json::to_string(value).map_err(E::custom)?);
         Ok(())
     }
@@ -34,25 +34,8 @@ impl<'de> Visitor<'de> for Written<'_> {
         self.push(&())
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.push(&value)
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        self.push(&value)
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        self.push(&value)
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.push(&value)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.push(value)
-    }
+    visits!(visit_bool(bool), visit_u64(u64), visit_i64(i64), visit_f64(f64), visit_str(&str);
+        self, value => self.push(&value));
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
         let Written(text) = self;

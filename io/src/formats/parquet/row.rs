@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch, types};
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_array::{Array, RecordBatch, downcast_integer_array, downcast_temporal_array, types};
+use arrow_schema::{DataType, SchemaRef};
 use simstore::error::excerpt;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -42,7 +42,6 @@ struct Column<'a> {
 /// How long the strings and bytes of a row are.
 fn lengths(arrays: &[Arc<dyn Array>], at: usize) -> usize {
     let length = |array: &Arc<dyn Array>| match array.data_type() {
-        DataType::Utf8View => array.as_string_view().value(at).len(),
         DataType::BinaryView => array.as_binary_view().value(at).len(),
         DataType::Struct(_) => lengths(array.as_struct().columns(), at),
         _ => 0,
@@ -92,20 +91,15 @@ impl Row {
     /// Checks that a value is UTF-8 if its column is one of strings: they are read as bytes. A column of bytes may hold any.
     fn check_string(&self, name: &str, array: &dyn Array) -> Result<(), String> {
         let kind = names_to(self.types.fields(), name).map(|(_, kind)| kind);
-        let bytes = match array.data_type() {
-            DataType::BinaryView if kind == Some(&DataType::Utf8View) => {
-                array.as_binary_view().value(self.at)
-            }
-            _ => return Ok(()),
-        };
-        match std::str::from_utf8(bytes) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!(
+        let is_string = kind == Some(&DataType::Utf8View);
+        let Some(bytes) = array.as_binary_view_opt().filter(|_| is_string) else { return Ok(()) };
+        std::str::from_utf8(bytes.value(self.at)).map(drop).map_err(|error| {
+            format!(
                 "the column `{}` is not UTF-8 at byte {} of its value",
                 excerpt(name),
                 error.valid_up_to() + 1
-            )),
-        }
+            )
+        })
     }
 
     /// Parses the row; a reason if it is malformed. `position` names a document that has no id.
@@ -156,60 +150,28 @@ impl Row {
     }
 }
 
+/// The string or bytes of a row: a batch has both as views of bytes.
 fn string(array: &dyn Array, at: usize) -> Option<Decoded<'_>> {
-    let valid = |text| (Cow::Borrowed(text), 0);
-    let decoded = |bytes| encoding::decode_line(bytes, Encoding::AUTO);
-    Some(match array.data_type() {
-        DataType::Utf8 => valid(array.as_string::<i32>().value(at)),
-        DataType::LargeUtf8 => valid(array.as_string::<i64>().value(at)),
-        DataType::Utf8View => valid(array.as_string_view().value(at)),
-        DataType::Binary => decoded(array.as_binary::<i32>().value(at)),
-        DataType::LargeBinary => decoded(array.as_binary::<i64>().value(at)),
-        DataType::BinaryView => decoded(array.as_binary_view().value(at)),
-        _ => return None,
-    })
+    Some(encoding::decode_line(array.as_binary_view_opt()?.value(at), Encoding::AUTO))
 }
 
 fn integer(array: &dyn Array, at: usize) -> Option<i128> {
-    Some(match array.data_type() {
-        DataType::Int8 => array.as_primitive::<types::Int8Type>().value(at).into(),
-        DataType::Int16 => array.as_primitive::<types::Int16Type>().value(at).into(),
-        DataType::Int32 => array.as_primitive::<types::Int32Type>().value(at).into(),
-        DataType::Int64 => array.as_primitive::<types::Int64Type>().value(at).into(),
-        DataType::UInt8 => array.as_primitive::<types::UInt8Type>().value(at).into(),
-        DataType::UInt16 => array.as_primitive::<types::UInt16Type>().value(at).into(),
-        DataType::UInt32 => array.as_primitive::<types::UInt32Type>().value(at).into(),
-        DataType::UInt64 => array.as_primitive::<types::UInt64Type>().value(at).into(),
-        _ => return None,
-    })
+    downcast_integer_array!(array => Some(array.value(at).into()), _ => None)
 }
 
 /// A value as text: numbers in decimal, times so that the later one is the larger string.
 fn value(array: &dyn Array, at: usize) -> Option<String> {
-    let time = match array.data_type() {
-        DataType::Float32 => return Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),
-        DataType::Float64 => return Some(array.as_primitive::<types::Float64Type>().value(at).to_string()),
-        DataType::Boolean => return Some(array.as_boolean().value(at).to_string()),
-        DataType::Date32 => {
-            return array.as_primitive::<types::Date32Type>().value_as_date(at).map(|date| date.to_string());
-        }
-        DataType::Date64 => array.as_primitive::<types::Date64Type>().value_as_datetime(at),
-        DataType::Timestamp(TimeUnit::Second, _) => {
-            array.as_primitive::<types::TimestampSecondType>().value_as_datetime(at)
-        }
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            array.as_primitive::<types::TimestampMillisecondType>().value_as_datetime(at)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            array.as_primitive::<types::TimestampMicrosecondType>().value_as_datetime(at)
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            array.as_primitive::<types::TimestampNanosecondType>().value_as_datetime(at)
+    match array.data_type() {
+        DataType::Float32 => Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),
+        DataType::Float64 => Some(array.as_primitive::<types::Float64Type>().value(at).to_string()),
+        DataType::Boolean => Some(array.as_boolean().value(at).to_string()),
+        DataType::Date32 => Some(array.as_primitive::<types::Date32Type>().value_as_date(at)?.to_string()),
+        DataType::Date64 | DataType::Timestamp(..) => {
+            downcast_temporal_array!(array => Some(array.value_as_datetime(at)?.to_string()), _ => None)
         }
         _ => {
             let number = integer(array, at).map(|number| number.to_string());
-            return number.or_else(|| string(array, at).map(|(text, _)| text.into_owned()));
+            number.or_else(|| string(array, at).map(|(text, _)| text.into_owned()))
         }
-    };
-    time.map(|time| time.to_string())
+    }
 }

@@ -193,19 +193,12 @@ pub(super) fn names_to<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f st
     })
 }
 
-pub(super) fn is_bytes(kind: &DataType) -> bool {
-    matches!(
-        kind,
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    )
+/// Whether a column has strings or bytes; in [`with_views`] there are no others.
+fn is_bytes(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8View | DataType::BinaryView)
 }
 
-pub(super) fn is_value(kind: &DataType) -> bool {
+fn is_value(kind: &DataType) -> bool {
     let is_time = matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
     let is_float = matches!(kind, DataType::Float32 | DataType::Float64);
     is_bytes(kind) || kind.is_integer() || is_float || is_time || *kind == DataType::Boolean
