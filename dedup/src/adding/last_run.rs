@@ -1,15 +1,33 @@
 //! The last run that added to a store: its unfinished files are completed, and its work is not repeated.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
 
-use crate::adding::Run;
 use crate::config::DedupConfig;
 use crate::reference::ReferenceStore;
 use crate::report::outputs::Outputs;
 use simstore_corpus::{Notice, Watch};
 use simstore_io::output::place_of;
+
+/// A run that has added documents to a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// Tells it from runs on other documents, or with other options.
+    pub(crate) run: String,
+    pub(crate) added: u64,
+    pub(crate) files: usize,
+    #[serde(skip)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+impl Run {
+    /// Whether it has written this file.
+    pub(crate) fn has_written(&self, path: &Path) -> bool {
+        self.paths.contains(&place_of(path))
+    }
+}
 
 /// The last run that added to the store, if any.
 pub(crate) struct LastRun {

@@ -7,9 +7,8 @@ pub(crate) mod last_run;
 pub(crate) mod names_in_use;
 pub(crate) mod similar_writer;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use simstore::any::{AnyStore, Width};
 use simstore::error::excerpt;
 use simstore::store::Load;
@@ -18,36 +17,20 @@ use simstore_corpus::spill::Budget;
 use simstore_corpus::{Naming, Watch};
 use simstore_io::IdRef;
 use simstore_io::document::{escaped, path_of_text};
-use simstore_io::output::{SetAside, place_of};
+use simstore_io::output::SetAside;
 use simstore_text::{SimilarSettings, open_similar};
 
+use crate::adding::last_run::Run;
 use crate::adding::names_in_use::{ADDED_TWICE, IS_STORED, NamesInUse};
 use crate::adding::similar_writer::IntoSimilar;
 use crate::corpus::Corpus;
-use crate::pipeline::cluster_of_document::Clustered;
+use crate::pipeline::clusters::Clustered;
 use crate::reference::{ReferenceStore, open_store, options};
 
 /// The mark of the last run, and of each of its files, followed by a number.
 const RUN_MARK: &str = "dedup";
 const FILE_MARK: &str = "dedup file ";
 
-/// A run that has added documents to a store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Run {
-    /// Tells it from runs on other documents, or with other options.
-    pub(crate) run: String,
-    pub(crate) added: u64,
-    files: usize,
-    #[serde(skip)]
-    paths: Vec<PathBuf>,
-}
-
-impl Run {
-    /// Whether it has written this file.
-    pub(crate) fn has_written(&self, path: &Path) -> bool {
-        self.paths.contains(&place_of(path))
-    }
-}
 impl ReferenceStore {
     /// The run that added to the store last.
     pub(crate) fn last_run(&self) -> Result<Option<Run>> {

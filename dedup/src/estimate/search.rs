@@ -13,8 +13,8 @@ use crate::config::resolve::Resolved;
 use crate::corpus::ranks::Ranks;
 use crate::pipeline::bit_set::Marks;
 use crate::pipeline::by_similarity::{self, Searched, Wanted};
-use crate::pipeline::exact::distinct;
-use crate::pipeline::features::FeaturesWriter;
+use crate::pipeline::exact::Sets;
+use crate::pipeline::features::{FeatureSource, FeaturesWriter};
 use crate::pipeline::stored::look_up::SimilarStore;
 use crate::pipeline::stored::similar;
 use crate::rows::{Near, SketchRow};
@@ -168,9 +168,7 @@ pub(crate) fn foretell(
     };
     drop(step);
     let step = Step::new(watch, "documents numbered");
-    let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
-    let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
-    let sets = distinct(keys, &Ranks::Input, workspace, &step)?;
+    let sets = Sets::of_sketches(&sketches, &Ranks::Input, workspace, &step)?;
     drop(step);
     let out = Marks::new(sets.len());
     let (sketches, sets) = (&sketches, &sets);
@@ -180,12 +178,12 @@ pub(crate) fn foretell(
         sets,
         out: &out,
         count: documents as usize,
+        source: FeatureSource::Taken(&features),
         keeping: None,
         workspace,
         watch,
     };
-    let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } =
-        search.run(|_| Ok(features))?;
+    let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } = search.run()?;
     let times = (documents / sampled.max(1) as f64).max(1.0);
     let of_pairs = |pairs: u64| pairs as f64 * times * times;
     // A document that is similar to a kept one is compared with no more, and one of a crowd with few; unless all pairs are wanted.

@@ -10,8 +10,7 @@ use crate::pipeline::exact::{Sets, distinct};
 use crate::pipeline::features::Features;
 use crate::pipeline::hamming::{LookedFor, NearPlaces, documents_of};
 use crate::pipeline::nearest::{self, NearestSets, Tie};
-use crate::pipeline::outcome::Outcome;
-use crate::pipeline::stages::Stages;
+use crate::pipeline::stages::{Outcome, Stages};
 use crate::pipeline::verify::Compared;
 use crate::rows::{Candidate, Near, Stored, of_similarity};
 use simstore_corpus::Step;
@@ -50,7 +49,7 @@ impl Stages<'_> {
         let ranks = Ranks::new(corpus, &resolved.keep, Some(&documents), workspace, &step)?;
         drop(step);
         let numbered = || Ok((0..).zip(documents.iter()?).map(|(at, document)| Ok((document?, at))));
-        let features = resolved.verify.map(|_| self.features(&mut numbered()?)).transpose()?;
+        let features = resolved.verify.map(|_| self.read_again().features(numbered()?)).transpose()?;
         let step =
             Step::new(watch, if features.is_some() { "texts compared" } else { "documents in clusters" });
         let sets = self.sets(&places, features.as_ref(), &ranks, &step)?;

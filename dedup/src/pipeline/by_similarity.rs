@@ -19,7 +19,7 @@ use crate::pipeline::candidates::{Found, Joining};
 use crate::pipeline::dense_groups::Crowds;
 use crate::pipeline::dense_pairs;
 use crate::pipeline::exact::Sets;
-use crate::pipeline::features::Features;
+use crate::pipeline::features::FeatureSource;
 use crate::pipeline::nearest::{self, NearestSets, Tie};
 use crate::pipeline::representatives::{Leaders, stars};
 use crate::pipeline::similar_components::Similar;
@@ -61,6 +61,7 @@ pub(crate) struct Search<'a> {
     pub(crate) out: &'a Marks,
     /// How many sets the search is made for.
     pub(crate) count: usize,
+    pub(crate) source: FeatureSource<'a>,
     /// Where what stages have found is kept.
     pub(crate) keeping: Option<Keeping<'a>>,
     pub(crate) workspace: &'a Workspace,
@@ -97,32 +98,31 @@ impl Searched {
 }
 
 impl Search<'_> {
-    /// Searches. `read` reads the features of some documents, which ascend.
-    pub(crate) fn run(
-        &self,
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
-    ) -> Result<Searched> {
+    /// Finds candidates and compares them, or returns what an earlier run has kept.
+    pub(crate) fn run(&self) -> Result<Searched> {
         let search = band_choice::choose(self.wanted.least, self.wanted.recall, self.count)?.search;
         let rule = Rule { search, least: self.wanted.least };
         let Some((keeping, [first, last])) = self.stages(&rule)? else {
-            return self.compare(rule, self.candidates(rule)?, read);
+            return self.compare(rule, self.candidates(rule)?);
         };
-        let make = || self.compare(rule, self.kept_candidates(rule, &keeping, &first)?, read);
+        let make = || self.compare(rule, self.kept_candidates(rule, &keeping, &first)?);
         keeping.kept(&last, |kept| self.read(kept), make, Searched::write)
     }
 
     /// Compares the features of candidates.
-    fn compare(
-        &self,
-        rule: Rule,
-        Found { candidates, crowded }: Found,
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
-    ) -> Result<Searched> {
+    fn compare(&self, rule: Rule, Found { candidates, crowded }: Found) -> Result<Searched> {
         let &Search { wanted, sketches, sets, workspace, watch, .. } = self;
         let is_any = !candidates.is_empty() || crowded.count() > 0;
         let sample = if is_any { boilerplate::sample(sets, sketches)? } else { Vec::new() };
-        let features = self.features(&candidates, &crowded, &sample, read)?;
-        let compared = Compared::new(sets, &features, wanted.least);
+        let read;
+        let features = match self.source {
+            FeatureSource::Taken(features) => features,
+            FeatureSource::Documents(documents) => {
+                read = documents.features(self.compared_documents(&candidates, &crowded, &sample)?)?;
+                &read
+            }
+        };
+        let compared = Compared::new(sets, features, wanted.least);
         let step = Step::new(watch, "texts compared");
         let crowds = match crowded.count() {
             0 => None,
@@ -257,14 +257,13 @@ impl Search<'_> {
         Joining { sketches, sets, out, rule, workspace, step: &step }.find()
     }
 
-    /// Reads the features of all sets that may be compared.
-    fn features(
+    /// The best documents of all sets that may be compared, ascending, each as a place in the corpus and as a number.
+    fn compared_documents(
         &self,
         candidates: &Rows<(u32, u32)>,
         crowded: &Marks,
         sample: &[u32],
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
-    ) -> Result<Features> {
+    ) -> Result<impl Iterator<Item = Result<(u64, u32)>> + use<>> {
         let wanted = Marks::new(self.sets.len());
         sample.iter().for_each(|&set| wanted.set(set));
         crowded.marked().for_each(|set| wanted.set(set));
@@ -277,8 +276,7 @@ impl Search<'_> {
         for set in wanted.marked() {
             documents.push(self.sets.best(set)?)?;
         }
-        drop(wanted);
-        read(&mut documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
+        Ok(documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
     }
 
     /// All similar pairs.

@@ -8,7 +8,7 @@ use crate::pipeline::exact::Sets;
 use crate::pipeline::representatives::Leaders;
 use crate::rows::{By, Measure, Member, Near, Nearness};
 use crate::workspace::Workspace;
-use simstore_corpus::spill::{Cursor, Rows};
+use simstore_corpus::spill::{Cursor, Rows, RowsIter};
 
 /// All clusters.
 #[derive(Debug)]
@@ -29,6 +29,36 @@ impl Clusters {
     pub(crate) fn removed(&self, keeps_none: bool) -> usize {
         let kept = if keeps_none { 0 } else { self.count - self.stored };
         self.by_cluster.len() - kept
+    }
+}
+
+/// Clusters of documents, asked for in ascending order.
+pub(crate) struct Clustered<'a> {
+    members: Cursor<RowsIter<'a, Member>, Member>,
+    keeps_none: bool,
+}
+
+/// The cluster of a document, and whether the document is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InCluster {
+    /// The number of its cluster, from 1; 0 for a document that is in none.
+    pub(crate) cluster: u32,
+    /// Whether it is left when duplicates are taken out.
+    pub(crate) is_kept: bool,
+}
+
+impl<'a> Clustered<'a> {
+    pub(crate) fn new(clusters: &'a Clusters, keeps_none: bool) -> Result<Self> {
+        Ok(Clustered { members: clusters.by_document.cursor()?, keeps_none })
+    }
+
+    /// The cluster of a document. Documents are asked for in ascending order.
+    pub(crate) fn of(&mut self, document: usize) -> Result<InCluster> {
+        let member = self.members.at(document as u64, |member| member.document)?;
+        Ok(member.map_or(InCluster { cluster: 0, is_kept: true }, |member| InCluster {
+            cluster: member.cluster,
+            is_kept: member.is_representative() && !self.keeps_none,
+        }))
     }
 }
 
@@ -94,14 +124,17 @@ impl NearDocuments {
             leads.set(led?.1 as usize, true);
         }
         let mut led = leaders.led.cursor()?;
-        self.sets.visit(|set, document| match led.at(set, |row| row.0)? {
-            Some((_, leader, nearness)) => by_leader.push((leader.into(), (document, (nearness, 0)))),
-            _ if out.has(set) => Ok(()),
-            _ if leads[set as usize] || self.sets.is_several(set) => {
-                by_leader.push((set.into(), (document, (self.equal, 0))))
+        for row in self.sets.iter()? {
+            let (set, document) = row?;
+            match led.at(set, |row| row.0)? {
+                Some((_, leader, nearness)) => by_leader.push((leader.into(), (document, (nearness, 0))))?,
+                None if out.has(set) => {}
+                None if leads[set as usize] || self.sets.is_several(set) => {
+                    by_leader.push((set.into(), (document, (self.equal, 0))))?;
+                }
+                None => {}
             }
-            _ => Ok(()),
-        })?;
+        }
         for row in stored.iter()? {
             let (document, (thing, measure)) = row?;
             by_leader.push((STORED + thing, (document, measure)))?;

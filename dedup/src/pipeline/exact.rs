@@ -4,6 +4,7 @@ use bitvec::vec::BitVec;
 use simstore::Result;
 
 use crate::corpus::ranks::Ranks;
+use crate::rows::SketchRow;
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
 use simstore_corpus::spill::{Cursor, Fixed, Rows};
@@ -19,6 +20,18 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
+    /// Makes sets of documents with equal sketches. Documents without features are in none.
+    pub(crate) fn of_sketches(
+        sketches: &Rows<SketchRow>,
+        ranks: &Ranks,
+        workspace: &Workspace,
+        step: &Step<'_>,
+    ) -> Result<Sets> {
+        let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
+        let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
+        distinct(keys, ranks, workspace, step)
+    }
+
     /// Number of sets.
     pub(crate) fn len(&self) -> usize {
         self.best.len()
@@ -67,23 +80,28 @@ impl Sets {
     /// The number of the set and each document, by document.
     pub(crate) fn by_document(&self, workspace: &Workspace) -> Result<Rows<(u32, u32)>> {
         let mut rows = workspace.sorter();
-        self.visit(|set, document| rows.push((document, set)))?;
+        for row in self.iter()? {
+            let (set, document) = row?;
+            rows.push((document, set))?;
+        }
         Rows::sorted(rows)
     }
 
-    /// Visits all sets in order, with each of their documents, the most preferred first.
-    pub(crate) fn visit(&self, mut visitor: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
-        let mut several = self.several.cursor()?;
-        for (set, best) in (0..).zip(self.best.iter()?) {
-            let best = best?;
-            if several.peek()?.is_none_or(|(next, _)| next != set) {
-                visitor(set, best)?;
+    /// All sets in order, each with each of its documents, the most preferred first.
+    pub(crate) fn iter(&self) -> Result<impl Iterator<Item = Result<(u32, u32)>>> {
+        let (mut several, mut best) = (self.several.cursor()?, (0..).zip(self.best.iter()?));
+        let mut last = None;
+        let mut next = move || {
+            if let Some(row) = several.take_if(|&(set, _)| Some(set) == last)? {
+                return Ok(Some(row));
             }
-            while let Some((_, document)) = several.take_if(|&(next, _)| next == set)? {
-                visitor(set, document)?;
-            }
-        }
-        Ok(())
+            let Some((set, document)) = best.next() else { return Ok(None) };
+            last = Some(set);
+            // The documents of a set of several are listed from the best on.
+            let listed = several.take_if(|&(next, _)| next == set)?;
+            Ok(Some(listed.unwrap_or((set, document?))))
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
     }
 }
 

@@ -9,12 +9,13 @@ use rayon::prelude::*;
 use simstore::{Error, Result};
 use simstore_text::Profile;
 
+use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
 use crate::workspace::Workspace;
 use simstore_corpus::Step;
+use simstore_corpus::Watch;
 use simstore_corpus::spill::{Temporary, read_at};
-use simstore_corpus::{Inputs, Watch};
 use simstore_io::{DocumentOptions, Record};
 
 /// Documents, and bytes of records, whose features are taken at once on all cores.
@@ -169,28 +170,43 @@ impl Drop for Features {
     }
 }
 
+/// Where the features of compared documents come from.
+#[derive(Clone, Copy)]
+pub(crate) enum FeatureSource<'a> {
+    /// The documents, which are read again.
+    Documents(ReadAgain<'a>),
+    /// Features that were taken before.
+    Taken(&'a Features),
+}
+
 /// Reads documents again, to take their features.
+#[derive(Clone, Copy)]
 pub(crate) struct ReadAgain<'a> {
     pub(crate) corpus: &'a Corpus,
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) profile: &'a Profile,
+    pub(crate) resolved: &'a Resolved,
     pub(crate) workspace: &'a Workspace,
     pub(crate) watch: &'a dyn Watch,
 }
 
 impl ReadAgain<'_> {
-    /// The features of `wanted`: pairs of document, in ascending order, and key.
+    /// The features of `wanted`: pairs of document, in ascending order, and key. Inputs without texts have none.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if an input has changed.
     pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         let mut all = FeaturesWriter::new(self.workspace)?;
+        let Resolved { inputs, profile_of_texts, .. } = self.resolved;
+        let Some(profile) = profile_of_texts else { return all.finish() };
+        self.resolved.check_unchanged()?;
         let mut wanted = wanted.peekable();
         if wanted.peek().is_none() {
             return all.finish();
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        let options = self.inputs.options();
-        let mut reread = Reread::new(self.corpus, self.inputs, self.workspace);
-        let step = Step::new(self.watch, "texts to compare")
-            .reading(reread.progress(), || self.inputs.total_bytes());
+        let options = inputs.options();
+        let mut reread = Reread::new(self.corpus, inputs, self.workspace);
+        let step =
+            Step::new(self.watch, "texts to compare").reading(reread.progress(), || inputs.total_bytes());
         step.add(0)?;
         for one in wanted {
             let (document, number) = one?;
@@ -199,24 +215,24 @@ impl ReadAgain<'_> {
             batch.push((number, record));
             step.add(1)?;
             if batch.len() == BATCH || bytes > BATCH_BYTES {
-                self.append(&mut all, std::mem::take(&mut batch), options)?;
+                append(&mut all, std::mem::take(&mut batch), profile, options)?;
                 bytes = 0;
             }
         }
-        self.append(&mut all, batch, options)?;
+        append(&mut all, batch, profile, options)?;
         all.finish()
     }
+}
 
-    fn append(
-        &self,
-        all: &mut FeaturesWriter,
-        batch: Vec<(u32, Record)>,
-        options: &DocumentOptions,
-    ) -> Result<()> {
-        let features = |(number, record): (u32, Record)| {
-            Ok((number, self.profile.feature_set(&record.parse(options)?.text)))
-        };
-        let features: Result<Vec<(u32, Vec<u64>)>> = batch.into_par_iter().map(features).collect();
-        features?.into_iter().try_for_each(|(number, features)| all.push(number, &features))
-    }
+/// Takes the features of records on all cores, and appends them in order.
+fn append(
+    all: &mut FeaturesWriter,
+    batch: Vec<(u32, Record)>,
+    profile: &Profile,
+    options: &DocumentOptions,
+) -> Result<()> {
+    let features =
+        |(number, record): (u32, Record)| Ok((number, profile.feature_set(&record.parse(options)?.text)));
+    let features: Result<Vec<(u32, Vec<u64>)>> = batch.into_par_iter().map(features).collect();
+    features?.into_iter().try_for_each(|(number, features)| all.push(number, &features))
 }

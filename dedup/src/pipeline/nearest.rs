@@ -191,22 +191,23 @@ pub(crate) fn of_documents(
     let (mut rows, mut nearest) = (workspace.sorter(), nearest.cursor()?);
     // The first document of a set, and whether the next one is the second.
     let (mut last, mut is_second) = (None, false);
-    sets.visit(|set, document| {
+    for row in sets.iter()? {
+        let (set, document) = row?;
         let Some(equal) = equal.filter(|_| sets.is_several(set)) else {
-            return match nearest.at(set, |row| row.0)? {
-                Some((_, other, nearness)) => rows.push((document, sets.best(other)?, nearness)),
-                None => Ok(()),
-            };
+            if let Some((_, other, nearness)) = nearest.at(set, |row| row.0)? {
+                rows.push((document, sets.best(other)?, nearness))?;
+            }
+            continue;
         };
         // None being kept, documents are preferred in order of input: the first of a set comes first.
         let Some((_, first)) = last.filter(|&(of, _)| of == set) else {
             (last, is_second) = (Some((set, document)), true);
-            return Ok(());
+            continue;
         };
         if std::mem::take(&mut is_second) {
             rows.push((first, document, equal))?;
         }
-        rows.push((document, first, equal))
-    })?;
+        rows.push((document, first, equal))?;
+    }
     Rows::sorted(rows)
 }

@@ -8,13 +8,12 @@ use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::ranks::Ranks;
 use crate::pipeline::bit_set::Marks;
+use crate::pipeline::boilerplate::Boilerplate;
 use crate::pipeline::by_similarity::{Search, Searched, Wanted};
-use crate::pipeline::clusters::NearDocuments;
+use crate::pipeline::clusters::{Clusters, NearDocuments};
 use crate::pipeline::exact::Sets;
-use crate::pipeline::exact::distinct;
-use crate::pipeline::features::{Features, FeaturesWriter, ReadAgain};
-use crate::pipeline::nearest;
-use crate::pipeline::outcome::Outcome;
+use crate::pipeline::features::{FeatureSource, FeaturesWriter, ReadAgain};
+use crate::pipeline::nearest::{self, Nearest};
 use crate::pipeline::stored::look_up::SimilarStore;
 use crate::pipeline::stored::matches::FoundStored;
 use crate::pipeline::stored::similar::{self, ComparedStores};
@@ -38,6 +37,21 @@ pub(crate) struct Stages<'a> {
     pub(crate) watch: &'a dyn Watch,
 }
 
+/// Result of the stages.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) clusters: Clusters,
+    pub(crate) stored: FoundStored,
+    pub(crate) near: NearDocuments,
+    /// Nearest documents, where these are not the representatives of their clusters; by document.
+    pub(crate) nearest: Rows<Nearest>,
+    /// Number of different fingerprints, or of different sets of features.
+    pub(crate) distinct: usize,
+    /// How many pairs of texts were compared, and how many of them were not alike, where texts are compared.
+    pub(crate) compared: Option<(u64, u64)>,
+    pub(crate) boilerplate: Option<Boilerplate>,
+}
+
 impl Stages<'_> {
     /// Finds what is near what, and makes clusters of it.
     pub(crate) fn run(&self) -> Result<Outcome> {
@@ -57,9 +71,7 @@ impl Stages<'_> {
         let step = Step::new(watch, "documents numbered");
         step.add(0)?;
         let ranks = Ranks::new(self.corpus, keep, None, workspace, &step)?;
-        let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
-        let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
-        let sets = distinct(keys, &ranks, workspace, &step)?;
+        let sets = Sets::of_sketches(sketches, &ranks, workspace, &step)?;
         drop((ranks, step));
         let stored = self.stored(sketches, least)?;
         let out = self.out(&stored, &sets)?;
@@ -70,12 +82,12 @@ impl Stages<'_> {
             sets: &sets,
             out: &out,
             count: sets.len(),
+            source: FeatureSource::Documents(self.read_again()),
             keeping: self.keeping,
             workspace,
             watch,
         };
-        let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
-            search.run(|documents| self.features(documents))?;
+        let Searched { leaders, pairs, nearest, compared, boilerplate, .. } = search.run()?;
         let (equal, distinct) = (of_similarity(1.0), sets.len());
         let nearest = nearest::of_documents(&nearest, &sets, keeps_none.then_some(equal), workspace)?;
         let near = NearDocuments { sets, pairs, documents: None, equal };
@@ -98,7 +110,7 @@ impl Stages<'_> {
         // Where no store has texts, nothing is compared by features.
         let has_texts = texts.iter().any(|texts| texts.settings().has_texts());
         let features = match has_texts {
-            true => self.features(&mut candidates.documents()?)?,
+            true => self.read_again().features(candidates.documents()?)?,
             false => FeaturesWriter::new(workspace)?.finish()?,
         };
         let step = Step::new(watch, "stored documents compared");
@@ -125,12 +137,9 @@ impl Stages<'_> {
         Ok(out)
     }
 
-    /// Features of `wanted`: ascending documents, each with the number of its features.
-    pub(crate) fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
-        let Resolved { inputs, profile_of_texts, .. } = self.resolved;
-        let &Stages { corpus, workspace, watch, .. } = self;
-        let Some(profile) = profile_of_texts else { return FeaturesWriter::new(workspace)?.finish() };
-        self.resolved.check_unchanged()?;
-        ReadAgain { corpus, inputs, profile, workspace, watch }.features(wanted)
+    /// The second reading of documents.
+    pub(crate) fn read_again(&self) -> ReadAgain<'_> {
+        let &Stages { resolved, corpus, workspace, watch, .. } = self;
+        ReadAgain { corpus, resolved, workspace, watch }
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use simstore::{Error, Result};
 
 use crate::corpus::reread::Reread;
-use crate::pipeline::cluster_of_document::InCluster;
-use crate::report::output_format::check_format;
+use crate::pipeline::clusters::InCluster;
+use crate::report::outputs::check_format;
 use crate::report::run_results::Job;
 use simstore_corpus::{Inputs, Step, Watch};
 use simstore_io::output::{Complete, Output, OutputFolder};

@@ -4,7 +4,6 @@ pub(crate) mod display;
 pub(crate) mod documents;
 pub(crate) mod near_pair;
 pub(crate) mod open_outputs;
-pub(crate) mod output_format;
 pub(crate) mod outputs;
 pub(crate) mod run_results;
 pub(crate) mod summary;

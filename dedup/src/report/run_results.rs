@@ -1,5 +1,7 @@
 //! The results of a run, and their publication.
 
+use std::path::Path;
+
 use simstore::{Error, Fingerprint, Result, Store, each_width};
 use simstore_corpus::spill::Rows;
 use simstore_corpus::{Step, Watch};
@@ -13,7 +15,8 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
-use crate::pipeline::outcome::Outcome;
+use crate::pipeline::clusters::Clustered;
+use crate::pipeline::stages::Outcome;
 use crate::reference::ReferenceStore;
 use crate::rows::SketchRow;
 use crate::workspace::Workspace;
@@ -50,6 +53,37 @@ impl AddedTo {
 }
 
 impl Job {
+    /// The stores that were compared with.
+    pub(crate) fn stores(&self) -> &[ReferenceStore] {
+        &self.resolved.references.stores
+    }
+
+    /// Whether the representatives of clusters are removed, too.
+    pub(crate) fn keeps_none(&self) -> bool {
+        self.resolved.keeps_none()
+    }
+
+    /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
+    pub(crate) fn has_stores(&self) -> bool {
+        !self.stores().is_empty()
+    }
+
+    /// The path of a store, if several were named.
+    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
+        if self.stores().len() > 1 { Some(self.stores().get(store)?.path()) } else { None }
+    }
+
+    /// How many of the documents that are kept have a fingerprint.
+    pub(crate) fn to_add(&self) -> u64 {
+        // A removed document is near another one, so it has a fingerprint.
+        (self.corpus.len() - self.corpus.empty - self.outcome.clusters.removed(self.keeps_none())) as u64
+    }
+
+    /// Clusters of documents, asked for in order.
+    pub(crate) fn clustered(&self) -> Result<Clustered<'_>> {
+        Clustered::new(&self.outcome.clusters, self.keeps_none())
+    }
+
     /// Checks that the inputs have not changed, and that the store can take the names of the kept documents.
     pub(crate) fn check_written(&self, watch: &dyn Watch) -> Result<()> {
         self.resolved.check_unchanged()?;

@@ -9,7 +9,6 @@ use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
 use crate::corpus::Told;
-use crate::pipeline::cluster_of_document::Clustered;
 use crate::reference::ReferenceStore;
 use crate::report::near_pair::{How, Other, Pair, Why};
 use crate::report::run_results::{AddedTo, Job};
@@ -24,26 +23,6 @@ impl Job {
     /// Snapshots of the stores.
     fn stored(&self) -> impl Iterator<Item = &AnySnapshot> {
         self.stores().iter().filter_map(ReferenceStore::snapshot)
-    }
-
-    /// The stores that were compared with.
-    fn stores(&self) -> &[ReferenceStore] {
-        &self.resolved.references.stores
-    }
-
-    /// Whether the representatives of clusters are removed, too.
-    pub(crate) fn keeps_none(&self) -> bool {
-        self.resolved.keeps_none()
-    }
-
-    /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
-    pub(crate) fn has_stores(&self) -> bool {
-        !self.stores().is_empty()
-    }
-
-    /// The path of a store, if several were named.
-    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
-        if self.stores().len() > 1 { Some(self.stores().get(store)?.path()) } else { None }
     }
 
     /// Columns for whether the other document was stored, and for its store.
@@ -72,12 +51,6 @@ impl Job {
     /// Whether the ids of all input documents and stored documents are numbers.
     pub(crate) fn mixed_are_numbers(&self) -> bool {
         self.corpus.are_numbers && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
-    }
-
-    /// How many of the documents that are kept have a fingerprint.
-    pub(crate) fn to_add(&self) -> u64 {
-        // A removed document is near another one, so it has a fingerprint.
-        (self.corpus.len() - self.corpus.empty - self.outcome.clusters.removed(self.keeps_none())) as u64
     }
 
     /// Where a document stands, in case its id does not tell which one it is.
@@ -144,11 +117,6 @@ impl Job {
         let (one, other) = ((ids[0], self.ids()), (ids[1], self.mixed_ids()));
         let how = self.how_columns();
         [vec![one, other], how, self.stored_columns(), self.place_columns(&places)].concat()
-    }
-
-    /// Clusters of documents, asked for in order.
-    pub(crate) fn clustered(&self) -> Result<Clustered<'_>> {
-        Clustered::new(&self.outcome.clusters, self.keeps_none())
     }
 
     /// Writes a list of kept or of removed documents.

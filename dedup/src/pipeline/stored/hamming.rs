@@ -87,10 +87,12 @@ impl Stages<'_> {
         }
         let mut things = Cursor::new(things.finish()?);
         let mut standing = workspace.sorter::<ThingOf>();
-        sets.visit(|set, document| match things.at(set, |row| row.0)? {
-            Some((_, (distance, stored))) => standing.push((stored, (document, (distance.into(), 0)))),
-            None => Ok(()),
-        })?;
+        for row in sets.iter()? {
+            let (set, document) = row?;
+            if let Some((_, (distance, stored))) = things.at(set, |row| row.0)? {
+                standing.push((stored, (document, (distance.into(), 0))))?;
+            }
+        }
         let mut near = workspace.sorter::<NearStored>();
         let mut rows = of_sets.cursor()?;
         while let Some((set, _)) = rows.peek()? {
