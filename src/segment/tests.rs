@@ -1,4 +1,4 @@
-//! Whole segments: what is built comes back, and each file that is missing, damaged or another one is told by its name.
+//! Whole segments: all pairs are read back, and an error names each file that is missing, damaged, or of another segment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -219,7 +219,7 @@ fn counts_that_are_not_the_files_are_told() {
     for (name, entry) in opened {
         assert_eq!(name_of(&built.open_as(&entry, 3).unwrap_err()), name);
     }
-    // These are counted by whoever reads all.
+    // Only reading the whole file finds these wrong counts.
     let read = [
         ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
         ("000001.names", SegmentEntry { names: 99, ..entry.clone() }),
@@ -243,7 +243,7 @@ fn tables_that_would_miss_neighbours_are_refused() {
     assert!(plan == "probe-2" && reason.contains("000001-00.table"), "{reason}");
 }
 
-/// Damage inside of files, which only those who read it find.
+/// Damage inside a file is found when the damaged part is read.
 #[test]
 fn verifying_tells_the_file_that_is_damaged() {
     for (name, at) in [("000001-00.table", 300), ("000001-01.table", 300), ("000001.ids", 40)] {
@@ -278,7 +278,7 @@ fn tables_of_different_fingerprints_are_told() {
     assert_eq!(*what, "the fingerprints of the first table and of this one");
 }
 
-/// What is rescued of a segment: pairs, with `None` where the id is lost, and the files that are told.
+/// Rescues a segment. Returns its pairs, with `None` for a lost id, and the names of the damaged files.
 fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
     let mut told = Vec::new();
     let mut damaged = |error: Error| told.push(name_of(&error));
@@ -328,7 +328,7 @@ fn one_table_is_enough_to_rescue_all() {
     assert_eq!(rescued(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
 }
 
-/// Without the first table, what a damaged one lacks comes from the one after it.
+/// Without the first table, fingerprints that a damaged table lacks come from the next one.
 #[test]
 fn damaged_tables_complete_one_another() {
     let plan = PlanChoice::Named("probe-3".to_string());

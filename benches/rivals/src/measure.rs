@@ -1,4 +1,4 @@
-//! What is measured of an index, in a process of its own.
+//! Measurement of one index, in a process of its own.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::index::{self, Index};
 use crate::spec::Spec;
 use crate::{memory, table};
 
-/// What is to be measured.
+/// The index and data of a measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) spec: Spec,
@@ -22,12 +22,12 @@ pub(crate) struct Job {
     pub(crate) distance: u32,
     /// How many queries are timed one by one, and how many others as a whole.
     pub(crate) queries: usize,
-    /// What a set of queries may take.
+    /// Time limit of a set of queries, in seconds.
     pub(crate) seconds: f64,
     pub(crate) truth: Vec<PlainAnswer>,
 }
 
-/// What the plain loop finds.
+/// Matches that the plain loop finds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PlainAnswer {
     pub(crate) query: u64,
@@ -37,7 +37,7 @@ pub(crate) struct PlainAnswer {
 /// The figures of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// What the index chose by itself.
+    /// Parameters that the index chose by itself.
     choice: Option<String>,
     ids: String,
     build_seconds: f64,
@@ -94,7 +94,7 @@ pub(crate) fn plain_loop(
 /// The part of the plain loop's matches that the index finds.
 ///
 /// # Errors
-/// If it finds what the plain loop does not: that is not an answer to the same question.
+/// If the index finds a fingerprint that the plain loop does not find: it answers another question.
 pub(crate) fn recall(index: &dyn Index, truth: &[PlainAnswer]) -> Result<f64> {
     let mut searcher = index.searcher();
     let (mut found, mut all) = (0, 0);

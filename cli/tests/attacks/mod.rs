@@ -1,6 +1,6 @@
-//! Commands that are killed, starved, cut off from their output, or whose inputs change under them. Whatever happened: a
-//! command that says that it is done has done all of it, one that is not says why, and the same command run again in peace
-//! ends where an undisturbed run ends.
+//! Commands that are killed, starved, cut off from their output, or whose inputs change under them. In
+//! each case, a command that reports success has done all of its work, and a command that fails says why. The same command, run
+//! again undisturbed, ends in the same state as an undisturbed run.
 //!
 //! `SIMSTORE_ATTACKS=200 cargo test --test cli attacks` disturbs each command so often; the default is a few times.
 
@@ -32,11 +32,11 @@ struct Ended {
     took: Duration,
 }
 
-/// Longer than any command here takes on the slowest machine: what takes so long does not end at all.
+/// Longer than any command here takes on the slowest machine: a command that takes so long hangs.
 const HANGS: Duration = Duration::from_secs(180);
 
 impl Folder {
-    /// A shell line, in which `$simstore` is the program and `$words` a profile.
+    /// Makes a command of a shell line. `$simstore` is the program, `$words` a profile.
     fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", line]).current_dir(self.0.path()).stdin(Stdio::null());
@@ -55,7 +55,7 @@ impl Folder {
         end(self.start(line), line)
     }
 
-    /// What a line prints; it has to succeed.
+    /// Runs a shell line that has to succeed, and returns its output.
     #[track_caller]
     fn print(&self, line: &str) -> String {
         let output = self.shell(line).output().unwrap();
@@ -100,7 +100,7 @@ fn end(mut child: Child, line: &str) -> Ended {
 }
 
 impl Ended {
-    /// Checks what holds for every end but that by a signal that cannot be caught.
+    /// Checks exit code and messages of a command that was not killed.
     #[track_caller]
     fn check(&self, what: &str) {
         assert!(!self.stderr.contains("panicked"), "{what}: {}", self.stderr);
@@ -110,8 +110,8 @@ impl Ended {
     }
 }
 
-/// Disturbs a job in a folder of its own, then runs it in peace: the end is that of an undisturbed run. Where the
-/// disturbed run says that it is done, it is.
+/// Disturbs a job in a folder of its own, then runs it again undisturbed, and compares the states. A disturbed run
+/// that reports success has reached this state, too.
 #[track_caller]
 fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> Option<Ended>) {
     let folder = Folder::new();
@@ -132,7 +132,7 @@ fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> O
     assert!(litter.is_empty(), "{what}: left behind: {litter:?}");
 }
 
-/// The first line in which two states differ.
+/// Finds the first line that differs between two states.
 fn difference(state: &str, expected: &str) -> String {
     let lines = state.lines().map(Some).chain([None]).zip(expected.lines().map(Some).chain([None]));
     let mut lines = lines.skip_while(|(a, b)| a == b);
