@@ -115,18 +115,18 @@ struct Files<'a> {
     fs: &'a dyn Fs,
     store: &'a Path,
     entry: &'a SegmentEntry,
-    /// Footers of the files that have not been opened; none without a manifest.
-    footers: std::slice::Iter<'a, u32>,
+    /// Checksums of the footers of the files that have not been opened; `None` without a manifest.
+    footers: Option<std::slice::Iter<'a, u32>>,
 }
 
 impl Files<'_> {
     /// Opens the next file, which has to be the one that the manifest names.
     fn open<T>(&mut self, name: String, open: impl FnOnce(&Path, Bytes) -> Result<T>) -> Result<T> {
-        let (path, named) = (self.store.join(name), self.footers.next());
+        let (path, named) = (self.store.join(name), self.footers.as_mut().map(Iterator::next));
         let bytes = self.fs.map(&path).map_err(Error::io(&path, "open"))?;
         let footer = footer_crc(bytes.as_ref());
         let opened = open(&path, bytes)?;
-        if named.is_none_or(|named| *named == footer) {
+        if named.is_none_or(|named| named == Some(&footer)) {
             return Ok(opened);
         }
         // A whole file, but not the one that was written with the manifest.
@@ -148,7 +148,7 @@ impl Files<'_> {
 impl<F: Fingerprint> Segment<F> {
     /// Opens the files of a segment.
     pub(crate) fn open(fs: &dyn Fs, store: &Path, entry: SegmentEntry, distance: u32) -> Result<Self> {
-        let mut files = Files { fs, store, entry: &entry, footers: entry.footers.iter() };
+        let mut files = Files { fs, store, entry: &entry, footers: Some(entry.footers.iter()) };
         let mut tables = Vec::new();
         for number in 0..entry.tables {
             tables.push(files.open(entry.table_name(number), |path, bytes| {

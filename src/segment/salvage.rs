@@ -42,7 +42,8 @@ impl<F: Fingerprint> SegmentRemains<F> {
         entry: SegmentEntry,
         mut damaged: impl FnMut(Error),
     ) -> SegmentRemains<F> {
-        let mut files = Files { fs, store, entry: &entry, footers: entry.footers.iter() };
+        let footers = (!entry.footers.is_empty()).then(|| entry.footers.iter());
+        let mut files = Files { fs, store, entry: &entry, footers };
         let mut fingerprints = entry.fingerprints;
         let mut tables = Vec::new();
         for number in 0..entry.tables {

@@ -147,7 +147,7 @@ impl<F: Fingerprint> Segment<F> {
         entry: &SegmentEntry,
         mut damaged: impl FnMut(Error),
     ) {
-        let mut files = Files { fs, store, entry, footers: entry.footers.iter() };
+        let mut files = Files { fs, store, entry, footers: Some(entry.footers.iter()) };
         for name in entry.files() {
             let opened = files.open(name, |path, bytes| match path.extension().and_then(OsStr::to_str) {
                 Some("table") => Table::<F>::open(path, bytes).map(drop),
