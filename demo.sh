@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What simstore is for, on real documents, English and Chinese: near-duplicates, where two of them differ, a store, a query, sizes.
-# SIMSTORE names a binary that is there already, which is run instead of one that is built.
+# Shows the main jobs on real documents, English and Chinese: finds near-duplicates, compares two of them, builds a store, queries it, lists sizes.
+# The environment variable SIMSTORE names an existing binary; without it, the script builds one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -9,7 +9,7 @@ if [ -z "${SIMSTORE-}" ]; then
     if [ ! -e target/demo/simstore ]; then
         echo "Compiling simstore and the libraries that it uses, about 4 minutes on 2 cores. The next time it starts at once." >&2
     fi
-    # Profile demo compiles fast; without Parquet, which the samples do not need, it compiles less. Cargo shows a bar.
+    # The profile `demo` compiles fast. Parquet is left out, since the samples do not need it. Cargo shows a progress bar.
     cargo build --profile demo --no-default-features -p simstore-cli
 fi
 simstore=$(realpath "${SIMSTORE-target/demo/simstore}")
@@ -24,7 +24,7 @@ run() {
     say simstore "$@"
     "$simstore" "$@"
 }
-# The first lines only.
+# Prints the first lines only.
 start() {
     local lines=$1
     shift
@@ -44,7 +44,7 @@ run dedup samples/en.jsonl samples/zh.jsonl --output unique.jsonl
 run add --similar 0.8 pages unique.jsonl
 
 title "4. Which stored page is this new one like?"
-# A page of the samples, with one more sentence.
+# A sample page with one more sentence.
 python3 - >new.md <<'END'
 import json
 

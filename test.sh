@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# All tests: those of the libraries, the command line, the wheel, the file format and the documentation.
+# Runs all tests: libraries, command line, wheel, file format, documentation.
 #
-#   ./test.sh exactness          what `cargo test` makes of these arguments, once; SIMSTORE_CPU=v1 before it for an older processor
-#   ./test.sh python -k profile  the tests of the wheel alone; pytest gets the arguments
-#   ./test.sh python spark       those of them that run on Spark
+#   ./test.sh exactness          runs `cargo test` once with these arguments; SIMSTORE_CPU=v1 ./test.sh tests the code for older processors
+#   ./test.sh python -k profile  tests only the wheel; passes the arguments to pytest
+#   ./test.sh python spark       the tests of the wheel that run on Spark
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
 
-# The wheel as it is installed, not the folder that it is made of; with it, the programs of cargo's tests are compiled.
+# Builds and installs the wheel, which is tested as users install it. This also compiles the programs of cargo's tests.
 make_wheel() {
     source scripts/venv.sh
     source scripts/java.sh
     rm -rf target/wheels/test
-    # The profile of cargo's tests, so that nothing is compiled for this alone.
+    # The profile of cargo's tests, so that both share compiled code.
     (cd python && CARGO=../scripts/cargo-all "$venv/bin/maturin" build --quiet --profile test \
         --interpreter "$venv/bin/python" --out ../target/wheels/test)
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
@@ -23,7 +23,7 @@ test_python() {
     (cd python/tests && "$venv/bin/python" -m pytest --quiet "$@")
 }
 
-# The unit tests of the engine, as a program.
+# Prints the path of the program with the engine's unit tests.
 unit_tests() {
     scripts/cargo-all test --quiet --no-run --message-format json | python3 -c '
 import json, sys
@@ -35,7 +35,7 @@ for line in sys.stdin:
 
 test_rust() {
     scripts/cargo-all test --quiet
-    # The same answers without the instructions that only newer processors have; only the engine has code for these.
+    # Runs the engine's tests without the instructions of newer processors. Other packages have no code for these.
     local program
     program=$(unit_tests)
     for SIMSTORE_CPU in v1 v3; do
@@ -56,17 +56,17 @@ elif [ $# -gt 0 ]; then
 fi
 
 make_wheel
-# Both at once: Python and Spark wait for one another much of the time, and leave cores idle. What the one says comes at the end.
-said=$(mktemp)
-# A group of its own: it can be interrupted, as its tests are, and is ended with this one.
+# Runs both at once: Python and Spark tests often wait, and leave cores idle. The output of the Rust tests comes at the end.
+rust_output=$(mktemp)
+# A process group of its own, so that the trap below can end it with all its tests.
 set -m
-(test_rust) >"$said" 2>&1 </dev/null &
+(test_rust) >"$rust_output" 2>&1 </dev/null &
 rust=$!
 set +m
-trap 'kill -- "-$rust" 2>/dev/null || true; rm -f "$said"' EXIT
+trap 'kill -- "-$rust" 2>/dev/null || true; rm -f "$rust_output"' EXIT
 failed=0
 "$venv/bin/python" -m unittest --quiet benches/peers/test_*.py || failed=$?
 test_python || failed=$?
 wait "$rust" || failed=$?
-cat "$said"
+cat "$rust_output"
 exit "$failed"

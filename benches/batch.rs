@@ -16,7 +16,7 @@ use simstore::batch::BatchMethod;
 use simstore::{BuildOptions, Builder, Codec};
 
 /// Look-ups that would take longer than this, in seconds, are measured on fewer queries.
-const PATIENCE: f64 = 10.0;
+const MAX_LOOKUP_SECONDS: f64 = 10.0;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .collect();
             let start = Instant::now();
             store.batch_query_by(&queries[..batch.min(20)], 3, BatchMethod::LookUp)?;
-            let fewer = (20.0 * PATIENCE / start.elapsed().as_secs_f64()) as usize;
+            let fewer = (20.0 * MAX_LOOKUP_SECONDS / start.elapsed().as_secs_f64()) as usize;
             for method in [BatchMethod::Stream, BatchMethod::LookUp] {
                 let asked = if method == BatchMethod::LookUp { batch.min(fewer) } else { batch };
                 reset_peak_memory();

@@ -13,7 +13,7 @@ use std::time::Instant;
 use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use rayon::prelude::*;
-use simstore::plan::floor_bits_per_fingerprint;
+use simstore::plan::min_bits_per_fingerprint;
 use simstore::{BuildOptions, Builder, Codec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "| {codec} | {ids} | {} | {seconds:.1} | {peak} | {:.2} | {:.2} | {:.2} | {:.1} |",
             store.segments()[0].plan().name(),
             each(stats.table_bytes),
-            floor_bits_per_fingerprint(64, stats.fingerprints) / 8.0 * stats.tables as f64,
+            min_bits_per_fingerprint(64, stats.fingerprints) / 8.0 * stats.tables as f64,
             each(stats.id_bytes),
             times[times.len() / 2],
         );

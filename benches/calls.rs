@@ -10,7 +10,7 @@ use simstore::Snapshot;
 
 const RUNS: usize = 7;
 /// Single queries of a run.
-const SINGLE: usize = 20_000;
+const SINGLE_QUERIES: usize = 20_000;
 
 fn median(mut work: impl FnMut() -> simstore::Result<usize>) -> simstore::Result<(f64, usize)> {
     let mut found = work()?;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (words, _) = bytes.as_chunks::<8>();
     let queries: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
     let (batch, matches) = median(|| Ok(snapshot.batch_query(&queries, distance)?.len()))?;
-    let single = &queries[..SINGLE.min(queries.len())];
+    let single = &queries[..SINGLE_QUERIES.min(queries.len())];
     let (one, of_single) = median(|| {
         single.iter().try_fold(0, |found, &query| Ok(found + snapshot.query(query, distance)?.len()))
     })?;

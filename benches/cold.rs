@@ -17,11 +17,11 @@ use simstore::{BuildOptions, Builder, Snapshot};
 
 const DISTANCE: u32 = 3;
 const QUERIES: usize = 300;
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
-type Error = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
-fn drop_page_cache(folder: &Path) -> Result<(), Error> {
+fn drop_page_cache(folder: &Path) -> Result<(), BoxError> {
     // Only what is on the disk can be dropped.
     for entry in fs::read_dir(folder)? {
         File::open(entry?.path())?.sync_all()?;
@@ -38,12 +38,12 @@ fn bytes_read() -> u64 {
     line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }
 
-fn median(times: &mut [f64]) -> (f64, f64) {
+fn median_and_p99(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let list = |option: &str, default: &str| -> Vec<String> {
         let given = arguments.iter().find_map(|argument| argument.strip_prefix(option));
@@ -86,22 +86,22 @@ fn main() -> Result<(), Error> {
                 store.query_into(query, DISTANCE, &mut matches)?;
                 times.push(start.elapsed().as_secs_f64() * 1e3);
             }
-            let pages = (bytes_read() - before) as f64 / PAGE as f64 / QUERIES as f64;
-            let (p50, p99) = median(&mut times);
+            let pages = (bytes_read() - before) as f64 / PAGE_BYTES as f64 / QUERIES as f64;
+            let (p50, p99) = median_and_p99(&mut times);
             drop(store);
 
             drop_page_cache(&path)?;
             let file = File::open(path.join("000001-00.table"))?;
-            let all = file.metadata()?.len() / PAGE;
-            let mut page = [0; PAGE as usize];
+            let all = file.metadata()?.len() / PAGE_BYTES;
+            let mut page = [0; PAGE_BYTES as usize];
             let mut reads = Vec::new();
             for _ in 0..QUERIES {
-                let at = random(&mut state) % all * PAGE;
+                let at = random(&mut state) % all * PAGE_BYTES;
                 let start = Instant::now();
                 file.read_exact_at(&mut page, at)?;
                 reads.push(start.elapsed().as_secs_f64() * 1e3);
             }
-            let (read, _) = median(&mut reads);
+            let (read, _) = median_and_p99(&mut reads);
             println!(
                 "| {plan} | {codec} | {open:.1} | {p50:.2} | {p99:.2} | {pages:.1} | {read:.3} | {:.1} |",
                 p50 / read

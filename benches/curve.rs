@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use random::random;
 use simstore::plan::Plan;
-use simstore::plan::floor_bits_per_fingerprint;
+use simstore::plan::min_bits_per_fingerprint;
 use simstore::raw::{Bytes, Table};
 use simstore::{Codec, Fingerprint};
 
 /// The median of five runs, in nanoseconds for each of `count`.
-fn median(count: usize, mut run: impl FnMut()) -> f64 {
+fn median_nanoseconds(count: usize, mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..5)
         .map(|_| {
             let start = Instant::now();
@@ -36,7 +36,7 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     let memory = table.memory() as f64 / fingerprints.len() as f64;
 
     let mut decoded = Vec::new();
-    let decode = median(fingerprints.len(), || {
+    let decode = median_nanoseconds(fingerprints.len(), || {
         for block in 0..table.blocks() {
             decoded.clear();
             table.decode_block(block, &mut decoded).expect("sound");
@@ -53,13 +53,13 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
         })
         .collect();
     let mut sum = 0;
-    let lookup = median(queries.len(), || {
+    let lookup = median_nanoseconds(queries.len(), || {
         for query in &queries {
             let low = query & u64::prefix_mask(32);
             table.visit(low, low | u64::suffix_mask(32), |_, _, value| sum ^= value).expect("sound");
         }
     });
-    let probe = median(10_000, || {
+    let probe = median_nanoseconds(10_000, || {
         for &query in &queries[..10_000] {
             table.probe(query, 3, |_| sum += 1).expect("sound");
         }
@@ -71,10 +71,10 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     );
 }
 
-fn print(name: &str, mut fingerprints: Vec<u64>) {
+fn print_table(name: &str, mut fingerprints: Vec<u64>) {
     fingerprints.sort_unstable();
     fingerprints.dedup();
-    let floor = floor_bits_per_fingerprint(64, fingerprints.len() as u64);
+    let floor = min_bits_per_fingerprint(64, fingerprints.len() as u64);
     println!("\n{name}, floor {floor:.2} bits\n");
     println!(
         "| codec | block, bytes | bits each, whole file | decode, ns each | look-up of a 32-bit prefix, ns \
@@ -92,15 +92,15 @@ fn main() -> std::io::Result<()> {
     // `cargo bench` adds a flag of its own.
     let arguments = || std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     if arguments().next().is_none() {
-        print("n = 2^20", random_fingerprints(20));
+        print_table("n = 2^20", random_fingerprints(20));
     }
     for argument in arguments() {
         match argument.parse() {
-            Ok(log) => print(&format!("n = 2^{log}"), random_fingerprints(log)),
+            Ok(log) => print_table(&format!("n = 2^{log}"), random_fingerprints(log)),
             Err(_) => {
                 let bytes = std::fs::read(&argument)?;
                 let fingerprints: Vec<u64> = bytes.chunks_exact(8).map(u64::read_le).collect();
-                print(&format!("{argument}, {} in all", fingerprints.len()), fingerprints);
+                print_table(&format!("{argument}, {} in all", fingerprints.len()), fingerprints);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// How positions below h stand in a tail.
 #[derive(Clone, Copy, PartialEq)]
-enum Positions {
+enum PositionCoding {
     /// Fields of ceil(log2 h) bits.
     Fields,
     /// Fields that shrink: each is below the one before.
@@ -19,7 +19,7 @@ enum Positions {
 
 /// How it is told which fingerprint another is coded from.
 #[derive(Clone, Copy, PartialEq)]
-enum Reference {
+enum ReferenceCoding {
     /// A field in every tail.
     Field,
     /// A code of its own.
@@ -30,47 +30,47 @@ enum Reference {
 
 /// What does without another fingerprint.
 #[derive(Clone, Copy, PartialEq)]
-enum Raw {
+enum RawCoding {
     Xor,
-    Minus,
+    Gap,
 }
 
 #[derive(Clone, Copy)]
-struct Variant {
+struct AllDifferencesVariant {
     span: usize,
     /// Fingerprints before one that it may be coded from.
     window: usize,
-    most: u32,
-    positions: Positions,
-    reference: Reference,
-    raw: Raw,
+    max_lower_bits: u32,
+    positions: PositionCoding,
+    reference: ReferenceCoding,
+    raw: RawCoding,
 }
 
-const TAKEN: Variant = Variant {
+const CURRENT: AllDifferencesVariant = AllDifferencesVariant {
     span: 32,
     window: 16,
-    most: 5,
-    positions: Positions::Fields,
-    reference: Reference::OtherField,
-    raw: Raw::Minus,
+    max_lower_bits: 5,
+    positions: PositionCoding::Fields,
+    reference: ReferenceCoding::OtherField,
+    raw: RawCoding::Gap,
 };
 const RESTART_BITS: f64 = 72.0;
 /// Rounds of choosing the cheapest by the entropies of the round before.
 const ROUNDS: usize = 4;
 /// What a symbol is taken to cost before any was counted, and one that did not come.
-const PRIOR: f64 = 7.0;
-const RAREST: f64 = 14.0;
+const UNCOUNTED_SYMBOL_BITS: f64 = 7.0;
+const UNSEEN_SYMBOL_BITS: f64 = 14.0;
 
 fn ceil_log2(number: u64) -> f64 {
     f64::from(u64::BITS - number.saturating_sub(1).leading_zeros())
 }
 
-fn position_bits(positions: Positions, h: u32, below: u64) -> f64 {
+fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     let m = u64::from(below.count_ones());
     match positions {
-        Positions::Fields => m as f64 * ceil_log2(u64::from(h)),
-        Positions::Enumerated => (0..m).map(|i| ((u64::from(h) - i) as f64 / (i + 1) as f64).log2()).sum(),
-        Positions::Shrinking => {
+        PositionCoding::Fields => m as f64 * ceil_log2(u64::from(h)),
+        PositionCoding::Enumerated => (0..m).map(|i| ((u64::from(h) - i) as f64 / (i + 1) as f64).log2()).sum(),
+        PositionCoding::Shrinking => {
             let (mut bits, mut rest, mut limit) = (0.0, below, u64::from(h));
             for after in (0..m).rev() {
                 bits += ceil_log2(limit - after);
@@ -86,22 +86,22 @@ fn position_bits(positions: Positions, h: u32, below: u64) -> f64 {
 type Symbol = (Option<u32>, u32, bool);
 
 #[derive(Default)]
-struct Entropy<T> {
+struct EntropyModel<T> {
     counts: HashMap<T, u64>,
     bits: HashMap<T, f64>,
 }
 
-impl<T: std::hash::Hash + Eq + Copy> Entropy<T> {
-    fn of(&self, symbol: T) -> f64 {
-        if self.bits.is_empty() { PRIOR } else { self.bits.get(&symbol).copied().unwrap_or(RAREST) }
+impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
+    fn symbol_bits(&self, symbol: T) -> f64 {
+        if self.bits.is_empty() { UNCOUNTED_SYMBOL_BITS } else { self.bits.get(&symbol).copied().unwrap_or(UNSEEN_SYMBOL_BITS) }
     }
 
-    fn add(&mut self, symbol: T) {
+    fn count(&mut self, symbol: T) {
         *self.counts.entry(symbol).or_default() += 1;
     }
 
     /// The entropy of all that was counted, in bits; what was counted decides from then on.
-    fn finish(&mut self) -> f64 {
+    fn finish_round(&mut self) -> f64 {
         let all = self.counts.values().sum::<u64>() as f64;
         self.bits =
             self.counts.iter().map(|(&symbol, &count)| (symbol, (all / count as f64).log2())).collect();
@@ -110,10 +110,10 @@ impl<T: std::hash::Hash + Eq + Copy> Entropy<T> {
 }
 
 /// Bits of each fingerprint, how many symbols come, and the share that is coded from another one, from the predecessor.
-fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
-    let Variant { span, window, most, positions, reference, raw } = variant;
+fn measure(fingerprints: &[u64], variant: AllDifferencesVariant) -> (f64, usize, f64, f64) {
+    let AllDifferencesVariant { span, window, max_lower_bits: most, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);
-    let (mut symbols, mut references) = (Entropy::<Symbol>::default(), Entropy::<usize>::default());
+    let (mut symbols, mut references) = (EntropyModel::<Symbol>::default(), EntropyModel::<usize>::default());
     let mut figures = (0.0, 0, 0.0, 0.0);
     for _ in 0..ROUNDS {
         let (mut bits, mut near, mut of_predecessor) = (0.0, 0.0, 0.0);
@@ -124,10 +124,10 @@ fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
                 continue;
             }
             let previous = fingerprints[i - 1];
-            let difference = if raw == Raw::Minus { next - previous } else { next ^ previous };
+            let difference = if raw == RawCoding::Gap { next - previous } else { next ^ previous };
             let h = 63 - difference.leading_zeros();
             let symbol = (None, h, false);
-            let mut best = (symbols.of(symbol) + f64::from(h), symbol, 0, f64::from(h));
+            let mut best = (symbols.symbol_bits(symbol) + f64::from(h), symbol, 0, f64::from(h));
             for back in 0..window.min(in_span) {
                 let difference = next ^ fingerprints[i - 1 - back];
                 let (h, m) = (63 - difference.leading_zeros(), difference.count_ones() - 1);
@@ -137,29 +137,29 @@ fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
                 let mut tail = position_bits(positions, h, difference & !(1 << h));
                 let mut cost = 0.0;
                 match reference {
-                    Reference::Field => tail += back_bits,
-                    Reference::OtherField if back > 0 => tail += back_bits,
-                    Reference::OtherField => {}
-                    Reference::Coded => cost += references.of(back),
+                    ReferenceCoding::Field => tail += back_bits,
+                    ReferenceCoding::OtherField if back > 0 => tail += back_bits,
+                    ReferenceCoding::OtherField => {}
+                    ReferenceCoding::Coded => cost += references.symbol_bits(back),
                 }
-                let symbol = (Some(m), h, reference == Reference::OtherField && back > 0);
-                cost += symbols.of(symbol) + tail;
+                let symbol = (Some(m), h, reference == ReferenceCoding::OtherField && back > 0);
+                cost += symbols.symbol_bits(symbol) + tail;
                 if cost < best.0 {
                     best = (cost, symbol, back, tail);
                 }
             }
             bits += best.3;
-            symbols.add(best.1);
+            symbols.count(best.1);
             if best.1.0.is_some() {
-                references.add(best.2);
+                references.count(best.2);
                 near += 1.0;
                 of_predecessor += f64::from(u8::from(best.2 == 0));
             }
         }
         let kinds = symbols.counts.len();
-        bits += symbols.finish();
-        let of_references = references.finish();
-        if reference == Reference::Coded {
+        bits += symbols.finish_round();
+        let of_references = references.finish_round();
+        if reference == ReferenceCoding::Coded {
             bits += of_references;
         }
         let each = fingerprints.len() as f64;
@@ -170,25 +170,25 @@ fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
 
 fn main() -> std::io::Result<()> {
     let variants = [
-        ("as it is taken", TAKEN),
-        ("m at most 3", Variant { most: 3, ..TAKEN }),
-        ("m at most 4", Variant { most: 4, ..TAKEN }),
-        ("m at most 6", Variant { most: 6, ..TAKEN }),
-        ("m at most 8", Variant { most: 8, ..TAKEN }),
-        ("positions that shrink", Variant { positions: Positions::Shrinking, ..TAKEN }),
-        ("positions enumerated", Variant { positions: Positions::Enumerated, ..TAKEN }),
-        ("from the predecessor alone", Variant { window: 1, ..TAKEN }),
-        ("from one of the last 4", Variant { window: 4, ..TAKEN }),
-        ("from one of the last 8", Variant { window: 8, ..TAKEN }),
-        ("from any of the span", Variant { window: 32, ..TAKEN }),
-        ("which one: a field in every tail", Variant { reference: Reference::Field, ..TAKEN }),
-        ("which one: a code of its own", Variant { reference: Reference::Coded, ..TAKEN }),
-        ("xor for the raw ones", Variant { raw: Raw::Xor, ..TAKEN }),
-        ("spans of 16", Variant { span: 16, ..TAKEN }),
-        ("spans of 64", Variant { span: 64, ..TAKEN }),
-        ("spans of 64, from any of the span", Variant { span: 64, window: 64, ..TAKEN }),
-        ("spans of 128", Variant { span: 128, ..TAKEN }),
-        ("spans of 128, from any of the span", Variant { span: 128, window: 128, ..TAKEN }),
+        ("as it is taken", CURRENT),
+        ("m at most 3", AllDifferencesVariant { max_lower_bits: 3, ..CURRENT }),
+        ("m at most 4", AllDifferencesVariant { max_lower_bits: 4, ..CURRENT }),
+        ("m at most 6", AllDifferencesVariant { max_lower_bits: 6, ..CURRENT }),
+        ("m at most 8", AllDifferencesVariant { max_lower_bits: 8, ..CURRENT }),
+        ("positions that shrink", AllDifferencesVariant { positions: PositionCoding::Shrinking, ..CURRENT }),
+        ("positions enumerated", AllDifferencesVariant { positions: PositionCoding::Enumerated, ..CURRENT }),
+        ("from the predecessor alone", AllDifferencesVariant { window: 1, ..CURRENT }),
+        ("from one of the last 4", AllDifferencesVariant { window: 4, ..CURRENT }),
+        ("from one of the last 8", AllDifferencesVariant { window: 8, ..CURRENT }),
+        ("from any of the span", AllDifferencesVariant { window: 32, ..CURRENT }),
+        ("which one: a field in every tail", AllDifferencesVariant { reference: ReferenceCoding::Field, ..CURRENT }),
+        ("which one: a code of its own", AllDifferencesVariant { reference: ReferenceCoding::Coded, ..CURRENT }),
+        ("xor for the raw ones", AllDifferencesVariant { raw: RawCoding::Xor, ..CURRENT }),
+        ("spans of 16", AllDifferencesVariant { span: 16, ..CURRENT }),
+        ("spans of 64", AllDifferencesVariant { span: 64, ..CURRENT }),
+        ("spans of 64, from any of the span", AllDifferencesVariant { span: 64, window: 64, ..CURRENT }),
+        ("spans of 128", AllDifferencesVariant { span: 128, ..CURRENT }),
+        ("spans of 128, from any of the span", AllDifferencesVariant { span: 128, window: 128, ..CURRENT }),
     ];
     // `cargo bench` adds a flag of its own.
     for path in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {

@@ -16,7 +16,7 @@ use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use simstore::fs::{Disk, Fs};
 use simstore::join::{JoinOnDisk, sort, visit_pairs};
-use simstore::spill::{Folder, Place};
+use simstore::spill::{PrefixLocation, SpillLocation};
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
@@ -34,7 +34,7 @@ fn main() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let place = Folder::new(&fs, &folder.path().join("join"));
+    let place = PrefixLocation::new(&fs, &folder.path().join("join"));
     let parts = JoinOnDisk::<u64>::choose_parts(count, distance, memory).expect("a distance");
     let mut join = JoinOnDisk::create(place.clone(), parts, memory).expect("a join");
     let mut state = 1;
@@ -48,7 +48,7 @@ fn main() {
     row("written", &mut start);
     let mut join = join.collapse(|_, _| Ok(())).expect("room on the disk");
     row("collapsed", &mut start);
-    for table in 0..join.parts().tables() {
+    for table in 0..join.parts().table_count() {
         let visitor = |some: &[_]| {
             pairs.fetch_add(some.len() as u64, Ordering::Relaxed);
             ControlFlow::Continue(())
@@ -56,7 +56,7 @@ fn main() {
         join.join(table, visitor).expect("room on the disk");
         row(&format!("table {table}"), &mut start);
     }
-    println!("{:?}", place.counts());
+    println!("{:?}", place.counters());
     if std::env::args().next_back().is_some_and(|last| last == "memory") {
         drop(join);
         let mut state = 1;

@@ -20,18 +20,18 @@ use simstore::{BuildOptions, Builder, Codec, Match, Snapshot};
 const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
 const CODECS: &str = "first-difference,elias-fano";
 /// A scan of more takes too long, and nobody will want it.
-const SCAN_LIMIT: u64 = 2_000_000;
+const MAX_SCAN_FINGERPRINTS: u64 = 2_000_000;
 const DISTANCE: u32 = 3;
 const ROUNDS: usize = 5;
 const QUERIES: usize = 100_000;
 /// What all rounds may take; where 100,000 queries would take longer, fewer are asked.
-const SECONDS: f64 = 3.0;
+const MEASURE_SECONDS: f64 = 3.0;
 /// How far from 1 measured / predicted may be, either way.
-const TOLERANCE: f64 = 1.3;
+const MAX_ERROR_FACTOR: f64 = 1.3;
 
-type Error = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
-fn build(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Snapshot<u64>, Error> {
+fn build_store(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Snapshot<u64>, BoxError> {
     let options = BuildOptions { codec, ids: false, plan: plan.parse()?, ..BuildOptions::default() };
     let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
     let mut state = 1;
@@ -42,7 +42,7 @@ fn build(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Re
 }
 
 /// Half are stored ones with up to three bits flipped, half are random; no two are the same.
-fn queries(count: u64) -> Vec<u64> {
+fn generate_queries(count: u64) -> Vec<u64> {
     let (mut stored, mut state) = (1, 99);
     let queries = (0..QUERIES as u64).map(|i| {
         if i % 2 == 0 && i / 2 < count {
@@ -56,7 +56,7 @@ fn queries(count: u64) -> Vec<u64> {
 
 /// The time that this thread has been on a processor, in nanoseconds, so that what else the machine does counts as
 /// little as can be; where the system does not tell it, the time since `start`.
-fn processor_time(start: Instant) -> f64 {
+fn thread_nanoseconds(start: Instant) -> f64 {
     // Linux brings its count up to date when a thread gives way.
     std::thread::yield_now();
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -65,28 +65,28 @@ fn processor_time(start: Instant) -> f64 {
 }
 
 /// Nanoseconds of each of some queries.
-fn ask(store: &Snapshot<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, Error> {
+fn nanoseconds_per_query(store: &Snapshot<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, BoxError> {
     let start = Instant::now();
-    let before = processor_time(start);
+    let before = thread_nanoseconds(start);
     for &query in queries {
         store.query_into(query, DISTANCE, matches)?;
         black_box(&matches);
     }
-    Ok((processor_time(start) - before) / queries.len() as f64)
+    Ok((thread_nanoseconds(start) - before) / queries.len() as f64)
 }
 
-fn measure(store: &Snapshot<u64>, count: u64) -> Result<f64, Error> {
-    let (queries, mut matches) = (queries(count), Vec::new());
+fn median_nanoseconds(store: &Snapshot<u64>, count: u64) -> Result<f64, BoxError> {
+    let (queries, mut matches) = (generate_queries(count), Vec::new());
     let (trial, rest) = queries.split_at(50);
-    let each = ask(store, trial, &mut matches)?;
-    let round = ((SECONDS * 1e9 / each) as usize).min(rest.len()) / ROUNDS;
+    let each = nanoseconds_per_query(store, trial, &mut matches)?;
+    let round = ((MEASURE_SECONDS * 1e9 / each) as usize).min(rest.len()) / ROUNDS;
     let rounds = rest.chunks(round.max(1)).take(ROUNDS);
-    let mut times = rounds.map(|queries| ask(store, queries, &mut matches)).collect::<Result<Vec<_>, _>>()?;
+    let mut times = rounds.map(|queries| nanoseconds_per_query(store, queries, &mut matches)).collect::<Result<Vec<_>, _>>()?;
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
 }
 
-fn main() -> Result<ExitCode, Error> {
+fn main() -> Result<ExitCode, BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let list = |option: &str, default: &str| -> Vec<String> {
         let given = arguments.iter().find_map(|argument| argument.strip_prefix(option));
@@ -102,11 +102,11 @@ fn main() -> Result<ExitCode, Error> {
     println!("|---|---|---|---|---|---|---|");
     let (mut rows, mut within) = (0, 0);
     for count in counts {
-        for name in plans.iter().filter(|&name| name != "scan" || count <= SCAN_LIMIT) {
+        for name in plans.iter().filter(|&name| name != "scan" || count <= MAX_SCAN_FINGERPRINTS) {
             for codec in &codecs {
                 let codec: Codec = codec.parse()?;
                 let folder = tempfile::tempdir()?;
-                let store = build(count, name, codec, &folder)?;
+                let store = build_store(count, name, codec, &folder)?;
                 // Reads all files into the page cache, and has all blocks verified.
                 assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
                 let stats = store.stats();
@@ -118,11 +118,11 @@ fn main() -> Result<ExitCode, Error> {
                     span: None,
                     medium: Medium::Memory,
                 };
-                let measured = measure(&store, count)?;
+                let measured = median_nanoseconds(&store, count)?;
                 let predicted = estimate(segment.plan(), &workload).nanoseconds;
                 let ratio = measured / predicted;
                 rows += 1;
-                within += usize::from((1.0 / TOLERANCE..=TOLERANCE).contains(&ratio));
+                within += usize::from((1.0 / MAX_ERROR_FACTOR..=MAX_ERROR_FACTOR).contains(&ratio));
                 let name =
                     if name == "auto" { format!("auto ({})", segment.plan().name()) } else { name.clone() };
                 println!(

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Reads simstore stores, from the pages beside this file and nothing else.
+"""Reads simstore stores. Written from the pages beside this file alone, so it checks the writer against the specification.
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
     python3 reader.py --marks STORE         KEY<TAB>HEX lines: the marks of a writer
     python3 reader.py --notes STORE         ID<TAB>HEX lines: the notes of documents
-    python3 reader.py --similar STORE ID ID how similar two documents are by their sketches, and the standard error of that
-    python3 reader.py --sketches FILE       sets of features that follow one another: the sum and the sketches of each
-    python3 reader.py --shingles FILE       runs of words with the hashes of the words: the hash of each run
+    python3 reader.py --similar STORE ID ID the estimated similarity of two documents, and its standard error
+    python3 reader.py --sketches FILE       for ranges of consecutive features: their sum and bands
+    python3 reader.py --shingles FILE       for runs of words with the hashes of the words: the hash of each run
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
-    python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
+    python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards
 
-Slow and strict: decodes every table, checks every checksum, compares all parts with one another. A torn end of the last log,
-which may be damage or the trace of a crash, is reported on standard error. Python 3.8 or newer, standard library only. As a library:
-`Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; they raise `Damaged` for a file with an error.
+Slow and strict: decodes every table, checks every checksum, and compares all tables with one another. A torn tail of the last log,
+which is damage or the trace of a crash, is reported on standard error. Needs Python 3.8 or newer and only its standard library. As a
+library: `Store(path)`, `Table(path)`, `Log(path)` and `Shards(path)` raise `Damaged` for an invalid file.
 """
 
 import collections
@@ -28,12 +28,12 @@ import zlib
 VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES = 3, 4, 5
 CODECS = ["first-difference", "gap", "elias-fano", "all-differences"]
 MAX_CODE_LENGTH = 12
-# After so many patterns a plan is rejected, complete or not.
-MOST_PATTERNS = 1000000
+# A plan is rejected if the check of its completeness visits more patterns.
+MAX_PATTERNS = 1000000
 
 
 class Damaged(Exception):
-    """A file is not what the format asks for."""
+    """A file violates the format."""
 
 
 def read_file(path):
@@ -61,20 +61,20 @@ def ascending(values):
 
 
 class Bits:
-    """The bits of some bytes: bit i is bit i % 8, from the least significant, of byte i // 8."""
+    """A bit string in bytes: bit i is bit i % 8 of byte i // 8, counted from the least significant."""
 
     def __init__(self, data):
         self.data = data
         self.len = 8 * len(data)
 
     def read(self, at, count):
-        """The number whose bit j is bit at + j."""
+        """Returns `count` bits from bit `at` as a number. The first is the least significant."""
         part = int.from_bytes(self.data[at // 8 : (at + count + 7) // 8], "little")
         return part >> at % 8 & ((1 << count) - 1)
 
 
 class File:
-    """A file of a store: magic bytes and a version at its start, magic bytes at its end."""
+    """A file of a store. It starts with magic bytes and a version, and ends with the same magic bytes."""
 
     def __init__(self, path, magic, footer_len, versions=(VERSION,)):
         self.path = path
@@ -100,7 +100,7 @@ class File:
         self.check(not any(self.data[start:end]), "%s: bytes %d to %d are not zero" % (part, start, end))
 
     def check_part(self, number, data, part):
-        """Checks a block or chunk against its checksum, which covers its number and the bytes behind the checksum."""
+        """Compares a block or chunk with its checksum, which covers its number and the bytes after the checksum."""
         found = zlib.crc32(data[4:], zlib.crc32(struct.pack("<Q", number)))
         self.check(u32(data, 0) == found, "checksum of the %s is %08x" % (part, found))
 
@@ -109,7 +109,7 @@ class File:
 
 
 def code_words(lengths):
-    """Symbols by (length, word) of the canonical code with these lengths."""
+    """Returns the canonical code with the given lengths: {(length, word): symbol}."""
     words = {}
     word = 0
     for length in range(1, MAX_CODE_LENGTH + 1):
@@ -203,7 +203,7 @@ class Table(File):
         first = int.from_bytes(block[8 : 8 + self.bytes], "little")
         self.number = number
         self.check(count > 0, "block %d is empty" % number)
-        # Each fingerprint after the first takes at least a bit.
+        # Each fingerprint after the first is coded in at least 1 bit.
         self.check(count <= 8 * len(block), "block %d: %d fingerprints" % (number, count))
         bits = Bits(block)
         if self.codec == "elias-fano":
@@ -260,7 +260,7 @@ class Table(File):
                 if self.codec == "gap":
                     value += coded | tail_bits
                 else:
-                    # The predecessor has a 0 where the first bit differs.
+                    # The predecessor has a 0 at the first differing bit.
                     self.check(value & coded == 0, "block %d: not ascending" % self.number)
                     value = value >> symbol + 1 << symbol + 1 | coded | tail_bits
                 values.append(value)
@@ -275,7 +275,7 @@ class Table(File):
         return (form - 1) % 6 * position_length(h) + (4 if form > 6 else 0)
 
     def follow(self, bits, symbol, at, span):
-        """The next fingerprint of a span in all-differences."""
+        """Decodes the next fingerprint of a span in all-differences."""
         form, h = divmod(symbol, self.bits)
         if form == 0:
             return span[-1] + (1 << h) + bits.read(at, h)
@@ -303,7 +303,7 @@ class Table(File):
         raise Damaged("%s: block %d: bits that are no code word" % (self.path, self.number))
 
     def invert(self, permuted):
-        """The original of a permuted fingerprint."""
+        """Returns the original of a permuted fingerprint."""
         value = 0
         for target, source in enumerate(self.permutation):
             if permuted >> (self.bits - 1 - target) & 1:
@@ -318,18 +318,18 @@ class Table(File):
 
 
 def is_complete(tables, distance):
-    """Whether each way to spread at most `distance` errors over the bits leaves few enough in some table's prefix."""
+    """Whether every pattern of at most `distance` errors leaves some table with at most `flips` errors in its prefix."""
     prefixes = [set(table.permutation[: table.prefix_bits]) for table in tables]
-    # Bits that are in the same prefixes are alike.
+    # Bits in the same prefixes are interchangeable, so they are counted in groups.
     alike = collections.Counter(tuple(bit in prefix for prefix in prefixes) for bit in range(tables[0].bits))
     groups = list(alike.items())
     patterns = 0
 
     def is_missed(group, left, needed):
-        """Whether `left` more errors in the groups from `group` on can give each table the errors it needs to miss them."""
+        """Whether `left` errors in the groups from `group` on can put at least `needed[t]` errors into the prefix of each table t."""
         nonlocal patterns
         patterns += 1
-        if max(needed) <= 0 or patterns > MOST_PATTERNS:
+        if max(needed) <= 0 or patterns > MAX_PATTERNS:
             return True
         if group == len(groups) or max(needed) > left:
             return False
@@ -371,7 +371,7 @@ class Chunked(File):
 
 
 class Ids(Chunked):
-    """The lists of ids of all fingerprints, in the order of the first table."""
+    """The ids of each fingerprint, in the order of the first table."""
 
     def __init__(self, path, table):
         Chunked.__init__(self, path, b"simst-id", 32, False)
@@ -408,7 +408,7 @@ class Ids(Chunked):
 
 
 class ById(Chunked):
-    """The names or notes of documents by id: bytes, of at most `longest`, in chunks of at most `longest_chunk`."""
+    """Names or notes of documents by id: at most `longest` bytes each, in chunks of at most `longest_chunk` bytes."""
 
     def __init__(self, path, magic, version, shares, longest, longest_chunk):
         Chunked.__init__(self, path, magic, 16, True, version)
@@ -445,7 +445,7 @@ class ById(Chunked):
 
 
 class Names(ById):
-    """The names of documents by id."""
+    """Names of documents by id."""
 
     def __init__(self, path):
         ById.__init__(self, path, b"simnames", VERSION, True, 1 << 16, 1 << 17)
@@ -458,7 +458,7 @@ class Names(ById):
 
 
 class Notes(ById):
-    """The notes of documents by id."""
+    """Notes of documents by id."""
 
     def __init__(self, path):
         ById.__init__(self, path, b"simnotes", WITH_NOTES, False, 1 << 24, (1 << 24) + (1 << 16))
@@ -548,7 +548,7 @@ class Manifest(File):
 
 
 class Marks(Chunked):
-    """The marks of a writer, by key."""
+    """Marks of a writer, by key."""
 
     def __init__(self, path):
         Chunked.__init__(self, path, b"simmarks", 16, False)
@@ -573,7 +573,7 @@ class Marks(Chunked):
 
 
 class Tombstones(File):
-    """Pairs of fingerprint and id that were deleted from older segments."""
+    """Pairs of fingerprint and id that are deleted from older segments."""
 
     def __init__(self, path, bits):
         File.__init__(self, path, b"simstomb", 12)
@@ -591,7 +591,7 @@ class Tombstones(File):
 
 
 class Store:
-    """All of a store: `entries` are (fingerprint, id or None, name or None), ascending."""
+    """A whole store. `entries` are (fingerprint, id or None, name or None), ascending."""
 
     def __init__(self, path):
         self.path = path
@@ -613,7 +613,7 @@ class Store:
         self.entries = [(value, identifier, names.get(identifier)) for value, identifier in self.entries]
 
     def read_logs(self, entries, names):
-        """Does what the logs say, in order."""
+        """Applies the operations of the logs in order."""
         first, sequence = self.manifest.first_log, self.manifest.sequence
         logs = sorted(int(name[:-4]) for name in os.listdir(self.path) if name.endswith(".log")) if first else []
         logs = [number for number in logs if number >= first]
@@ -648,13 +648,13 @@ class Store:
             self.torn_end = "%s: a torn end of %d bytes, or damage" % (before.path, before.torn)
 
     def forget(self, identifiers, names):
-        """Forgets the names and notes of ids that lost a pair."""
+        """Removes the names and notes of ids that lost a pair."""
         for identifier in identifiers:
             names.pop(identifier, None)
             self.notes.pop(identifier, None)
 
     def read_segment(self, segment, entries, all_names):
-        """The pairs of a segment, with id 0 in a store without ids. Removes deleted pairs from `entries`, adds names."""
+        """Returns the pairs of a segment, with id 0 in a store without ids. Removes deleted pairs from `entries`, and adds names."""
         tables, ids, names, notes, deleted = [], None, {}, {}, []
         for name in segment["files"]:
             path = os.path.join(self.path, name)
@@ -706,8 +706,8 @@ RECORD_MAGIC = b"\xf7rec"
 
 
 class Log(File):
-    """The operations of a log: `records` are (sequence, operations); `first_sequence` is None if the header is torn;
-    `closed` tells whether it has an end record."""
+    """The operations of a log. `records` are (sequence, operations). `first_sequence` is None if the header is torn. `closed` is true
+    if the log has an end record."""
 
     def __init__(self, path):
         self.path = path
@@ -735,7 +735,7 @@ class Log(File):
         self.torn = len(data) - self.sound
 
     def read_header(self):
-        """Whether the header is whole."""
+        """Whether the header is complete."""
         data = self.data
         if data[:8] == b"simstlog" and len(data) >= 12:
             self.version = u32(data, 8)
@@ -762,7 +762,7 @@ class Log(File):
         return True
 
     def record_at(self, at):
-        """(sequence, durable, length, length of the payload) of the record at a position, None if it is not sound."""
+        """Returns (sequence, durable, length, payload length) of the record at a position, or None if the record is not sound."""
         data = self.data
         if len(data) - at < 32 or data[at : at + 4] != RECORD_MAGIC:
             return None
@@ -776,7 +776,7 @@ class Log(File):
         return u64(data, at + 16), u64(data, at + 24), length, payload
 
     def refuse_if_synced(self, at, least):
-        """Refuses what is not sound, if a later record says that it was synced: no crash explains that."""
+        """Rejects an unsound record if a later record says that it was synced, which no crash explains."""
         data = self.data
         problem = "what is at offset %d was synced, and is not sound" % at
         left = 4 * (len(data) - at)
@@ -838,7 +838,7 @@ class Log(File):
 
 
 class Shards:
-    """A set in shards: `entries` are (fingerprint, id) of all of them, ascending."""
+    """A sharded set. `entries` are the (fingerprint, id) pairs of all shards, ascending."""
 
     def __init__(self, path):
         self.path = os.path.join(path, "shards.json")
@@ -883,7 +883,7 @@ class Shards:
         self.check(isinstance(value, str) and re.fullmatch(pattern, value), "%s %r" % (name, value))
 
     def read_shard(self, path, shard, before, entries):
-        """Adds the pairs of a shard to `entries`; returns its number."""
+        """Adds the pairs of a shard to `entries`. Returns the shard's number."""
         folder = shard["folder"]
         self.text("folder", folder, "shard-[0-9]{5,}-" + self.run)
         number = int(folder.split("-")[1])
@@ -904,7 +904,7 @@ class Shards:
 
 
 def escape(name):
-    """A name for a column of text: control characters as `\\t`, `\\n`, `\\r` or `\\u{hex}`."""
+    """Escapes a name for a column of text: control characters as `\\t`, `\\n`, `\\r` or `\\u{hex}`."""
     known = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
     control = [c for c in set(name) if c < " " or "\x7f" <= c <= "\x9f"]
     return name.translate({ord(c): known.get(c, "\\u{%x}" % ord(c)) for c in control})
@@ -931,11 +931,11 @@ def print_notes(path, out):
         out.write("%d\t%s\n" % (identifier, note.hex()))
 
 
-# Sketches: sketch.md
+# Signatures: signature.md
 
 
 def splitmix(state):
-    """The numbers of SplitMix64, one after the other."""
+    """Yields the numbers of SplitMix64."""
     while True:
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
@@ -944,7 +944,7 @@ def splitmix(state):
 
 
 def sketch(features):
-    """The sum of the features and their sketches."""
+    """Returns the sum of the hashed features, and their 8 bands of 64 bits."""
     words = [next(splitmix(feature)) for feature in features]
     numbers = splitmix(0)
     rounds = [(next(numbers) | 1, next(numbers)) for _ in range(4)]
@@ -969,12 +969,12 @@ def sketch(features):
 
 
 def mix(state):
-    """The number of SplitMix64 for a state."""
+    """Returns the number of SplitMix64 for a state."""
     return next(splitmix((state - 0x9E3779B97F4A7C15) % 2**64))
 
 
 def word_hash(word, xxh3):
-    """The hash of a word; a long one has its xxh3."""
+    """Returns the hash of a word. For a word of more than 16 bytes, this is `xxh3`, since the standard library has no XXH3."""
     word = word.encode()
     if len(word) > 16:
         return xxh3
@@ -983,7 +983,7 @@ def word_hash(word, xxh3):
 
 
 def shingle(words):
-    """The hash of a run of words, by the hashes of the words."""
+    """Returns the hash of a run of words from the hashes of the words."""
     if len(words) == 1:
         return words[0]
     total = 0
@@ -993,7 +993,7 @@ def shingle(words):
 
 
 def print_shingles(path, out):
-    """Of each line, which holds the words of a run and their hashes: the line with the hashes of the words and of the run."""
+    """Computes the hash of each run. A line has the words of a run and, after a tab, their hashes in hexadecimal."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             run, given = line.rstrip("\n").split("\t")[:2]
@@ -1002,7 +1002,7 @@ def print_shingles(path, out):
 
 
 def print_sketches(path, out):
-    """Of each line, which begins with a feature and how many follow one another: the sum and the sketches."""
+    """Computes the sum and the bands of ranges of features. A line has the first feature, a tab, and the number of features."""
     with open(path, encoding="ascii") as lines:
         for line in lines:
             first, count = map(int, line.split("\t")[:2])
@@ -1014,7 +1014,7 @@ def print_sketches(path, out):
 
 
 def decompress(frame, dictionary):
-    """The bytes of a frame of Zstandard; nothing where Python cannot read it."""
+    """Decompresses a Zstandard frame. Returns None if this Python has no zstd module (before 3.14)."""
     try:
         from compression import zstd
     except ImportError:
@@ -1026,7 +1026,7 @@ def decompress(frame, dictionary):
 
 
 def document(path, store, identifier):
-    """The number of features of a document, their sum, and its sketches; its text is checked."""
+    """Returns the number of features of a document, their sum, and its bands. Checks its text."""
     note = store.notes[identifier]
     where = "%s: note of %d: " % (path, identifier)
     has_texts = store.marks["similar"].endswith(b" texts")
@@ -1047,7 +1047,7 @@ def document(path, store, identifier):
 
 
 def estimate(a, b):
-    """How similar two documents are by their sketches, and the standard error."""
+    """Returns the estimated similarity of two documents, and its standard error."""
     if a == b:
         return 1.0, 0.0
     differ = sum(bin(x ^ y).count("1") for x, y in zip(a[2], b[2]))
@@ -1088,7 +1088,7 @@ def print_log(path, out):
         for operation in operations:
             columns = [str(sequence), operation[0]]
             if operation[0] == "mark":
-                # The writer knows the meaning of a mark: it is printed in hexadecimal.
+                # The format does not define the meaning of marks, so they are printed in hexadecimal.
                 columns += [escape(operation[1]), operation[2].hex()]
             elif operation[0] == "note":
                 columns += [str(operation[1]), operation[2].hex()]

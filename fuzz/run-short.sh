@@ -3,19 +3,19 @@
 # Needs `cargo install cargo-fuzz`; the stable toolchain will do.
 set -eu
 cd "$(dirname "$0")"
-# What is found is told with its lines.
+# Backtraces of crashes have line numbers.
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
 seconds=${1:-10}
 golden=../format-spec/golden
 
-# Seeds of the targets that choose by their first byte: a byte, then a file.
+# Adds a seed for targets that read a selector from the first byte: that byte, then a file.
 seed() {
     mkdir -p "corpus/$1"
     { printf "$2"; cat "$3"; } >"corpus/$1/$(echo "$3" | tr -c 'A-Za-z0-9\n' _)"
 }
 mkdir -p corpus/table corpus/huffman
 for store in "$golden"/*/; do
-    # Some folders hold a log and no store.
+    # Some folders have a log and no store.
     [ -f "${store}MANIFEST" ] || continue
     for table in "$store"*.table; do
         cp "$table" "corpus/table/$(basename "$store")-$(basename "$table")"

@@ -1,10 +1,10 @@
-"""Curves as SVG, for who draws what was measured."""
+"""Draws line charts as SVG."""
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-# Mid tones, which stand out from white and from black, and differ in lightness too.
+# Mid tones: visible on white and on black, and different in lightness.
 COLOURS = ("#0f8b8d", "#d1495b", "#3f7fd6", "#b8860b", "#8e5bb5", "#4f9d45")
 
 STYLE = """
@@ -20,25 +20,25 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 Points = Iterable[tuple[float, float]]
 
 
-def picture(title: str, width: float, height: float, drawn: Iterable[str]) -> str:
-    """All that was drawn, as a file."""
+def picture(title: str, width: float, height: float, elements: Iterable[str]) -> str:
+    """Returns an SVG file with the given elements."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
-    return "\n".join([head, f"<title>{title}</title>", f"<style>{STYLE}</style>", *drawn, "</svg>"]) + "\n"
+    return "\n".join([head, f"<title>{title}</title>", f"<style>{STYLE}</style>", *elements, "</svg>"]) + "\n"
 
 
-def linear(least: float, most: float) -> Callable[[float], float]:
-    """Where on an axis a value stands, from 0 to 1."""
-    return lambda value: (value - least) / (most - least)
+def linear(lowest: float, highest: float) -> Callable[[float], float]:
+    """Returns the function that maps a value to its position (0 to 1) on a linear axis."""
+    return lambda value: (value - lowest) / (highest - lowest)
 
 
-def by_powers(least: int, most: int) -> Callable[[float], float]:
-    """The same for an axis from one power of ten to another."""
-    return lambda value: (math.log10(value) - least) / (most - least)
+def logarithmic(lowest: int, highest: int) -> Callable[[float], float]:
+    """Returns the function that maps a value to its position (0 to 1) on a logarithmic axis. The limits are exponents of ten."""
+    return lambda value: (math.log10(value) - lowest) / (highest - lowest)
 
 
 @dataclass
 class Axes:
-    """A pair of axes, and where on them values stand."""
+    """A pair of axes. `x` and `y` map values to positions from 0 to 1."""
 
     left: float
     top: float
@@ -59,7 +59,7 @@ class Axes:
         return self.left + self.x(x) * self.width, self.top + self.height - self.y(y) * self.height
 
     def grid(self, columns: dict[float, str], rows: dict[float, str], below: str) -> list[str]:
-        """Lines at some values, with what they are called, and what is told of the horizontal axis."""
+        """Draws grid lines at the given values, with their labels, and the title of the horizontal axis."""
         out = []
         for value, name in columns.items():
             x = self.left + self.x(value) * self.width

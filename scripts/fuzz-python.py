@@ -103,12 +103,12 @@ OBJECTS = {
     "Table": "it = simstore.dedup(TEXTS[:6]).clusters",
     "Array": "it = simstore.Profile().fingerprints(TEXTS[:6])",
     "Compression": "it = simstore.compression(np.arange(100, dtype='u8'))",
-    "Parts": "it = simstore.Parts(3, parts=4)",
+    "JoinParts": "it = simstore.JoinParts(3, parts=4)",
     "Forest": "it = simstore.Forest()",
     "Match": "it = simstore.Match(1, 2, 3)",
     "SimilarMatch": "it = simstore.SimilarMatch(1, 'a', 0.5, 0.0)",
 }
-CALLED = ["Builder", "Forest", "Match", "Parts", "Profile", "SimilarMatch", "SimilarStore", "Snapshot", "Store"]
+CALLED = ["Builder", "Forest", "JoinParts", "Match", "Profile", "SimilarMatch", "SimilarStore", "Snapshot", "Store"]
 CALLED += ["clusters", "compression", "distance", "evaluate", "self_join", "similarity", "sketches"]
 # Special methods that are called too.
 SPECIAL = ["__getitem__", "__contains__", "__eq__", "__len__", "__iter__", "__reduce__", "__array__", "__arrow_c_stream__", "__enter__"]

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from drawing import COLOURS, Axes, by_powers, picture
+from drawing import COLOURS, Axes, logarithmic, picture
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "benches" / "growth.tsv"
@@ -14,14 +14,14 @@ TARGET = ROOT / "docs" / "growth.svg"
 WIDTH, HEIGHT = 1040, 430
 PANEL_WIDTH, PANEL_HEIGHT = 280, 310
 LEFTS, TOP = (64, 580), 56
-LABEL_GAP = 14  # Least distance of two labels, in pixels.
+LABEL_GAP = 14  # Minimum distance between labels, in pixels.
 
 RIVAL_COLOURS = ("#8a8a8a", "#9a8f7a", "#7a8a9a")
 RIVAL = "mih-rs"
 
 
 def read(path):
-    """{index: [(n, us, bytes)]}, in the order of the file."""
+    """Returns {index: [(n, us, bytes)]}, sorted by n. Indexes are in the order of the file."""
     series = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -35,14 +35,14 @@ def read(path):
 
 
 def power(exponent):
-    """10^exponent as SVG text."""
+    """Returns 10^exponent as SVG text."""
     return f'10<tspan dy="-5" font-size="9">{exponent}</tspan>'
 
 
-def spread(places):
-    """Moves labels apart, and keeps their order: y of each."""
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = list(places)
+def move_apart(positions):
+    """Moves labels apart vertically and keeps their order. Returns the y of each label."""
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    moved = list(positions)
     for _ in range(200):
         for upper, lower in zip(order, order[1:]):
             overlap = LABEL_GAP - (moved[lower] - moved[upper])
@@ -53,13 +53,13 @@ def spread(places):
 
 
 def panel(series, colours, column, left, title, unit):
-    """One pair of axes with a line for each index; `column` is what stands on the vertical one."""
+    """Draws one chart with a line for each index. `column` selects the vertical value: 1 for time, 2 for bytes."""
     xs = [point[0] for points in series.values() for point in points]
     ys = [point[column] for points in series.values() for point in points]
-    # A single power of ten has an axis too.
+    # An axis covers at least one power of ten.
     x0, y0 = math.floor(math.log10(min(xs))), math.floor(math.log10(min(ys)))
     x1, y1 = max(math.ceil(math.log10(max(xs))), x0 + 1), max(math.ceil(math.log10(max(ys))), y0 + 1)
-    axes = Axes(left, TOP, PANEL_WIDTH, PANEL_HEIGHT, by_powers(x0, x1), by_powers(y0, y1))
+    axes = Axes(left, TOP, PANEL_WIDTH, PANEL_HEIGHT, logarithmic(x0, x1), logarithmic(y0, y1))
     out = [f'<text class="title" x="{left}" y="{TOP - 26}">{title}</text>']
     out.append(f'<text x="{left}" y="{TOP - 10}">{unit}</text>')
     columns = {10.0**exponent: power(exponent) for exponent in range(x0, x1 + 1)}
@@ -72,8 +72,8 @@ def panel(series, colours, column, left, title, unit):
         out.append(axes.line(measured, colours[index], "line rival" if index.startswith(RIVAL) else "line"))
         out += axes.dots(measured, colours[index])
         ends.append(axes.place(*measured[-1]))
-    for (index, (x, y)), label in zip(zip(series, ends), spread([y for _, y in ends])):
-        # Lines that end before the others do still have their names at the right edge.
+    for (index, (x, y)), label in zip(zip(series, ends), move_apart([y for _, y in ends])):
+        # All labels are at the right edge, also for lines that end earlier.
         out.append(f'<path class="grid" d="M{x + 4:.1f} {y:.1f}L{axes.right + 8} {label:.1f}"/>')
         colour = colours[index]
         out.append(f'<text x="{axes.right + 11}" y="{label + 4:.1f}" style="fill: {colour}">{escape(index)}</text>')

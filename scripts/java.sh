@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that there is Java 17 or newer, which Spark needs. Comes after setup.sh; does nothing where it is there.
+# Installs Java 17 or newer, which Spark needs, unless it is installed. Source setup.sh first.
 set -euo pipefail
 
-# As Spark looks for it: where JAVA_HOME says, or on the path.
+# The Java that Spark uses: JAVA_HOME, or the first on the path.
 has_new_java() {
     local version
     version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || true
@@ -10,9 +10,9 @@ has_new_java() {
 }
 
 if ! has_new_java; then
-    # A system without apt-get is told what to install.
+    # Without apt-get, reports the package to install.
     command -v apt-get >/dev/null || install "Java 17 or newer"
-    # Where lists of packages are not there yet, the one that every release has; that of older ones is too old.
+    # Without package lists, the default package is the only known name; older releases have a Java that is too old.
     package=default-jre-headless
     for java in openjdk-17 openjdk-21 openjdk-25; do
         if apt-cache show "$java-jre-headless" >/dev/null 2>&1; then

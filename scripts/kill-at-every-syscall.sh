@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Kills `simstore add` at each call of the system calls that change the disk, and checks what is left: it verifies, it is
-# the first documents and nothing else, and another run adds the rest.
+# Kills `simstore add` at each system call that changes the disk. Checks that the store then verifies, that it has the first documents
+# and no others, and that another run adds the rest.
 #
 #   scripts/kill-at-every-syscall.sh [SIMSTORE [DOCUMENTS]]      default: target/debug/simstore 600
 #
-# strace counts the calls of each thread for itself: a call is the n-th of whichever thread makes n of them first.
+# strace counts the calls of each thread separately: the kill is at the n-th call of the first thread that reaches n.
 set -euo pipefail
 
 simstore=$(realpath "${1:-${CARGO_TARGET_DIR:-target}/debug/simstore}")
@@ -22,7 +22,7 @@ seq "$documents" | while read -r i; do printf '%s\n' "$i" | md5sum | cut -c1-16;
 
 add() {
     # A small memtable, so that segments are flushed and merged; documents one by one.
-    # The shell would say of each run that it was killed.
+    # Without this, the shell reports each killed run.
     { "$@" "$simstore" add --if-new --memtable 16K store input.hex > /dev/null 2> log; } 2> /dev/null
 }
 
@@ -35,7 +35,7 @@ fail() {
 
 for call in write fsync fdatasync rename unlink; do
     kills=0 step=1
-    # Writes of single documents are many and alike: later ones in longer steps.
+    # The writes of single documents are all alike: later ones are sampled.
     for ((n = 1; ; n += step)); do
         if [[ $call == write && $n -ge 100 ]]; then step=37; fi
         rm -rf store

@@ -1,7 +1,7 @@
-"""Makes docs/python.ipynb of docs/python.md: the same cells, run, with what they print and draw.
+"""Builds docs/python.ipynb from docs/python.md: runs the code cells, and stores their outputs.
 
-    target/venv/bin/python scripts/notebook.py            writes it
-    target/venv/bin/python scripts/notebook.py --check    runs it, and tells whether it is as it was written
+    target/venv/bin/python scripts/notebook.py            writes the notebook
+    target/venv/bin/python scripts/notebook.py --check    runs the cells, and fails if the notebook differs
 """
 
 import re
@@ -18,8 +18,8 @@ PAGE = ROOT / "docs/python.md"
 NOTEBOOK = ROOT / "docs/python.ipynb"
 
 
-def made_of(page: str) -> NotebookNode:
-    """The cells of a page. What its code is to print is left out: a notebook has what it does print."""
+def cells_from(page: str) -> NotebookNode:
+    """Splits a page into cells. Skips its ```text blocks, since a notebook has outputs of its own."""
     notebook = nbformat.v4.new_notebook()
     notebook.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
     for part in re.split(r"^(```python\n.*?^```\n)", page, flags=re.MULTILINE | re.DOTALL):
@@ -36,10 +36,10 @@ def made_of(page: str) -> NotebookNode:
 
 
 def run(notebook: NotebookNode) -> None:
-    """Runs the cells in a folder of their own."""
+    """Runs the cells in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "samples").symlink_to(ROOT / "samples")
-        # A line may come in pieces: `coalesce_streams` puts them together.
+        # `coalesce_streams` joins lines that arrive in several messages.
         client = NotebookClient(
             notebook,
             coalesce_streams=True,
@@ -48,12 +48,12 @@ def run(notebook: NotebookNode) -> None:
             timeout=300,
         )
         client.execute()
-    # The versions of whoever ran it.
+    # The Python version of this machine does not belong in the notebook.
     notebook.metadata.pop("language_info", None)
 
 
-def shown(cell: NotebookNode) -> list[tuple[str, object]]:
-    """What a cell shows: texts as they are, of pictures that they are there."""
+def outputs_of(cell: NotebookNode) -> list[tuple[str, object]]:
+    """Returns the outputs of a cell: text in full, pictures only by their media types."""
     return [
         (output.output_type, output.text if "text" in output else sorted(output.get("data", {})))
         for output in cell.get("outputs", [])
@@ -61,7 +61,7 @@ def shown(cell: NotebookNode) -> list[tuple[str, object]]:
 
 
 def main() -> None:
-    notebook = made_of(PAGE.read_text())
+    notebook = cells_from(PAGE.read_text())
     run(notebook)
     if sys.argv[1:] != ["--check"]:
         nbformat.write(notebook, NOTEBOOK)
@@ -70,10 +70,10 @@ def main() -> None:
     if len(written.cells) != len(notebook.cells):
         sys.exit("docs/python.ipynb has other cells than docs/python.md: run scripts/notebook.py")
     for old, new in zip(written.cells, notebook.cells):
-        if (old.source, shown(old)) != (new.source, shown(new)):
+        if (old.source, outputs_of(old)) != (new.source, outputs_of(new)):
             sys.exit(
                 "docs/python.ipynb is not up to date, run scripts/notebook.py: "
-                f"{old.source}\n{shown(old)}\n{new.source}\n{shown(new)}"
+                f"{old.source}\n{outputs_of(old)}\n{new.source}\n{outputs_of(new)}"
             )
 
 

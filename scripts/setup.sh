@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that there are a Rust toolchain new enough for Cargo.toml, a C compiler (for zstd) and Python 3 (for the
-# independent reader of the file format). Does nothing where they are there.
+# Installs a Rust toolchain new enough for Cargo.toml, a C compiler (for zstd) and Python 3 (for the independent reader of the file
+# format), unless they are installed.
 set -euo pipefail
 
 needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../Cargo.toml")

@@ -186,12 +186,15 @@ def command_pages() -> tuple[dict[str, str], list]:
 
 def compiled_docs() -> dict[str, str]:
     """Reads the docstrings of compiled classes, methods and functions from the comments of their sources."""
-    docs, owner = {}, ""
+    docs, owner, classes = {}, "", {}
     for path in sorted((ROOT / "python/src").glob("*.rs")):
         for doc, attributes, indentation, name, type_name in RUST_ITEM.findall(path.read_text()):
-            owner = type_name or owner
+            owner = classes.get(type_name, type_name) or owner
             if doc:
                 renamed = re.search(r'\bname = "(\w+)"', attributes)
+                if renamed and not indentation:
+                    # The class `Store` is the struct `PyStore`.
+                    classes[name] = renamed[1]
                 name = renamed[1] if renamed else name
                 docs.setdefault(f"{owner}.{name}" if indentation else name, re.sub(r"^ */// ?", "", doc, flags=re.MULTILINE))
     return docs

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes target/venv, where the wheel is tested with what python/tests/requirements.txt names: for Python 3.11 or newer, which is
-# installed where the system's packages have it. Comes after setup.sh; does nothing where all is there.
+# Makes target/venv, the virtual environment of the Python tests, with the packages of python/tests/requirements.txt. Installs Python 3.11
+# or newer if it is missing and the system has a package. Does nothing if all is up to date. Source setup.sh first.
 set -euo pipefail
 
 is_new_enough() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
 
-# The first Python that is new enough, also among those that stand beside an older `python3`.
+# Finds the first Python that is new enough: `python3`, or a versioned one beside an older `python3`.
 find_python() {
     for python in python3 python3.14 python3.13 python3.12 python3.11; do
         is_new_enough "$python" && return
@@ -18,7 +18,7 @@ find_python() {
 if ! find_python; then
     echo "setup: the wheel needs Python 3.11 or newer; found $(python3 --version 2>&1)" >&2
     for python in python3.14 python3.13 python3.12 python3.11; do
-        # A system without apt-get is told what to install.
+        # Without apt-get, reports the package to install.
         command -v apt-get >/dev/null || install "Python 3.11 or newer"
         if apt-cache show "$python" >/dev/null 2>&1; then
             install "$python" "$python-venv"
@@ -36,6 +36,6 @@ requirements=python/tests/requirements.txt
 if ! cmp -s "$requirements" "$venv/requirements.txt"; then
     "$python" -m venv --clear "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-    # Last: where it stands, all that it names is installed.
+    # Copied last: if this file exists, all its packages are installed.
     cp "$requirements" "$venv/requirements.txt"
 fi

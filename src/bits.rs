@@ -1,14 +1,14 @@
 //! Bit fields in byte slices, least significant bit first.
 //!
-//! Bit `i` of a slice is bit `i % 8` (counted from the least significant) of byte `i / 8`; a field of
-//! `len` bits at position `p` holds the number whose bit `j` is bit `p + j` of the slice. Reading past the
-//! end of the slice gives zeros: whatever positions damaged bytes lead to, a read stays inside the slice.
+//! Bit `i` of a slice is bit `i % 8` (counted from the least significant) of byte `i / 8`. A field of `len` bits at position
+//! `p` holds the number whose bit `j` is bit `p + j` of the slice. Reading past the end of the slice returns zeros. So a read
+//! stays inside the slice even if damaged bytes lead to a wrong position.
 
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::fingerprint::Fingerprint;
 
-/// The 64 bits that start at byte `byte`, which is at most `usize::MAX / 8 + 8`; zeros beyond the end.
+/// Returns the 64 bits that start at byte `byte`, with zeros beyond the end. `byte` is at most `usize::MAX / 8 + 8`.
 #[inline(always)]
 pub(crate) fn load(bytes: &[u8], byte: usize) -> u64 {
     match bytes.get(byte..byte + 8) {
@@ -17,7 +17,8 @@ pub(crate) fn load(bytes: &[u8], byte: usize) -> u64 {
     }
 }
 
-/// [`load`] where the slice may end before; out of line, so that the loops around it keep their registers.
+/// Like [`load`], for a position near or after the end of the slice. Out of line, so that loops with [`load`] keep their
+/// registers.
 #[cold]
 #[inline(never)]
 pub(crate) fn load_tail(bytes: &[u8], byte: usize) -> u64 {
@@ -28,7 +29,7 @@ pub(crate) fn load_tail(bytes: &[u8], byte: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The field of `len` (0 to 64) bits at bit `position`.
+/// Returns the field of `len` (0 to 64) bits at bit `position`.
 #[inline(always)]
 pub(crate) fn read_u64(bytes: &[u8], position: usize, len: u32) -> u64 {
     let shift = (position % 8) as u32;
@@ -40,7 +41,7 @@ pub(crate) fn read_u64(bytes: &[u8], position: usize, len: u32) -> u64 {
     value & u64::suffix_mask(len)
 }
 
-/// The field of `len` (0 to the width) bits at bit `position`.
+/// Returns the field of `len` bits at bit `position`. `len` is 0 to the width of a fingerprint.
 #[inline(always)]
 pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {
     if len <= 64 {
@@ -50,10 +51,10 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
     low | (F::from_u64(read_u64(bytes, position.wrapping_add(64), len - 64)) << (64 % F::BITS))
 }
 
-/// Fields of at most this many bits lie in one load, wherever they start.
-pub(crate) const SHORT: u32 = 57;
+/// Largest width in bits of a field that one load contains, wherever the field starts.
+pub(crate) const MAX_SHORT_BITS: u32 = 57;
 
-/// [`read`] out of line: fields of more than [`SHORT`] bits are many in the smallest tables only.
+/// Like [`read`], out of line. Fields of more than [`MAX_SHORT_BITS`] bits are frequent only in the smallest tables.
 #[cold]
 #[inline(never)]
 pub(crate) fn read_long<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {
@@ -80,7 +81,7 @@ pub(crate) fn write_u64(bytes: &mut [u8], position: usize, len: u32, value: u64)
     }
 }
 
-/// Sets the field of `len` (0 to the width) bits at bit `position`, whose bits must be zero so far.
+/// Sets the field of `len` bits at bit `position`, whose bits must be zero so far. `len` is 0 to the width of a fingerprint.
 ///
 /// # Panics
 /// If the field does not lie inside the slice.
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The plain, obviously right twin: bit by bit through `bitvec`.
+        /// Compares with a simple implementation that sets bit by bit with `bitvec`.
         #[test]
         fn fields_equal_those_of_bitvec(fields in prop::collection::vec((0_u32..=128, any::<u128>()), 1..40)) {
             let mut plain: BitVec<u8, Lsb0> = BitVec::new();

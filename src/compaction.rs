@@ -1,38 +1,45 @@
-//! Which segments are merged: those of about one size, once there are enough of them.
+//! Size-tiered compaction: the choice of the segments to merge next.
 //!
-//! A segment's *tier* is how often its size can be divided by the fanout T down to the size of a flushed memtable. When T
-//! segments of a tier are there, they and all newer ones are merged into one of the next tier. So n pairs, flushed m at a
-//! time, are in at most (T - 1) log_T(n / m) + T segments, and each pair is written about 1 + log_T(n / m) times: the
-//! *tiered* compaction of P. O'Neil, E. Cheng, D. Gawlick, E. O'Neil, "The log-structured merge-tree", Acta Informatica
-//! 33 (1996), with the merges of J. L. Bentley, J. B. Saxe, "Decomposable searching problems", J. Algorithms 1 (1980).
+//! A segment's *tier* is `log_T(size / smallest size)`, rounded down, where T is the fanout. The smallest
+//! segment is about as large as a flushed memtable. When a tier has T segments, these and all newer segments
+//! are merged into one segment of the next tier. If n pairs are flushed m at a time, a store has at most
+//! `(T - 1) log_T(n / m) + T` segments, and each pair is written about `1 + log_T(n / m)` times.
 //!
-//! Where sizes differ, a segment may be *trapped* before a newer one of a higher tier, which no merge takes along for long:
-//! T trapped ones in a row are merged by themselves. So a row has fewer than T, and their number is logarithmic, too.
+//! This is the *tiered* compaction of P. O'Neil, E. Cheng, D. Gawlick, E. O'Neil, "The log-structured
+//! merge-tree", Acta Informatica 33 (1996), with the merges of J. L. Bentley, J. B. Saxe, "Decomposable
+//! searching problems", J. Algorithms 1 (1980).
+//!
+//! If sizes vary, a segment may be *trapped*: it is older than a segment of a higher tier, so no merge
+//! includes it for a long time. T consecutive trapped segments are merged with one another. So fewer than T
+//! trapped segments are consecutive, and the number of trapped segments is logarithmic too.
 
 use std::ops::Range;
 
-/// Sizes of a segment: pairs and marks in it, and pairs that it deletes from older ones.
+/// Size of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct SegmentSize {
+    /// Number of pairs and metadata values.
     pub(crate) pairs: u64,
+    /// Number of pairs that the segment deletes from older segments.
     pub(crate) tombstones: u64,
 }
 
-/// When so many pairs in a hundred are deleted, all segments are merged, which gives their space back.
-const MOST_DELETED: u64 = 25;
+/// Deleted pairs, in percent of all pairs, at which all segments are merged to free the space.
+const MAX_DELETED_PERCENT: u64 = 25;
 
-/// The segments to merge next, of some that are given the oldest first; `None` if it is well as it is.
-pub(crate) fn choose(sizes: &[Size], fanout: usize) -> Option<Range<usize>> {
+/// Returns the segments to merge next, as a range of `sizes`, which start with the oldest. `None` if no merge
+/// is due.
+pub(crate) fn choose_merge(sizes: &[SegmentSize], fanout: usize) -> Option<Range<usize>> {
     let (pairs, deleted) =
         sizes.iter().fold((0, 0), |(pairs, deleted), size| (pairs + size.pairs, deleted + size.tombstones));
-    if sizes.len() > 1 && deleted > 0 && deleted * 100 >= pairs * MOST_DELETED {
+    if sizes.len() > 1 && deleted > 0 && deleted * 100 >= pairs * MAX_DELETED_PERCENT {
         return Some(0..sizes.len());
     }
     let base = sizes.iter().map(|size| size.pairs.max(1)).min()?;
-    let tier = |size: &Size| (size.pairs.max(1) / base).ilog(fanout as u64);
+    let tier = |size: &SegmentSize| (size.pairs.max(1) / base).ilog(fanout as u64);
     let tiers: Vec<u32> = sizes.iter().map(tier).collect();
     let highest = tiers.iter().max()?;
-    // The widest merge that is due: what it takes along is not merged twice.
+    // If several tiers are full, the highest one is merged, since that merge includes all newer segments.
     let widest = (0..=*highest).rev().find_map(|tier| {
         let newer = tiers.iter().rev().take_while(|&&other| other <= tier).count();
         let first = sizes.len() - newer;
@@ -42,7 +49,7 @@ pub(crate) fn choose(sizes: &[Size], fanout: usize) -> Option<Range<usize>> {
     widest.or_else(|| trapped(&tiers, fanout))
 }
 
-/// Segments in a row that have a newer one of a higher tier each, if there are enough of them.
+/// Returns at least `fanout` consecutive trapped segments. Each has a newer segment of a higher tier.
 fn trapped(tiers: &[u32], fanout: usize) -> Option<Range<usize>> {
     let mut highest = 0;
     let mut end = tiers.len();
@@ -61,50 +68,51 @@ fn trapped(tiers: &[u32], fanout: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn sizes(pairs: &[u64]) -> Vec<Size> {
-        pairs.iter().map(|&pairs| Size { pairs, tombstones: 0 }).collect()
+    fn sizes(pairs: &[u64]) -> Vec<SegmentSize> {
+        pairs.iter().map(|&pairs| SegmentSize { pairs, tombstones: 0 }).collect()
     }
 
     #[test]
     fn enough_of_one_size_are_merged_with_all_newer_ones() {
-        assert_eq!(choose(&sizes(&[]), 4), None);
-        assert_eq!(choose(&sizes(&[7]), 4), None);
-        assert_eq!(choose(&sizes(&[10, 10, 10]), 4), None);
-        assert_eq!(choose(&sizes(&[10, 10, 10, 10]), 4), Some(0..4));
-        assert_eq!(choose(&sizes(&[1000, 10, 10, 10, 10]), 4), Some(1..5));
-        assert_eq!(choose(&sizes(&[1000, 40, 40, 40, 10, 10, 10]), 4), None);
-        assert_eq!(choose(&sizes(&[1000, 40, 40, 40, 40, 10]), 4), Some(1..6));
-        assert_eq!(choose(&sizes(&[10, 10]), 2), Some(0..2));
+        assert_eq!(choose_merge(&sizes(&[]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[7]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[10, 10, 10]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[10, 10, 10, 10]), 4), Some(0..4));
+        assert_eq!(choose_merge(&sizes(&[1000, 10, 10, 10, 10]), 4), Some(1..5));
+        assert_eq!(choose_merge(&sizes(&[1000, 40, 40, 40, 10, 10, 10]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[1000, 40, 40, 40, 40, 10]), 4), Some(1..6));
+        assert_eq!(choose_merge(&sizes(&[10, 10]), 2), Some(0..2));
     }
 
     #[test]
     fn many_tombstones_merge_all() {
         let mut all = sizes(&[1000, 10]);
         all[1].tombstones = 100;
-        assert_eq!(choose(&all, 4), None);
+        assert_eq!(choose_merge(&all, 4), None);
         all[1].tombstones = 300;
-        assert_eq!(choose(&all, 4), Some(0..2));
+        assert_eq!(choose_merge(&all, 4), Some(0..2));
     }
 
     #[test]
     fn those_before_a_larger_one_are_merged_by_themselves() {
-        assert_eq!(choose(&sizes(&[10, 10, 10, 1000]), 4), None);
-        assert_eq!(choose(&sizes(&[10, 10, 10, 40, 1000]), 4), Some(0..4));
-        assert_eq!(choose(&sizes(&[1000, 10, 10, 10, 40, 1000, 10, 10]), 4), Some(1..5));
-        assert_eq!(choose(&sizes(&[1000, 10, 10, 10, 40, 10, 10]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[10, 10, 10, 1000]), 4), None);
+        assert_eq!(choose_merge(&sizes(&[10, 10, 10, 40, 1000]), 4), Some(0..4));
+        assert_eq!(choose_merge(&sizes(&[1000, 10, 10, 10, 40, 1000, 10, 10]), 4), Some(1..5));
+        assert_eq!(choose_merge(&sizes(&[1000, 10, 10, 10, 40, 10, 10]), 4), None);
     }
 
-    /// Flushes of some sizes: how many segments there are at most, and how often each pair is written.
+    /// Simulates flushes of these sizes. Returns the maximum number of segments, and the number of writes per
+    /// pair.
     fn run(flushes: impl IntoIterator<Item = u64>, fanout: usize) -> (usize, f64) {
         let (mut segments, mut most, mut written, mut all) = (Vec::new(), 0, 0, 0);
         for pairs in flushes {
-            segments.push(Size { pairs, tombstones: 0 });
+            segments.push(SegmentSize { pairs, tombstones: 0 });
             all += pairs;
             written += pairs;
-            while let Some(range) = choose(&segments, fanout) {
+            while let Some(range) = choose_merge(&segments, fanout) {
                 let pairs = segments[range.clone()].iter().map(|size| size.pairs).sum();
                 written += pairs;
-                segments.splice(range, [Size { pairs, tombstones: 0 }]);
+                segments.splice(range, [SegmentSize { pairs, tombstones: 0 }]);
             }
             most = most.max(segments.len());
         }
@@ -124,14 +132,14 @@ mod tests {
         }
     }
 
-    /// Where queries are the load, a fanout of 2: two thirds of the segments, for twice the merges at most.
+    /// A fanout of 2 keeps two thirds as many segments as a fanout of 4, and merges at most twice as much.
     #[test]
     fn a_small_fanout_keeps_fewer_segments() {
         let on_average = |fanout| {
             let (mut segments, mut sum) = (Vec::new(), 0);
             for _ in 0..1024 {
                 segments.push(100_u64);
-                while let Some(range) = choose(&sizes(&segments), fanout) {
+                while let Some(range) = choose_merge(&sizes(&segments), fanout) {
                     let pairs = segments[range.clone()].iter().sum();
                     segments.splice(range, [pairs]);
                 }
@@ -145,7 +153,7 @@ mod tests {
         assert!(merged(2) <= 2.01 * merged(4), "{} and {}", merged(2), merged(4));
     }
 
-    /// Sizes from 1 to 2^20, as of calls that add little and much.
+    /// Flushes of 1 to 2^20 pairs, as after calls that add few or many pairs.
     #[test]
     fn sizes_of_all_kinds_stay_few() {
         let mut state = 1_u64;

@@ -9,10 +9,11 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of every fallible operation of the crate.
+/// Result of the fallible functions of this crate, with [`Error`] as the default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed: the file, the place in it, the expected value, and advice.
+/// Error of any operation. Its message names the file, the offset, the expected value, and a remedy, as far
+/// as they apply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,7 +27,7 @@ pub enum Error {
         /// The reason given by the operating system.
         source: io::Error,
     },
-    /// The system refused to start a thread.
+    /// The operating system refused to start a thread.
     #[error(
         "cannot start a thread: {source}; raise the thread limit (`ulimit -u`, or the container's limit), or use fewer threads"
     )]
@@ -47,7 +48,8 @@ pub enum Error {
         /// The kind of damage.
         damage: Damage,
     },
-    /// The newest log of a store ends in bytes that are not a record, and it is unknown how many of them were synced.
+    /// The newest log of a store has a torn tail: bytes after its last sound record. It is unknown whether
+    /// they were synced.
     #[error(
         "{}: torn tail: the last {bytes} bytes, from offset {offset} on, are not a complete record. A crash leaves such bytes, but \
          damage looks the same. Check the store against its source; the next write to the store drops these bytes",
@@ -75,28 +77,28 @@ pub enum Error {
         /// The version this crate reads.
         supported: u32,
     },
-    /// The path does not hold a store.
+    /// The path is not a store.
     #[error("{}: not a simstore store: {reason}", .path.display())]
     NotAStore {
         /// The path that was opened.
         path: PathBuf,
-        /// The reason: a description of the path's contents.
+        /// Description of the file or folder at the path.
         reason: String,
     },
-    /// The store has another setting than the one asked for.
+    /// The store has another value of a setting than the requested one.
     #[error(
-        "{}: the store has {setting} {has}, not {asked}; leave the setting out, or create another store",
+        "{}: the store has {setting} {has}, not {requested}; leave the setting out, or create another store",
         .path.display()
     )]
     Setting {
         /// The store.
         path: PathBuf,
-        /// Which setting.
+        /// Name of the setting.
         setting: &'static str,
         /// The store's value.
         has: String,
-        /// The value asked for.
-        asked: String,
+        /// The requested value.
+        requested: String,
     },
     /// A write failed earlier, so the contents of the disk are unknown. Nothing more is written.
     #[error(
@@ -106,18 +108,18 @@ pub enum Error {
     Poisoned {
         /// The store.
         path: PathBuf,
-        /// The failure.
+        /// Message of the first error.
         reason: String,
     },
     /// A store, or something else, is already at the path where one should be created.
     #[error("{}: {reason}", .path.display())]
     AlreadyExists {
-        /// The path that is taken.
+        /// The path that exists.
         path: PathBuf,
-        /// The thing at the path, and a remedy.
+        /// Description of the existing file or folder, and a remedy.
         reason: &'static str,
     },
-    /// Another process, or this one, is writing to the store.
+    /// The store is already open for writing, in this or another process.
     #[error("{}: {}", .path.display(), if *is_here {
         "this process already has the store open for writing: use that handle, or close it first"
     } else {
@@ -126,11 +128,11 @@ pub enum Error {
     Locked {
         /// The store.
         path: PathBuf,
-        /// Whether this process has it open.
+        /// Whether this process has the store open for writing.
         is_here: bool,
     },
-    /// The store was opened before this process was forked. This process has inherited the lock and the log, but not
-    /// the threads.
+    /// The store was opened before this process was forked. A forked process inherits the store's lock and
+    /// log, but not its threads.
     #[error(
         "{}: opened before this process was forked: read it as a snapshot, or open it in one process alone, after the fork",
         .path.display()
@@ -144,64 +146,64 @@ pub enum Error {
     Width {
         /// The store.
         path: PathBuf,
-        /// The width asked for, in bits.
+        /// The requested width, in bits.
         expected: u32,
-        /// The width of the store, in bits.
+        /// The store's width, in bits.
         found: u32,
     },
-    /// A query asked for a larger distance than the store was built for.
+    /// The distance of a query is larger than the store supports.
     #[error(
-        "{}: distance {asked} is more than this store can answer ({supported}); \
+        "{}: distance {requested} is more than this store can answer ({supported}); \
          compact it with option `distance`",
         .path.display()
     )]
     Distance {
         /// The store.
         path: PathBuf,
-        /// The distance of the query, in bits.
-        asked: u32,
-        /// The largest distance the store answers, in bits.
+        /// Distance of the query, in bits.
+        requested: u32,
+        /// Largest distance that the store supports, in bits.
         supported: u32,
     },
-    /// The values were not in ascending order.
+    /// The values of an input were not in ascending order.
     #[error("{what} must be ascending, but {got} came after {previous}")]
     OutOfOrder {
-        /// The values out of order: "fingerprints", "ids of named documents", ...
+        /// Kind of the values, as a plural: "fingerprints", "ids of named documents", ...
         what: &'static str,
-        /// The value before.
+        /// The value before `got`.
         previous: String,
-        /// The value that should have been larger.
+        /// The value that is not greater than `previous`.
         got: String,
     },
-    /// A table plan would miss neighbours.
+    /// A table plan would miss some stored fingerprints within the distance.
     #[error("plan `{}` is not complete for distance {distance}: {reason}", excerpt(.plan))]
     IncompletePlan {
         /// The name of the plan.
         plan: String,
         /// The distance that the plan was checked for, in bits.
         distance: u32,
-        /// An error pattern that no table finds, or why the check was given up.
+        /// An error pattern that no table finds, or the limit that ended the check.
         reason: String,
     },
-    /// An argument is outside of its range.
+    /// An argument is invalid. The string is the message.
     #[error("{0}")]
     BadArgument(String),
-    /// The arguments are valid, but do not fit the current state: an input that changed, a memory limit, an output
-    /// that another process writes.
+    /// The arguments are valid, but the current state does not allow the operation: an input has changed, a
+    /// memory limit is too small, or another process writes the output. The string is the message.
     #[error("{0}")]
     Refused(String),
-    /// All numbers, or ids, of a kind have been used.
+    /// No unused number or id of a kind is left.
     #[error("{}: {reason}", .path.display())]
     Exhausted {
         /// The store.
         path: PathBuf,
-        /// The kind of number that has run out, and a remedy.
+        /// Kind of the number that has run out, and a remedy.
         reason: &'static str,
     },
-    /// An assumption inside simstore does not hold, independent of data and arguments.
+    /// An internal invariant of simstore does not hold. Neither data nor arguments can cause this error.
     #[error("{0}: this is a bug of simstore; please report it")]
     Bug(String),
-    /// A callback or a visitor asked to stop. Nothing half-written is left.
+    /// A callback or a visitor cancelled the operation. No partial output is left.
     #[error("cancelled")]
     Cancelled,
     /// A line or document of an input file is malformed, or the file cannot be read.
@@ -209,15 +211,15 @@ pub enum Error {
     BadInput {
         /// The input file; `-` for standard input.
         path: PathBuf,
-        /// Line number, from 1; for binary files the record number, from 1. 0 means the file as a whole.
+        /// Line number, from 1. For binary files, the record number, from 1. 0 means the whole file.
         line: u64,
-        /// The reason why it is malformed or unreadable.
+        /// Description of the problem.
         reason: String,
     },
 }
 
-/// The kind of an error. Exceptions, exit codes and HTTP statuses depend on it. Kinds may be added, and keep their
-/// [names](ErrorCode::name).
+/// Kind of an [`Error`]. Exceptions, exit codes and HTTP statuses depend on it. Later versions may add kinds,
+/// but do not change the [names](ErrorCode::name) of existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each is the variant of `Error` of the same name")]
@@ -245,7 +247,7 @@ pub enum ErrorCode {
     BadInput,
 }
 
-/// The names of the kinds, in the order of [`ErrorCode`].
+/// Names of the kinds, in the order of [`ErrorCode`].
 const NAMES: [&str; 21] = [
     "io", "thread", "corrupt", "torn-end", "unsupported-version", "not-a-store", "setting", "poisoned",
     "already-exists", "locked", "forked", "width", "distance", "out-of-order", "incomplete-plan",
@@ -253,7 +255,7 @@ const NAMES: [&str; 21] = [
 ];
 
 impl ErrorCode {
-    /// The name of the kind in answers and logs, such as `not-a-store`.
+    /// Name of the kind in JSON answers and logs, such as `not-a-store`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -283,7 +285,7 @@ impl Error {
         )
     }
 
-    /// Makes an [`Error::Io`] from an error of the operating system:
+    /// Returns a function that converts an [`io::Error`] to an [`Error::Io`], for `map_err`:
     /// `file.read(..).map_err(Error::io(path, "read"))`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
@@ -295,8 +297,9 @@ impl Error {
     }
 }
 
-/// Finds the value of a kind by its name. An error lists the names of all values.
-pub(crate) fn one_of<T: Copy>(kind: &str, all: &[(T, &str)], name: &str) -> Result<T> {
+/// Finds a value by its name in a list of values with their names. If the name is unknown, the error lists
+/// all names. `kind` is the noun for the value in the error message.
+pub(crate) fn find_by_name<T: Copy>(kind: &str, all: &[(T, &str)], name: &str) -> Result<T> {
     all.iter().find(|(_, other)| *other == name).map(|&(value, _)| value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|&(_, name)| name).collect();
         let (first, last) = names.split_at(names.len() - 1);
@@ -305,7 +308,7 @@ pub(crate) fn one_of<T: Copy>(kind: &str, all: &[(T, &str)], name: &str) -> Resu
     })
 }
 
-/// The kind of damage to the bytes of a file.
+/// Kind of damage to the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
@@ -316,27 +319,27 @@ pub enum Damage {
         /// Bytes found.
         found: u64,
     },
-    /// The file does not start with its magic bytes: it is another kind of file.
+    /// The file does not start with the magic bytes of the expected kind of file.
     Magic {
-        /// The magic bytes of the kind of file that was expected.
+        /// Magic bytes of the expected kind of file.
         expected: [u8; 8],
-        /// The bytes found there.
+        /// First 8 bytes of the file.
         found: [u8; 8],
     },
-    /// The file does not end with its magic bytes: it was cut short, or something was appended.
+    /// The file does not end with the magic bytes of its kind. It was truncated, or bytes were appended.
     Ending {
-        /// The magic bytes that end this kind of file.
+        /// Magic bytes at the end of this kind of file.
         expected: [u8; 8],
-        /// The bytes found there.
+        /// Last 8 bytes of the file.
         found: [u8; 8],
     },
     /// A CRC-32 does not match the bytes that it covers.
     Checksum {
-        /// Which part of the file the checksum covers.
+        /// Name of the part of the file that the checksum covers.
         part: &'static str,
-        /// The checksum in the file.
+        /// The checksum stored in the file.
         expected: u32,
-        /// The checksum of the bytes.
+        /// The checksum computed from the bytes.
         found: u32,
     },
     /// A field holds a value that the format does not allow.
@@ -348,25 +351,25 @@ pub enum Damage {
         /// The allowed values.
         expected: &'static str,
     },
-    /// A member of a JSON file is not as the format requires.
+    /// A member of a JSON file has a value that the format does not allow.
     Malformed {
         /// The member's name in the format specification.
         name: &'static str,
         /// The allowed values.
         expected: &'static str,
     },
-    /// Bits that are no code word of the table's Huffman code.
+    /// The bits are not a code word of the table's Huffman code.
     CodeWord,
-    /// A Huffman code whose lengths leave code words unused, or use them twice.
+    /// The code lengths of a Huffman code leave code words unused, or use them twice.
     IncompleteCode,
-    /// Values that should be ascending are not.
+    /// Values are not ascending where the format requires it.
     Order {
-        /// Which values.
+        /// Name of the values, as a plural.
         what: &'static str,
     },
-    /// Two parts of a store that should agree do not.
+    /// Two parts of a store contradict each other.
     Mismatch {
-        /// The parts that disagree.
+        /// Names of the two parts.
         what: &'static str,
     },
 }
@@ -410,8 +413,8 @@ mod tests {
 
     use super::*;
 
-    /// One error of each kind. A new variant does not compile without a code and a name, and a test fails until the
-    /// variant is in this list.
+    /// One error of each kind. A new variant does not compile without a code and a name, and the test below
+    /// fails until the variant is in this list.
     fn one_of_each() -> Vec<Error> {
         let path = || PathBuf::from("store");
         let source = || io::Error::other("on fire");
@@ -423,13 +426,13 @@ mod tests {
             Error::TornEnd { path: path(), offset: 7, bytes: 8 },
             Error::UnsupportedVersion { path: path(), found: 9, supported: 3 },
             Error::NotAStore { path: path(), reason: text() },
-            Error::Setting { path: path(), setting: "codec", has: text(), asked: text() },
+            Error::Setting { path: path(), setting: "codec", has: text(), requested: text() },
             Error::Poisoned { path: path(), reason: text() },
             Error::AlreadyExists { path: path(), reason },
             Error::Locked { path: path(), is_here: true },
             Error::Forked { path: path() },
             Error::Width { path: path(), expected: 64, found: 128 },
-            Error::Distance { path: path(), asked: 4, supported: 3 },
+            Error::Distance { path: path(), requested: 4, supported: 3 },
             Error::OutOfOrder { what: "ids", previous: text(), got: text() },
             Error::IncompletePlan { plan: text(), distance: 3, reason: text() },
             Error::BadArgument(text()),
@@ -460,7 +463,7 @@ mod tests {
         }
     }
 
-    /// Callers of the library have no command line.
+    /// Callers of the library have no command line, so messages must not mention its flags.
     #[test]
     fn messages_name_no_flags() {
         for error in one_of_each() {

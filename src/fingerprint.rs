@@ -63,23 +63,23 @@ pub trait Fingerprint:
 
     /// Number of set bits.
     fn count_ones(self) -> u32;
-    /// Number of zero bits before the first one bit; the width if all bits are zero.
+    /// Number of zero bits before the first set bit. If all bits are zero, the width in bits.
     fn leading_zeros(self) -> u32;
-    /// Rotates the bits to the left.
+    /// Rotates the bits to the left by `by` bits.
     fn rotate_left(self, by: u32) -> Self;
     /// `self + other` modulo 2^width.
     fn wrapping_add(self, other: Self) -> Self;
     /// `self - other` modulo 2^width.
     fn wrapping_sub(self, other: Self) -> Self;
-    /// The value, zero-extended.
+    /// Converts a 64-bit value; if the fingerprint is wider, its high bits are zero.
     fn from_u64(value: u64) -> Self;
-    /// The low bits of `value`.
+    /// Converts a 128-bit value; if the fingerprint is narrower, the high bits are dropped.
     fn from_u128(value: u128) -> Self;
-    /// The value, zero-extended.
+    /// Converts to a 128-bit value, with zeros as the high bits if the fingerprint is narrower.
     fn to_u128(self) -> u128;
-    /// The low 64 bits.
+    /// Returns the last (least significant) 64 bits.
     fn low_u64(self) -> u64;
-    /// The first (most significant) 64 bits.
+    /// Returns the first (most significant) 64 bits.
     fn high_u64(self) -> u64;
     /// Reads a little-endian value from the first `BYTES` bytes of a slice.
     ///
@@ -92,22 +92,22 @@ pub trait Fingerprint:
     /// If the slice is shorter than `BYTES`.
     fn write_le(self, bytes: &mut [u8]);
 
-    /// A mask of the first (most significant) `bits` bits.
+    /// Returns the mask of the first (most significant) `bits` bits.
     fn prefix_mask(bits: u32) -> Self {
         if bits == 0 { Self::ZERO } else { Self::MAX << (Self::BITS - bits) }
     }
 
-    /// A mask of the last (least significant) `bits` bits.
+    /// Returns the mask of the last (least significant) `bits` bits.
     fn suffix_mask(bits: u32) -> Self {
         if bits == 0 { Self::ZERO } else { Self::MAX >> (Self::BITS - bits) }
     }
 
-    /// The mask of one bit, counted from the most significant.
+    /// Returns the mask of one bit. Bit 0 is the most significant.
     fn bit_mask(bit: u32) -> Self {
         Self::ONE << (Self::BITS - 1 - bit)
     }
 
-    /// Fixed-width lower-case hexadecimal: 16 or 32 digits.
+    /// Formats the fingerprint as lower-case hexadecimal with a fixed width: 16 or 32 digits.
     fn to_hex(self) -> String {
         format!("{self:0width$x}", width = Self::BYTES * 2)
     }
@@ -115,7 +115,7 @@ pub trait Fingerprint:
     /// Parses exactly 16 or 32 hexadecimal digits, upper or lower case.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for another number of digits or another character.
+    /// [`Error::BadArgument`] if the number of characters differs, or a character is not a hexadecimal digit.
     fn parse_hex(text: &str) -> Result<Self> {
         let digits = Self::BYTES * 2;
         if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -1,4 +1,4 @@
-//! The constants of the files that a store consists of. Their meaning is specified in `format-spec/`.
+//! The constants of a store's files. `format-spec/` specifies their meaning.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -7,17 +7,17 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 
-/// The version of the format that files say which need nothing newer.
+/// Format version of files that need no later version.
 pub(crate) const VERSION: u32 = 3;
-/// The version of the format that files say which have notes, or tell of them.
+/// Format version of files with notes, or that refer to notes.
 pub(crate) const VERSION_WITH_NOTES: u32 = 4;
-/// The version of the format that tables of `all-differences` say, and manifests of stores that are written with it.
+/// Format version of tables with the codec `all-differences`, and of manifests of stores that are written with it.
 pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
-/// The versions of manifests that this crate reads.
+/// Versions of manifests that this crate reads.
 pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
-/// The versions of logs that this crate reads.
+/// Versions of logs that this crate reads.
 pub(crate) const LOG_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
-/// The versions of tables that this crate reads, and one between that none has.
+/// Versions of tables that this crate reads. No table has version 4.
 pub(crate) const TABLE_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
 
 /// First and last bytes of a table file.
@@ -28,7 +28,7 @@ pub(crate) const IDS_MAGIC: [u8; 8] = *b"simst-id";
 pub(crate) const NAMES_MAGIC: [u8; 8] = *b"simnames";
 /// First and last bytes of a note file.
 pub(crate) const NOTES_MAGIC: [u8; 8] = *b"simnotes";
-/// First and last bytes of a mark file.
+/// First and last bytes of a metadata file (`format-spec/marks.md`).
 pub(crate) const MARKS_MAGIC: [u8; 8] = *b"simmarks";
 /// First and last bytes of a tombstone file.
 pub(crate) const TOMBSTONES_MAGIC: [u8; 8] = *b"simstomb";
@@ -45,19 +45,20 @@ pub(crate) const BLOCK_COUNT: usize = 4;
 pub(crate) const BLOCK_WIDTH: usize = 6;
 /// Offset of the first fingerprint in a block.
 pub(crate) const BLOCK_FIRST: usize = 8;
-/// The most fingerprints of a block.
-pub(crate) const MAX_BLOCK_COUNT: usize = u16::MAX as usize;
-/// The most fingerprints from one restart point to the next.
+/// Largest number of fingerprints in a block.
+pub(crate) const MAX_BLOCK_FINGERPRINTS: usize = u16::MAX as usize;
+/// Largest number of fingerprints from one restart point to the next.
 pub(crate) const MAX_SPAN: u16 = 256;
-/// Fingerprints from one restart point to the next in tables of fewer than [`MANY`] fingerprints and in others, unless
-/// said otherwise: fewer make look-ups shorter and tables larger. Measured in `benches/history/block-size.md`.
+/// Default numbers of fingerprints from one restart point to the next: in tables with fewer than
+/// [`LARGE_TABLE_FINGERPRINTS`] fingerprints, and in larger ones. Smaller numbers make look-ups shorter and tables larger.
+/// Measured in `benches/history/block-size.md`.
 pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
-/// Fingerprints of a table too large for the processor's own cache.
-pub(crate) const MANY: u64 = 1 << 20;
+/// Fingerprints in a table that is too large for the processor's cache.
+pub(crate) const LARGE_TABLE_FINGERPRINTS: u64 = 1 << 20;
 
-/// Largest offset of the first block: a page, so that blocks do not straddle pages.
-pub(crate) const PAGE: u32 = 4096;
-/// Smallest offset of the first block.
+/// Largest offset of the first block, in bytes: one page, so that blocks do not straddle pages.
+pub(crate) const PAGE_BYTES: u32 = 4096;
+/// Smallest offset of the first block, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
 
 /// The header of a table file (`format-spec/table.md`, "Header").
@@ -74,7 +75,8 @@ pub(crate) mod table_header {
     pub(crate) const FINGERPRINTS: usize = 28;
     pub(crate) const PERMUTATION: usize = 36;
 
-    /// Offset of the code lengths, and the end of the fields, for fingerprints of `bits` bits and so many symbols.
+    /// Returns the offset of the code lengths, and the end of all fields, for fingerprints of `bits` bits and `symbols`
+    /// Huffman symbols.
     pub(crate) const fn code_lengths(bits: u32, symbols: usize) -> (usize, usize) {
         let start = PERMUTATION + bits as usize;
         (start, start + symbols / 2)
@@ -102,7 +104,7 @@ pub(crate) mod ids_header {
     pub(crate) const LEN: usize = 32;
 }
 
-/// A chunk of an id file: the ids of the fingerprints of one block of the first table.
+/// The head of a chunk of an id file. A chunk has the ids of the fingerprints of one block of the first table.
 pub(crate) mod ids_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const BASE: usize = 8;
@@ -112,19 +114,19 @@ pub(crate) mod ids_chunk {
     pub(crate) const LEN: usize = 20;
 }
 
-/// The header of a file of names, notes or marks (`format-spec/names.md`, `notes.md`, `marks.md`).
+/// The header of a file of names, notes or metadata (`format-spec/names.md`, `notes.md`, `marks.md`).
 pub(crate) mod entries_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const LEN: usize = 16;
 }
 
-/// A chunk of a name, note or mark file starts with its checksum and its number of entries.
+/// The head of a chunk of a name, note or metadata file: checksum, number of entries.
 pub(crate) mod entries_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const LEN: usize = 8;
 }
 
-/// The footer of id, name, note and mark files: number of chunks, checksums, magic.
+/// The footer of id, name, note and metadata files: number of chunks, checksums, magic.
 pub(crate) mod chunks_footer {
     pub(crate) const CHUNKS: usize = 0;
     pub(crate) const HEADER_CRC: usize = 8;
@@ -149,7 +151,7 @@ pub(crate) mod tombstones_footer {
     pub(crate) const LEN: usize = 12;
 }
 
-/// The start of a manifest (`format-spec/manifest.md`): then come two texts and the segments.
+/// The header of a manifest (`format-spec/manifest.md`). Two texts and the segments follow.
 pub(crate) mod manifest_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -168,7 +170,7 @@ pub(crate) mod manifest_header {
     pub(crate) const LEN: usize = 64;
 }
 
-/// A segment in a manifest: these fields, then the checksums of its files' footers, and a text.
+/// A segment in a manifest. The checksums of its files' footers and a text follow.
 pub(crate) mod manifest_segment {
     pub(crate) const NUMBER: usize = 0;
     pub(crate) const FINGERPRINTS: usize = 8;
@@ -178,9 +180,9 @@ pub(crate) mod manifest_segment {
     pub(crate) const MARKS: usize = 40;
     pub(crate) const TABLES: usize = 48;
     pub(crate) const FLAGS: usize = 52;
-    /// From version 4 on; the checksums come after it there.
+    /// Exists from version 4 on. The checksums then follow after it.
     pub(crate) const NOTES: usize = 56;
-    /// Bytes of the fields in a version.
+    /// Returns the length of the fields in bytes, in a version of the format.
     pub(crate) const fn len(version: u32) -> usize {
         if version < super::VERSION_WITH_NOTES { NOTES } else { NOTES + 8 }
     }
@@ -205,9 +207,9 @@ pub(crate) mod log_header {
     pub(crate) const LEN: usize = 56;
 }
 
-/// A record of a log: these fields, then the payload.
+/// The head of a log record. The payload follows.
 pub(crate) mod log_record {
-    /// No text holds its first byte: it is none of UTF-8.
+    /// The first byte never occurs in UTF-8, so a text does not contain the magic.
     pub(crate) const MAGIC: [u8; 4] = *b"\xf7rec";
     pub(crate) const CRC: usize = 4;
     pub(crate) const PAYLOAD_LEN: usize = 8;
@@ -215,43 +217,46 @@ pub(crate) mod log_record {
     pub(crate) const SEQUENCE: usize = 16;
     pub(crate) const DURABLE: usize = 24;
     pub(crate) const LEN: usize = 32;
-    /// Records start at multiples of this.
+    /// Records start at multiples of this number of bytes.
     pub(crate) const ALIGNMENT: usize = 8;
 }
 
-/// The longest payload of a log's record, in bytes.
-pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
-/// The longest key of a mark, in bytes.
-pub(crate) const MAX_KEY: usize = 1 << 12;
-/// The longest value of a mark, in bytes.
-pub(crate) const MAX_MARK: usize = 1 << 12;
-/// The largest sequence number that a log may start with: counting on never overflows.
+/// Length of the longest payload of a log record, in bytes.
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 1 << 30;
+/// Length of the longest metadata key, in bytes.
+pub(crate) const MAX_METADATA_KEY_BYTES: usize = 1 << 12;
+/// Length of the longest metadata value, in bytes.
+pub(crate) const MAX_METADATA_VALUE_BYTES: usize = 1 << 12;
+/// Largest sequence number that a log may start with, so that counting up never overflows.
 pub(crate) const MAX_FIRST_SEQUENCE: u64 = 1 << 63;
 
-/// The longest name of a document, in bytes.
-pub(crate) const MAX_NAME: usize = 1 << 16;
-/// A chunk of names is closed when it reaches this many bytes.
-pub(crate) const NAMES_CHUNK: usize = 1 << 14;
-/// The longest chunk of names, in bytes: one more name may follow the last byte below [`NAMES_CHUNK`].
-pub(crate) const MAX_NAMES_CHUNK: usize = 1 << 17;
-const _: () = assert!(NAMES_CHUNK + MAX_NAME + 30 <= MAX_NAMES_CHUNK);
+/// Length of the longest document name, in bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 1 << 16;
+/// Size in bytes at which a chunk of names is closed.
+pub(crate) const NAMES_CHUNK_BYTES: usize = 1 << 14;
+/// Length of the longest chunk of names, in bytes. A chunk below [`NAMES_CHUNK_BYTES`] takes one more name of any length.
+pub(crate) const MAX_NAMES_CHUNK_BYTES: usize = 1 << 17;
+const _: () = assert!(NAMES_CHUNK_BYTES + MAX_NAME_BYTES + 30 <= MAX_NAMES_CHUNK_BYTES);
 
-/// The longest note of a document, in bytes.
-pub(crate) const MAX_NOTE: usize = 1 << 24;
-/// A chunk of notes is closed when it reaches this many bytes.
-pub(crate) const NOTES_CHUNK: usize = 1 << 14;
-/// The longest chunk of notes, in bytes: one more note may follow the last byte below [`NOTES_CHUNK`].
-pub(crate) const MAX_NOTES_CHUNK: usize = (1 << 24) + (1 << 16);
-const _: () = assert!(NOTES_CHUNK + MAX_NOTE + 20 <= MAX_NOTES_CHUNK);
+/// Length of the longest note of a document, in bytes.
+pub(crate) const MAX_NOTE_BYTES: usize = 1 << 24;
+/// Size in bytes at which a chunk of notes is closed.
+pub(crate) const NOTES_CHUNK_BYTES: usize = 1 << 14;
+/// Length of the longest chunk of notes, in bytes. A chunk below [`NOTES_CHUNK_BYTES`] takes one more note of any length.
+pub(crate) const MAX_NOTES_CHUNK_BYTES: usize = (1 << 24) + (1 << 16);
+const _: () = assert!(NOTES_CHUNK_BYTES + MAX_NOTE_BYTES + 20 <= MAX_NOTES_CHUNK_BYTES);
 
-/// A chunk of marks is closed when it reaches this many bytes.
-pub(crate) const MARKS_CHUNK: usize = 1 << 12;
-/// The longest chunk of marks, in bytes: one more may follow the last byte below [`MARKS_CHUNK`].
-pub(crate) const MAX_MARKS_CHUNK: usize = 1 << 14;
-const _: () = assert!(MARKS_CHUNK + MAX_KEY + MAX_MARK + 4 <= MAX_MARKS_CHUNK);
+/// Size in bytes at which a chunk of metadata is closed.
+pub(crate) const METADATA_CHUNK_BYTES: usize = 1 << 12;
+/// Length of the longest chunk of metadata, in bytes. A chunk below [`METADATA_CHUNK_BYTES`] takes one more entry of any
+/// length.
+pub(crate) const MAX_METADATA_CHUNK_BYTES: usize = 1 << 14;
+const _: () = assert!(
+    METADATA_CHUNK_BYTES + MAX_METADATA_KEY_BYTES + MAX_METADATA_VALUE_BYTES + 4 <= MAX_METADATA_CHUNK_BYTES
+);
 
-/// The checksum of a numbered part of a file, a block or a chunk: of its number and of its bytes after the
-/// checksum, so that one in the place of another is found too.
+/// Returns the checksum of a numbered part of a file, a block or a chunk. It covers the number and the bytes after the first
+/// four, which hold the checksum. So it also detects a part at the place of another one.
 pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&number.to_le_bytes());
@@ -259,13 +264,13 @@ pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// The checksum of the footer of a table, id, name, note or mark file whose ends have been checked. It covers, through the
-/// checksums in the footer, every byte of the file: the manifest repeats it.
+/// Returns the checksum in the footer of a table, id, name, note or metadata file whose ends have been checked. Through the
+/// checksums in the footer it covers every byte of the file. The manifest repeats it.
 pub(crate) fn footer_crc(file: &[u8]) -> u32 {
     file.len().checked_sub(12).map_or(0, |at| LittleEndian::read_u32(&file[at..]))
 }
 
-/// Checks that bytes which mean nothing in this version are zero.
+/// Checks that reserved bytes, which have no meaning in this version, are zero.
 pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Result<()> {
     match reserved.iter().position(|&byte| byte != 0) {
         None => Ok(()),
@@ -276,7 +281,7 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
-/// Refuses a text that is not UTF-8, which only code in another language can pass: stored texts must be readable.
+/// Refuses a text that is not UTF-8, since stored texts must be readable. Only callers in other languages can pass such a text.
 pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     std::str::from_utf8(bytes).map(|_| ()).map_err(|error| {
         Error::BadArgument(format!(
@@ -286,7 +291,7 @@ pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Refuses a block size that tables cannot have; `None` is the codec's default.
+/// Refuses a block size that tables cannot have. `None`, the codec's default, is valid.
 pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     match block_size {
         Some(size) if !size.is_power_of_two() || !BLOCK_SIZES.contains(&size) => {
@@ -298,7 +303,7 @@ pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     }
 }
 
-/// Checks that some bytes, which start at `offset` of a file, have the checksum that the file says.
+/// Checks that `bytes`, which start at `offset` of a file, have the checksum stored in the file.
 pub(crate) fn check_crc(
     path: &Path,
     part: &'static str,
@@ -311,13 +316,13 @@ pub(crate) fn check_crc(
     if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
 }
 
-/// Checks that the version of a file is one that is read.
+/// Checks that the version of a file is in the supported `versions`.
 pub(crate) fn check_version(path: &Path, found: u32, versions: RangeInclusive<u32>) -> Result<()> {
     let (path, supported) = (path.to_path_buf(), *versions.end());
     if versions.contains(&found) { Ok(()) } else { Err(Error::UnsupportedVersion { path, found, supported }) }
 }
 
-/// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
+/// Checks the magic bytes at both ends of a file and its version. Returns the offset of its footer.
 pub(crate) fn check_ends(
     path: &Path,
     file: &[u8],

@@ -1,5 +1,5 @@
-//! File access: everything that changes the disk goes through [`Fs`], so that the same code can run on the
-//! real disk and on one that fails or fills up.
+//! File access. All changes of the disk go through [`Fs`], so that the same code runs on the real disk and on simulated
+//! disks that fail or fill up.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -8,32 +8,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
-use crate::map::Bytes;
+use crate::file_bytes::Bytes;
 use crate::threads::Process;
 
 /// The operations on files and folders that a store needs.
 pub trait Fs: Debug + Send + Sync {
-    /// Creates a new file for writing. A file or a link of that name is removed first: nothing is written through a link.
+    /// Creates a new file for writing. Removes an existing file or link of this name first, so that no write follows a link.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
-    /// Opens a file to be read from start to end.
+    /// Opens a file for reading from start to end.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
-    /// The bytes of a file, to be read at random.
+    /// Returns the bytes of a file, for random access.
     fn map(&self, path: &Path) -> io::Result<Bytes>;
-    /// Gives a file another name in the same folder, replacing what has this name.
+    /// Renames a file within its folder. Replaces an existing file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Creates a folder; its parent exists.
+    /// Creates a folder. Its parent must exist.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// The names of a folder's entries.
+    /// Lists the names of a folder's entries.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
-    /// Makes the content of a file durable, also if another process has written it.
+    /// Makes the content of a file durable, even if another process has written it.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes the exclusive lock of a file that is created if need be, and is no link; `None` if another process has it.
+    /// Takes the exclusive lock of a file. Creates the file if it does not exist, and refuses a link. Returns `None` if
+    /// the file is already locked.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
@@ -47,101 +48,107 @@ pub(crate) use delegate;
 
 /// A file being written.
 pub trait WriteFile: Write + Send {
-    /// Makes all that was written durable.
+    /// Makes all earlier writes durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Another handle of the file, which makes earlier writes durable while the file is written further.
+    /// Returns a second handle of the file. It makes earlier writes durable while the first handle continues to write.
     fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>>;
 }
 
-/// A file to be made durable.
+/// A handle that makes a file durable.
 pub trait SyncFile: Send + Sync {
-    /// Makes all that was written before this call durable.
+    /// Makes all writes before this call durable.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A lock that is held until it is dropped or its process ends.
+/// The lock of a file. It is released when it is dropped or when its process ends.
 pub struct Lock {
-    held: Box<dyn Held>,
+    handle: Box<dyn LockHandle>,
 }
 
-/// A locked file. Dropping it gives the lock back.
-pub trait Held: Send + Sync {
-    /// Whether the path that was locked still leads to the locked file. It does not after the file's folder was moved, or the
-    /// file removed.
+/// A locked file. Dropping it releases the lock.
+pub trait LockHandle: Send + Sync {
+    /// Whether the locked path still leads to the locked file. After the folder is moved or the file removed, it does not.
+    ///
+    /// # Errors
+    /// Errors of the file system.
     fn is_in_place(&self) -> io::Result<bool>;
 }
 
 impl Lock {
-    /// A lock that is given back when `held` is dropped.
-    pub fn new(held: impl Held + 'static) -> Lock {
-        Lock { held: Box::new(held) }
+    /// Creates a lock that is released when `handle` is dropped.
+    pub fn new(handle: impl LockHandle + 'static) -> Lock {
+        Lock { handle: Box::new(handle) }
     }
 
-    /// [`Held::is_in_place`] of the locked file.
+    /// Whether the locked path still leads to the locked file. See [`LockHandle::is_in_place`].
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn is_in_place(&self) -> io::Result<bool> {
-        self.held.is_in_place()
+        self.handle.is_in_place()
     }
 }
 
-/// A locked file. A lock lasts until its last handle is closed, and a process that was just forked, even only to start a
-/// program, holds a copy of each handle. So the process that took the lock releases it explicitly.
-struct LockedFile {
+/// A locked file on the real disk. The lock lasts until its last handle is closed. A forked process has a copy of each handle,
+/// even if it was forked only to start a program. So the process that took the lock releases it explicitly.
+struct DiskLock {
     file: File,
-    /// As it was given.
+    /// Path as the caller gave it.
     path: PathBuf,
-    place: Arc<Path>,
+    /// Canonical path.
+    canonical: Arc<Path>,
     process: Process,
 }
 
-/// Locked files, each with the process that has locked it.
-type Locked = Vec<(Arc<Path>, Process)>;
+/// Canonical paths of locked files, each with the process that has locked it.
+type LockedPaths = Vec<(Arc<Path>, Process)>;
 
-/// The locked files of this process, and of those that it was forked from.
-static LOCKED: Mutex<Locked> = Mutex::new(Vec::new());
+/// The locked files of this process and of the processes that it was forked from.
+static LOCKED_PATHS: Mutex<LockedPaths> = Mutex::new(Vec::new());
 
-impl LockedFile {
+impl DiskLock {
     fn new(file: File, path: &Path) -> Self {
-        let (place, process) = (place_of(path), Process::this());
-        let locked = LockedFile { file, path: path.to_path_buf(), place: Arc::clone(&place), process };
-        all_locked().iter_mut().for_each(|all| all.push((place.clone(), process)));
+        let (canonical, process) = (canonical_path(path), Process::this());
+        let locked = DiskLock { file, path: path.to_path_buf(), canonical: Arc::clone(&canonical), process };
+        locked_paths().iter_mut().for_each(|all| all.push((canonical.clone(), process)));
         locked
     }
 }
 
-impl Held for LockedFile {
+impl LockHandle for DiskLock {
     fn is_in_place(&self) -> io::Result<bool> {
-        is_still_at(&self.file, &self.path)
+        is_file_at(&self.file, &self.path)
     }
 }
 
-impl Drop for LockedFile {
+impl Drop for DiskLock {
     fn drop(&mut self) {
         if self.process.is_here() {
-            all_locked().iter_mut().for_each(|all| all.retain(|(place, _)| *place != self.place));
-            // Where it fails, closing the file gives it back.
+            locked_paths()
+                .iter_mut()
+                .for_each(|all| all.retain(|(canonical, _)| *canonical != self.canonical));
+            // If this fails, closing the file releases the lock.
             let _ = self.file.unlock();
         }
     }
 }
 
-/// One path for all names of a file.
-fn place_of(path: &Path) -> Arc<Path> {
+/// Returns the canonical path of a file, or `path` itself if the file has none.
+fn canonical_path(path: &Path) -> Arc<Path> {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).into()
 }
 
-/// Whether it is this process that has the lock of a file.
-pub(crate) fn is_locked_here(path: &Path) -> bool {
-    let place = place_of(path);
-    all_locked().is_some_and(|all| all.iter().any(|(other, process)| *other == place && process.is_here()))
+/// Whether this process has the lock of a file.
+pub(crate) fn is_locked_by_this_process(path: &Path) -> bool {
+    let canonical = canonical_path(path);
+    locked_paths()
+        .is_some_and(|all| all.iter().any(|(other, process)| *other == canonical && process.is_here()))
 }
 
-/// The locked files; `None` if the list stays locked. In a process forked while a thread changed the list, it stays locked for
-/// ever. So the number of attempts is bounded: the list only affects the text of an error.
-fn all_locked() -> Option<MutexGuard<'static, Locked>> {
-    let tries = (0..10_000).map(|_| match LOCKED.try_lock() {
+/// Locks the list of locked files. Returns `None` if the list stays locked: in a process that was forked while a thread
+/// changed the list, it stays locked for ever. So the number of attempts is bounded. The list only affects the text of an error.
+fn locked_paths() -> Option<MutexGuard<'static, LockedPaths>> {
+    let tries = (0..10_000).map(|_| match LOCKED_PATHS.try_lock() {
         Ok(all) => Some(all),
         Err(std::sync::TryLockError::Poisoned(all)) => Some(all.into_inner()),
         Err(std::sync::TryLockError::WouldBlock) => {
@@ -152,16 +159,16 @@ fn all_locked() -> Option<MutexGuard<'static, Locked>> {
     tries.flatten().next()
 }
 
-/// The real disk. Files to be read at random are mapped, unless it is [`Disk::resident`].
+/// The real disk. Files for random access are mapped, unless the disk is [`Disk::resident`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk {
     resident: bool,
 }
 
 impl Disk {
-    /// The real disk, without memory maps: files to be read at random are read whole into memory, in huge pages where the system
-    /// has them. Look-ups in large stores are some tenth faster. Opening takes as long as reading does, and the memory
-    /// is the process's own instead of the page cache's.
+    /// Creates the real disk without memory maps. Files for random access are read whole into memory, in huge pages if
+    /// the system has them. Look-ups in large stores are about a tenth faster. But opening takes as long as reading all
+    /// bytes, and the memory belongs to the process, not to the page cache.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -223,7 +230,7 @@ impl Fs for Disk {
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
-        // Some systems sync only through a handle that may write.
+        // Some systems sync only through a handle with write access.
         open_regular_with(OpenOptions::new().write(true), path)?.sync_all()
     }
 
@@ -241,11 +248,11 @@ impl Fs for Disk {
         loop {
             let file = match File::create_new(path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
+                    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
                         return Err(io::Error::other("the lock file is a link: remove it"));
                     }
                     match open_regular_with(OpenOptions::new().write(true), path) {
-                        // Its holder has removed it since.
+                        // The owner of the lock has removed the file since.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                         opened => opened?,
                     }
@@ -253,9 +260,9 @@ impl Fs for Disk {
                 created => created?,
             };
             match file.try_lock() {
-                // Between opening and locking, its holder may have removed the file: that lock locks nothing.
-                Ok(()) if is_still_at(&file, path)? => {
-                    return Ok(Some(Lock::new(LockedFile::new(file, path))));
+                // Between opening and locking, the owner of the lock may have removed the file. Then this lock has no effect.
+                Ok(()) if is_file_at(&file, path)? => {
+                    return Ok(Some(Lock::new(DiskLock::new(file, path))));
                 }
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
@@ -265,11 +272,11 @@ impl Fs for Disk {
     }
 }
 
-/// Opens a file for reading that has to be a regular one. A named pipe in its place is refused: opening it would wait for a process
-/// at its other end, perhaps for ever. So are sockets and devices.
+/// Opens a regular file for reading. Refuses a named pipe, since opening it would wait for a process at its other end, perhaps
+/// for ever. Also refuses sockets and devices.
 ///
 /// # Errors
-/// Those of the file system; one of the kind [`io::ErrorKind::Other`] for anything else than a file.
+/// Errors of the file system, and an error of the kind [`io::ErrorKind::Other`] for a pipe, a socket or a device.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(OpenOptions::new().read(true), path)
 }
@@ -287,18 +294,20 @@ fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File> {
 
 /// Whether the path leads to the open file.
 #[cfg(unix)]
-fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     match fs::metadata(path) {
-        Ok(there) => file.metadata().map(|open| (open.dev(), open.ino()) == (there.dev(), there.ino())),
+        Ok(metadata) => {
+            file.metadata().map(|open| (open.dev(), open.ino()) == (metadata.dev(), metadata.ino()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Whether the path leads to the open file; here an open file cannot be removed.
+/// Whether the path leads to the open file. It always does, since an open file cannot be removed on this system.
 #[cfg(not(unix))]
-fn is_still_at(_: &File, _: &Path) -> io::Result<bool> {
+fn is_file_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
@@ -318,7 +327,7 @@ impl SyncFile for File {
     }
 }
 
-/// A file that gets its name only when it is complete and durable; dropped before, it is removed.
+/// A file that gets its name only when it is complete and durable. If it is dropped before, it is removed.
 pub(crate) struct NewFile {
     fs: Arc<dyn Fs>,
     path: PathBuf,
@@ -327,21 +336,21 @@ pub(crate) struct NewFile {
     process: Process,
 }
 
-/// The ending of the names of files that are not complete.
-pub(crate) const TEMPORARY: &str = ".tmp";
-const BUFFER: usize = 1 << 18;
+/// Suffix of the names of incomplete files.
+pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+const WRITE_BUFFER_BYTES: usize = 1 << 18;
 
 impl NewFile {
     pub(crate) fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<NewFile> {
         let mut temporary = path.as_os_str().to_owned();
-        temporary.push(TEMPORARY);
+        temporary.push(TEMPORARY_SUFFIX);
         let temporary = PathBuf::from(temporary);
         let file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
-        let file = Some(BufWriter::with_capacity(BUFFER, file));
+        let file = Some(BufWriter::with_capacity(WRITE_BUFFER_BYTES, file));
         Ok(NewFile { fs: fs.clone(), path: path.to_path_buf(), temporary, file, process: Process::this() })
     }
 
-    /// Makes the file durable and gives it its name. The folder is not synced.
+    /// Makes the file durable and renames it to its name. Does not sync the folder.
     pub(crate) fn commit(mut self) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let committed = file
@@ -353,7 +362,7 @@ impl NewFile {
                 self.fs.rename(&self.temporary, &self.path).map_err(Error::io(&self.path, "rename to"))
             });
         if committed.is_err() {
-            // The first error is returned. The next build removes the file if that fails now.
+            // The first error is returned. If this removal fails, the next build removes the file.
             let _ = self.fs.remove(&self.temporary);
         }
         committed
@@ -373,7 +382,7 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // Not worth writing what is about to be removed.
+            // Discards the buffer: the file is removed next.
             drop(file.into_parts());
             if self.process.is_here() {
                 let _ = self.fs.remove(&self.temporary);
@@ -382,7 +391,7 @@ impl Drop for NewFile {
     }
 }
 
-/// A file of the operating system as text.
+/// Reads a text file of the operating system, such as one in `/proc`.
 pub(crate) fn read_to_string(path: &str) -> io::Result<String> {
     fs::read_to_string(path)
 }

@@ -1,39 +1,39 @@
 //! Length-limited canonical Huffman codes, decoded several symbols at a time.
 //!
-//! Code words are at most [`MAX_LENGTH`] bits, so that one table look-up decodes any of them and no slow
-//! path exists. They stand in the bit stream first bit first (`format-spec/table.md`, "The code").
+//! Code words have at most [`MAX_WORD_BITS`] bits, so one table look-up decodes any of them, and there is no slow
+//! path. The first bit of a code word comes first in the bit stream (`format-spec/table.md`, "The code").
 
 use crate::bits;
 use crate::error::Damage;
 
-/// The longest code word, in bits.
-pub(crate) const MAX_LENGTH: u32 = 12;
+/// Length of the longest code word, in bits.
+pub(crate) const MAX_WORD_BITS: u32 = 12;
 
-/// A table look-up decodes at most this many symbols.
+/// Largest number of symbols that one table look-up decodes.
 const SYMBOLS_PER_ENTRY: usize = 6;
-/// A refill of the bit buffer (57 bits at least) serves this many look-ups.
+/// Number of table look-ups for each refill of the bit buffer, which has at least 57 bits.
 const LOOKUPS_PER_REFILL: usize = 4;
-/// The most symbols that can be asked for at once.
-pub(crate) const MAX_SYMBOLS_AT_ONCE: usize = 256;
+/// Largest number of symbols that a caller can request.
+pub(crate) const MAX_BUFFERED_SYMBOLS: usize = 256;
 
-/// Room for decoded symbols; what is beyond the number asked for means nothing.
-pub(crate) type Symbols = [u8; MAX_SYMBOLS_AT_ONCE + 8];
-pub(crate) const NO_SYMBOLS: Symbols = [0; MAX_SYMBOLS_AT_ONCE + 8];
+/// Buffer of decoded symbols. Bytes after the requested number of symbols have no meaning.
+pub(crate) type SymbolBuffer = [u8; MAX_BUFFERED_SYMBOLS + 8];
+pub(crate) const EMPTY_SYMBOLS: SymbolBuffer = [0; MAX_BUFFERED_SYMBOLS + 8];
 
-/// A canonical code: the length of each symbol's word (0: the symbol has none), and the words.
+/// A canonical Huffman code: the length in bits of each symbol's code word (0 if it has none), and the code words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Code {
+pub(crate) struct HuffmanCode {
     lengths: Box<[u8]>,
-    /// Bit-reversed: the first bit of a word is its least significant.
+    /// Code words, bit-reversed: the first bit of a word is its least significant bit.
     words: Box<[u16]>,
 }
 
-impl Code {
-    /// The code of least total length for symbols that occur `counts[symbol]` times.
+impl HuffmanCode {
+    /// Returns the code of the smallest total length for symbols that occur `counts[symbol]` times.
     ///
     /// Package-merge: L. L. Larmore, D. S. Hirschberg, "A fast algorithm for optimal length-limited Huffman
-    /// codes", J. ACM 37 (1990). A symbol that never occurs gets no word; one that is alone gets one bit.
-    pub(crate) fn from_counts(counts: &[u64]) -> Code {
+    /// codes", J. ACM 37 (1990). A symbol that never occurs gets no code word; a single symbol gets one bit.
+    pub(crate) fn from_counts(counts: &[u64]) -> HuffmanCode {
         let mut coins: Vec<(u64, Vec<u16>)> = (0..counts.len())
             .filter(|&symbol| counts[symbol] > 0)
             .map(|symbol| (counts[symbol], vec![symbol as u16]))
@@ -44,7 +44,7 @@ impl Code {
             lengths[usize::from(only[0])] = 1;
         } else if !coins.is_empty() {
             let mut row = coins.clone();
-            for _ in 1..MAX_LENGTH {
+            for _ in 1..MAX_WORD_BITS {
                 let packages = row
                     .chunks_exact(2)
                     .map(|pair| (pair[0].0 + pair[1].0, [&pair[0].1[..], &pair[1].1].concat()));
@@ -57,57 +57,59 @@ impl Code {
                 }
             }
         }
-        Code::assign_words(lengths.into())
+        HuffmanCode::assign_words(lengths.into())
     }
 
-    /// The code with these lengths, if they make one that a reader accepts: complete, or one word of one
-    /// bit, or no word at all.
-    pub(crate) fn from_lengths(lengths: Box<[u8]>) -> Result<Code, Damage> {
+    /// Returns the code with these lengths. A valid code is complete, has a single word of one bit, or has no word.
+    ///
+    /// # Errors
+    /// [`Damage::IncompleteCode`] if the lengths are no valid code.
+    pub(crate) fn from_lengths(lengths: Box<[u8]>) -> Result<HuffmanCode, Damage> {
         let mut used = 0;
         let mut symbols = 0;
         for &length in lengths.iter().filter(|&&length| length > 0) {
-            if u32::from(length) > MAX_LENGTH {
+            if u32::from(length) > MAX_WORD_BITS {
                 return Err(Damage::IncompleteCode);
             }
-            used += 1_u32 << (MAX_LENGTH - u32::from(length));
+            used += 1_u32 << (MAX_WORD_BITS - u32::from(length));
             symbols += 1;
         }
-        let whole = 1 << MAX_LENGTH;
+        let whole = 1 << MAX_WORD_BITS;
         match (symbols, used) {
             (0, _) => Ok(()),
             (1, used) if used == whole / 2 => Ok(()),
             (2.., used) if used == whole => Ok(()),
             _ => Err(Damage::IncompleteCode),
         }?;
-        Ok(Code::assign_words(lengths))
+        Ok(HuffmanCode::assign_words(lengths))
     }
 
-    /// Words in order of length, then of symbol, each one more than the one before.
-    fn assign_words(lengths: Box<[u8]>) -> Code {
+    /// Assigns code words in ascending order of length, then of symbol. Each word is the previous one plus one.
+    fn assign_words(lengths: Box<[u8]>) -> HuffmanCode {
         let mut words = vec![0; lengths.len()];
         let mut next = 0_u16;
-        for length in 1..=MAX_LENGTH {
+        for length in 1..=MAX_WORD_BITS {
             for symbol in (0..lengths.len()).filter(|&symbol| u32::from(lengths[symbol]) == length) {
                 words[symbol] = next.reverse_bits() >> (16 - length);
                 next += 1;
             }
             next <<= 1;
         }
-        Code { lengths, words: words.into() }
+        HuffmanCode { lengths, words: words.into() }
     }
 
-    /// The lengths of all words, 0 for symbols that have none.
+    /// Lengths of all code words in bits, by symbol; 0 for a symbol without a code word.
     pub(crate) fn lengths(&self) -> &[u8] {
         &self.lengths
     }
 
-    /// The length of a symbol's word in bits, 0 if it has none.
+    /// Length of a symbol's code word in bits, 0 if it has none.
     #[inline]
     pub(crate) fn length(&self, symbol: u32) -> u32 {
         u32::from(self.lengths[symbol as usize])
     }
 
-    /// Writes a symbol's word at bit `position`.
+    /// Writes a symbol's code word at bit `position`.
     #[inline]
     pub(crate) fn write(&self, bytes: &mut [u8], position: usize, symbol: u32) {
         let word = u64::from(self.words[symbol as usize]);
@@ -115,29 +117,30 @@ impl Code {
     }
 }
 
-impl Code {
-    /// All strings of [`MAX_LENGTH`] bits that start with a word: its symbol, the string, the word's length.
-    pub(crate) fn strings(&self) -> impl Iterator<Item = (u32, usize, u32)> {
+impl HuffmanCode {
+    /// Iterates over all bit strings of [`MAX_WORD_BITS`] bits that start with a code word. Items are the word's symbol, the bit
+    /// string, and the word's length in bits.
+    pub(crate) fn strings_with_word(&self) -> impl Iterator<Item = (u32, usize, u32)> {
         let words = self.lengths.iter().zip(&self.words).enumerate().filter(|(_, (length, _))| **length > 0);
         words.flat_map(|(symbol, (&length, &word))| {
-            let strings = (usize::from(word)..1 << MAX_LENGTH).step_by(1 << length);
+            let strings = (usize::from(word)..1 << MAX_WORD_BITS).step_by(1 << length);
             strings.map(move |string| (symbol as u32, string, u32::from(length)))
         })
     }
 }
 
-/// One table entry: the bits of all its words (8 bits), the number of its symbols (8 bits), up to six symbols
-/// (8 bits each). The bits come first, since a shift by the whole entry is then a shift by them.
+/// An entry of the decoding table. From the lowest bit: total length of its code words in bits (8 bits), number of its symbols
+/// (8 bits), up to six symbols (8 bits each). The length has the lowest bits, so the entry itself can be a shift count.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry(u64);
+struct LookUpEntry(u64);
 
-impl Entry {
-    fn push(self, symbol: u8, length: u32) -> Entry {
+impl LookUpEntry {
+    fn push(self, symbol: u8, length: u32) -> LookUpEntry {
         let count = self.count();
-        Entry((self.0 | u64::from(symbol) << (16 + 8 * count)) + (1 << 8) + u64::from(length))
+        LookUpEntry((self.0 | u64::from(symbol) << (16 + 8 * count)) + (1 << 8) + u64::from(length))
     }
 
-    /// The symbols, and two bytes of nothing.
+    /// The symbols, then two bytes without a meaning.
     #[inline(always)]
     fn symbols(self) -> [u8; 8] {
         (self.0 >> 16).to_le_bytes()
@@ -154,104 +157,105 @@ impl Entry {
     }
 }
 
-/// Decodes the words of a [`Code`].
+/// Decodes the code words of a [`HuffmanCode`].
 #[derive(Clone, Debug)]
-pub(crate) struct Decoder {
-    entries: Box<[Entry; 1 << MAX_LENGTH]>,
+pub(crate) struct HuffmanDecoder {
+    entries: Box<[LookUpEntry; 1 << MAX_WORD_BITS]>,
 }
 
-impl Decoder {
+impl HuffmanDecoder {
     /// Bytes in memory.
-    pub(crate) const MEMORY: usize = size_of::<Entry>() << MAX_LENGTH;
+    pub(crate) const MEMORY: usize = size_of::<LookUpEntry>() << MAX_WORD_BITS;
 
-    pub(crate) fn new(code: &Code) -> Decoder {
-        // First the single symbols: all bit strings that start with a word lead to its symbol.
-        let mut single = vec![None; 1 << MAX_LENGTH];
-        for (symbol, string, length) in code.strings() {
+    pub(crate) fn new(code: &HuffmanCode) -> HuffmanDecoder {
+        // First step, single symbols: each bit string that starts with a code word decodes to its symbol.
+        let mut single = vec![None; 1 << MAX_WORD_BITS];
+        for (symbol, string, length) in code.strings_with_word() {
             single[string] = Some((symbol as u8, length));
         }
-        let mut entries = Box::new([Entry::default(); 1 << MAX_LENGTH]);
+        let mut entries = Box::new([LookUpEntry::default(); 1 << MAX_WORD_BITS]);
         for (string, entry) in entries.iter_mut().enumerate() {
             while let Some((symbol, length)) = single[string >> entry.bits()]
-                && entry.bits() as u32 + length <= MAX_LENGTH
+                && entry.bits() as u32 + length <= MAX_WORD_BITS
                 && entry.count() < SYMBOLS_PER_ENTRY
             {
                 *entry = entry.push(symbol, length);
             }
         }
-        Decoder { entries }
+        HuffmanDecoder { entries }
     }
 
-    /// The symbols that a refill decodes on average, where the words follow one another as the code expects.
+    /// Average number of symbols that a refill decodes, if symbols have the frequencies that the code expects.
     fn symbols_per_refill(&self) -> usize {
         let symbols: usize = self.entries.iter().map(|entry| entry.count()).sum();
-        (symbols * LOOKUPS_PER_REFILL) >> MAX_LENGTH
+        (symbols * LOOKUPS_PER_REFILL) >> MAX_WORD_BITS
     }
 
-    /// The refills that decode `count` symbols in all but a few cases.
-    pub(crate) fn refills(&self, count: usize) -> usize {
+    /// Number of refills that decode `count` symbols in almost all cases.
+    pub(crate) fn expected_refills(&self, count: usize) -> usize {
         (count + count / 8).div_ceil(self.symbols_per_refill().max(1))
     }
 
-    /// Decodes the `count` symbols (at most [`MAX_SYMBOLS_AT_ONCE`]) whose words start at bit `position`.
+    /// Decodes `count` symbols (at most [`MAX_BUFFERED_SYMBOLS`]) from bit `position` on.
     #[inline(always)]
     pub(crate) fn decode(
         &self,
         bytes: &[u8],
         position: usize,
         count: usize,
-        symbols: &mut Symbols,
+        symbols: &mut SymbolBuffer,
     ) -> Result<(), Damage> {
-        let mut stream = Stream { position, done: 0 };
-        stream.reach(self, bytes, count, symbols)?;
+        let mut stream = SymbolStream { position, done: 0 };
+        stream.decode_at_least(self, bytes, count, symbols)?;
         Ok(())
     }
 
-    /// [`Decoder::decode`] of several streams at once: while one waits for its look-up, the others go on. The
-    /// number of `refills` is given beforehand, so that no branch depends on the words.
+    /// Like [`HuffmanDecoder::decode`], for several streams together: while one waits for its look-up, the others continue.
+    /// `refills` is a fixed number, so that no branch depends on the code words. Streams that need more refills get them
+    /// afterwards.
     #[inline(always)]
-    pub(crate) fn decode_several<const N: usize>(
+    pub(crate) fn decode_interleaved<const N: usize>(
         &self,
         bytes: &[u8],
         positions: [usize; N],
         count: usize,
         refills: usize,
-        symbols: &mut [Symbols; N],
+        symbols: &mut [SymbolBuffer; N],
     ) -> Result<(), Damage> {
-        let mut streams = positions.map(|position| Stream { position, done: 0 });
+        let mut streams = positions.map(|position| SymbolStream { position, done: 0 });
         for _ in 0..refills {
             for (stream, symbols) in streams.iter_mut().zip(symbols.iter_mut()) {
                 stream.refill(self, bytes, symbols);
             }
         }
         for (stream, symbols) in streams.iter_mut().zip(symbols) {
-            stream.reach(self, bytes, count, symbols)?;
+            stream.decode_at_least(self, bytes, count, symbols)?;
         }
         Ok(())
     }
 
-    /// Starts to decode the words from bit `position` on.
+    /// Returns a stream that decodes code words from bit `position` on.
     #[inline(always)]
-    pub(crate) fn stream(&self, position: usize) -> Stream {
-        Stream { position, done: 0 }
+    pub(crate) fn stream(&self, position: usize) -> SymbolStream {
+        SymbolStream { position, done: 0 }
     }
 }
 
-/// Code words being decoded, from bit `position` on.
-pub(crate) struct Stream {
+/// The state of decoding a stream of code words. The next one starts at bit `position`.
+pub(crate) struct SymbolStream {
     position: usize,
     /// Number of symbols decoded.
     done: usize,
 }
 
-impl Stream {
-    /// Decodes as many symbols as one refill of the bit buffer holds.
+impl SymbolStream {
+    /// Decodes all symbols of one refill of the bit buffer.
     #[inline(always)]
-    fn refill(&mut self, decoder: &Decoder, bytes: &[u8], symbols: &mut Symbols) {
+    fn refill(&mut self, decoder: &HuffmanDecoder, bytes: &[u8], symbols: &mut SymbolBuffer) {
         let mut buffer = bits::load(bytes, self.position / 8) >> (self.position % 8);
         for _ in 0..LOOKUPS_PER_REFILL {
-            let entry = decoder.entries[(buffer & ((1 << MAX_LENGTH) - 1)) as usize];
-            let at = self.done.min(MAX_SYMBOLS_AT_ONCE);
+            let entry = decoder.entries[(buffer & ((1 << MAX_WORD_BITS) - 1)) as usize];
+            let at = self.done.min(MAX_BUFFERED_SYMBOLS);
             symbols[at..at + 8].copy_from_slice(&entry.symbols());
             self.done += entry.count();
             buffer >>= entry.0 & 63;
@@ -259,14 +263,14 @@ impl Stream {
         }
     }
 
-    /// Decodes at least `count` symbols in all, and returns how many.
+    /// Decodes until the stream has decoded at least `count` symbols since its start. Returns their number.
     #[inline(always)]
-    pub(crate) fn reach(
+    pub(crate) fn decode_at_least(
         &mut self,
-        decoder: &Decoder,
+        decoder: &HuffmanDecoder,
         bytes: &[u8],
         count: usize,
-        symbols: &mut Symbols,
+        symbols: &mut SymbolBuffer,
     ) -> Result<usize, Damage> {
         while self.done < count {
             let before = self.done;
@@ -295,8 +299,8 @@ mod tests {
     proptest! {
         #[test]
         fn symbols_come_back(counts in counts(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..256)) {
-            let code = Code::from_counts(&counts);
-            prop_assert_eq!(&Code::from_lengths(code.lengths().into()).unwrap(), &code);
+            let code = HuffmanCode::from_counts(&counts);
+            prop_assert_eq!(&HuffmanCode::from_lengths(code.lengths().into()).unwrap(), &code);
             let present: Vec<u8> = (0..SYMBOLS as u8).filter(|&s| counts[s as usize] > 0).collect();
             prop_assume!(!present.is_empty());
             let message: Vec<u8> = picks.iter().map(|pick| *pick.get(&present)).collect();
@@ -306,26 +310,26 @@ mod tests {
                 code.write(&mut bytes, position, u32::from(symbol));
                 position += code.length(u32::from(symbol)) as usize;
             }
-            let mut symbols = NO_SYMBOLS;
-            Decoder::new(&code).decode(&bytes, 3, message.len(), &mut symbols).unwrap();
+            let mut symbols = EMPTY_SYMBOLS;
+            HuffmanDecoder::new(&code).decode(&bytes, 3, message.len(), &mut symbols).unwrap();
             prop_assert_eq!(&symbols[..message.len()], &message[..]);
         }
 
         #[test]
         fn any_bytes_decode_or_fail(counts in counts(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let mut symbols = NO_SYMBOLS;
-            let _ = Decoder::new(&Code::from_counts(&counts)).decode(&bytes, 5, 256, &mut symbols);
+            let mut symbols = EMPTY_SYMBOLS;
+            let _ = HuffmanDecoder::new(&HuffmanCode::from_counts(&counts)).decode(&bytes, 5, 256, &mut symbols);
         }
 
         #[test]
         fn any_lengths_are_a_code_or_refused(lengths in prop::collection::vec(0_u8..16, SYMBOLS)) {
-            if let Ok(code) = Code::from_lengths(lengths.into()) {
-                Decoder::new(&code);
+            if let Ok(code) = HuffmanCode::from_lengths(lengths.into()) {
+                HuffmanDecoder::new(&code);
             }
         }
     }
 
-    /// Total length of an optimal code without a limit: repeatedly join the two lightest.
+    /// Total length in bits of an optimal code without a limit: repeatedly joins the two lightest nodes.
     fn unlimited(counts: &[u64]) -> u64 {
         let mut heap: std::collections::BinaryHeap<_> =
             counts.iter().map(|&c| std::cmp::Reverse(c)).collect();
@@ -339,7 +343,7 @@ mod tests {
     }
 
     fn total(counts: &[u64]) -> u64 {
-        let code = Code::from_counts(counts);
+        let code = HuffmanCode::from_counts(counts);
         (0..counts.len()).map(|s| counts[s] * u64::from(code.length(s as u32))).sum()
     }
 
@@ -360,8 +364,8 @@ mod tests {
         for i in 2..60 {
             counts[i] = counts[i - 1] + counts[i - 2];
         }
-        let code = Code::from_counts(&counts);
-        assert!(code.lengths().iter().all(|&length| u32::from(length) <= MAX_LENGTH));
+        let code = HuffmanCode::from_counts(&counts);
+        assert!(code.lengths().iter().all(|&length| u32::from(length) <= MAX_WORD_BITS));
         let (limited, free) = (total(&counts), unlimited(&counts[..60]));
         assert!(limited >= free && limited < free + free / 50, "{limited} {free}");
     }
@@ -371,7 +375,7 @@ mod tests {
         let lengths = |used: &[u8]| {
             let mut lengths = [0; SYMBOLS];
             lengths[..used.len()].copy_from_slice(used);
-            Code::from_lengths(lengths.into())
+            HuffmanCode::from_lengths(lengths.into())
         };
         assert!(lengths(&[]).is_ok());
         assert!(lengths(&[1]).is_ok());

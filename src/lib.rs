@@ -1,11 +1,23 @@
-//! simstore keeps document fingerprints (simhashes) compressed on disk, and finds all stored fingerprints within k
-//! bits of a query. The answers are exact.
+//! A compressed on-disk index of document fingerprints (simhashes). It finds all stored fingerprints within k
+//! bits of a query, and the answers are exact.
 //!
-//! G. S. Manku, A. Jain and A. Das Sarma describe the method in "Detecting Near-Duplicates for Web Crawling" (WWW
-//! 2007). A store has several copies of the set. Each copy has its own bit permutation, is sorted, and is written as
-//! compressed blocks. A query reads only the blocks that it needs.
+//! Similar documents have fingerprints that differ in few bits. So near-duplicates of a document are the
+//! stored fingerprints at a small Hamming distance from its own. A linear scan finds them too, but compares
+//! every stored fingerprint. This crate reads a few compressed blocks per query instead.
 //!
-//! # Building and querying
+//! The method is from G. S. Manku, A. Jain and A. Das Sarma, "Detecting Near-Duplicates for Web Crawling"
+//! (WWW 2007). A store keeps several *tables*. Each table holds all fingerprints under its own permutation of
+//! the bits, sorted and compressed. A query looks up an exact prefix in each table and compares the few
+//! fingerprints that share it.
+//!
+//! Fingerprints are `u64` or `u128` ([`Fingerprint`]). If the width is only known at run time, see the module
+//! [`any`].
+//!
+//! # Build a store, then query it
+//!
+//! A [`Builder`] takes `(fingerprint, id)` pairs in any order, and optionally a name for each id. It needs a
+//! bounded amount of memory for any number of pairs, because it sorts in runs on disk. The store appears
+//! atomically: [`Builder::finish`] makes it visible only when it is complete and durable.
 //!
 //! ```
 //! use simstore::{BuildOptions, Builder, Snapshot};
@@ -25,27 +37,94 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Snapshot::batch_query`] answers many queries and reads the store once. A [`Snapshot`] is `Send + Sync`, and its
-//! reads are concurrent. A [`Builder`] takes any number of fingerprints in bounded memory; the store appears when it is
-//! complete and durable, or not at all.
+//! A [`Snapshot`] is `Send + Sync`. Any number of threads can query it at the same time. [`BuildOptions`]
+//! sets the largest distance of queries, the codec and the tables; the defaults suit distance 3.
 //!
-//! # Live stores
+//! # Query many fingerprints at once
 //!
-//! A [`Store`] takes inserts and deletes, by a write-ahead log, while it is queried. [`Store::insert_if_new`] is atomic, a
-//! [`Transaction`] is all or nothing, and a [`Store::snapshot`] does not change. Writes acknowledged with
-//! [`Durability::Sync`] survive a loss of power.
+//! [`Snapshot::batch_query`] answers a batch of queries on all cores. For large batches it reads the store
+//! once, instead of looking up each query.
 //!
-//! # Packages above the engine
+//! ```
+//! # use simstore::{BuildOptions, Builder};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("pages");
+//! # let mut builder = Builder::<u64>::create(&path, BuildOptions::default())?;
+//! # builder.insert(0b1111_0000, 7)?;
+//! # let store = builder.finish()?;
+//! let matches = store.batch_query(&[0b1111_0001, u64::MAX], 3)?;
+//! assert_eq!((matches[0].query, matches[0].found.id), (0, Some(7)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
-//! `simstore-text` makes fingerprints of documents, in Chinese, English or any other language. `simstore-io` reads and
-//! writes documents in files. `simstore-corpus` builds stores of them, and `simstore-dedup` removes near-duplicates from
-//! a corpus. `simstore-cli` is the command line `simstore`.
+//! # Insert and delete while querying
 //!
-//! # Modules for special tasks
+//! A [`Store`] is a log-structured merge tree. Writes go to a write-ahead log and a memtable. Background
+//! threads flush memtables to segments and merge segments. Queries see each write as soon as it returns.
 //!
-//! [`join`] finds all pairs inside one set. [`plan`] chooses the tables of a store, and checks that they miss no pair.
-//! [`store::salvage`](store::salvage()) copies the intact part of a damaged store into a new one. [`raw`] gives access to
-//! the tables. The folder `format-spec` specifies the files.
+//! ```
+//! use simstore::{Durability, Insertion, Store, StoreOptions};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("pages");
+//! let store = Store::<u64>::open(&path, StoreOptions::default())?;
+//! // Inserts the document only if the store has none within the store's distance.
+//! assert!(matches!(store.insert_if_new(0b1111, 1)?, Insertion::Inserted));
+//! assert!(matches!(store.insert_if_new(0b1110, 2)?, Insertion::DuplicateOf(_)));
+//!
+//! // A snapshot does not change: it has none of the later writes.
+//! let before = store.snapshot();
+//! let mut transaction = store.transaction();
+//! transaction.insert(u64::MAX, 3);
+//! transaction.delete(0b1111, 1);
+//! transaction.commit(Durability::Sync)?;
+//! assert_eq!((before.query(u64::MAX, 3)?.len(), store.query(u64::MAX, 3)?.len()), (0, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Transaction`] is applied atomically, also if the process or the machine crashes. [`Durability`] sets
+//! whether a write is acknowledged before or after it is on the disk. Writes with [`Durability::Sync`]
+//! survive a power failure.
+//!
+//! One process at a time can write. Other processes can read the same store with [`Snapshot::open`];
+//! [`Snapshot::refresh`] returns a newer snapshot, with the writes since.
+//!
+//! # Find all near pairs of a set
+//!
+//! The module [`join`] finds all pairs within a distance inside one set of fingerprints, in memory, on disk
+//! or divided between machines. It can also connect the pairs to clusters.
+//!
+//! ```
+//! use simstore::join::{IndexPair, self_join};
+//!
+//! let pairs = self_join::<u64>(&[0b0000, 0b0111, 0b1111], 3)?;
+//! assert_eq!(pairs, [IndexPair { a: 0, b: 1, distance: 3 }, IndexPair { a: 1, b: 2, distance: 1 }]);
+//! # Ok::<(), simstore::Error>(())
+//! ```
+//!
+//! # Choose the tables
+//!
+//! More tables make queries faster and the store larger. By default a cost model chooses the tables of each
+//! segment, by its size. The module [`plan`] lists the plans to choose from, estimates their cost, and checks
+//! that a plan is *complete*: that no stored fingerprint within the distance is missed. An incomplete
+//! [`Plan`](plan::Plan) cannot be constructed.
+//!
+//! # Errors and damaged files
+//!
+//! All fallible functions return [`Error`]. Damaged files cause an error that names the file and the offset,
+//! never a panic or a wrong answer. [`Snapshot::verify`] checks all bytes of a store.
+//! [`store::salvage`](store::salvage()) copies the intact part of a damaged store to a new one. The module
+//! [`raw`] gives access to the files of a store. The folder `format-spec` specifies them.
+//!
+//! # Packages above this one
+//!
+//! This crate knows fingerprints only, not documents:
+//!
+//! - `simstore-text` computes fingerprints of texts in Chinese, English and other languages.
+//! - `simstore-io` reads and writes documents in files of many formats.
+//! - `simstore-corpus` builds and updates stores from such files.
+//! - `simstore-dedup` removes near-duplicates from a corpus.
+//! - `simstore-cli` is the command line `simstore`.
 
 pub mod any;
 pub mod batch;
@@ -53,15 +132,14 @@ mod bits;
 mod codec;
 mod compaction;
 pub mod error;
+mod file_bytes;
 mod fingerprint;
 mod format;
 #[doc(hidden)]
 pub mod fs;
 mod huffman;
 pub mod join;
-mod kernels;
 mod manifest;
-mod map;
 mod memtable;
 mod options;
 mod permutation;
@@ -69,6 +147,8 @@ pub mod plan;
 pub mod progress;
 mod radix;
 mod segment;
+#[doc(hidden)]
+pub mod simd;
 #[doc(hidden)]
 pub mod spill;
 pub mod store;
@@ -80,22 +160,16 @@ mod wal;
 pub use crate::codec::Codec;
 pub use crate::error::{Error, Result};
 pub use crate::fingerprint::Fingerprint;
-pub use crate::options::{BuildOptions, Durability, Purpose, StoreOptions};
+pub use crate::options::{BuildOptions, CodecObjective, Durability, StoreOptions};
 pub use crate::plan::PlanChoice;
 pub use crate::segment::{Entry, Match};
 pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 
-/// The files of the segments of a store, and the bytes in them. For tools that look into stores.
+/// Access to the segments, tables and blocks of a store, for tools that inspect its files.
 pub mod raw {
     pub use crate::codec::Coding;
-    pub use crate::map::Bytes;
+    pub use crate::file_bytes::Bytes;
     pub use crate::permutation::Permutation;
     pub use crate::segment::Segment;
     pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
-}
-
-#[doc(hidden)]
-/// Safe code, compiled for several instruction sets; the best one is chosen at run time.
-pub mod processor {
-    pub use crate::kernels::{Work, dispatch};
 }

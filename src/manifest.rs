@@ -1,4 +1,4 @@
-//! The manifest: settings, segments and logs of a store.
+//! The manifest: the settings, segments and logs of a store. Also the names of a store's files.
 
 mod encoding;
 
@@ -9,16 +9,16 @@ use std::sync::Arc;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::format;
-use crate::fs::{Fs, NewFile, TEMPORARY};
+use crate::fs::{Fs, NewFile, TEMPORARY_SUFFIX};
 use crate::plan::PlanChoice;
 
-/// The name of the manifest in a store's folder.
+/// File name of the manifest.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
-/// The name of the marker of an unfinished build, in a folder that has no manifest. The marker becomes the manifest.
-pub(crate) const BUILDING: &str = "BUILDING";
+/// File name of the marker of an unfinished build. A finished build replaces the marker with the manifest.
+pub(crate) const BUILD_MARKER: &str = "BUILDING";
 
-/// Settings of a store, fixed when it is made.
+/// Settings of a store, fixed when it is created. Only a compaction can change `distance` and `plan`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
@@ -26,111 +26,113 @@ pub(crate) struct Settings {
     /// Largest distance of a query, in bits.
     pub(crate) distance: u32,
     pub(crate) codec: Codec,
-    /// Whether ids are kept.
-    pub(crate) ids: bool,
+    /// Whether the store has ids.
+    pub(crate) has_ids: bool,
+    /// Block size of new tables in bytes; `None` is the codec's default.
     pub(crate) block_size: Option<u32>,
+    /// Fingerprints from one restart point to the next in new tables; `None` is the codec's default.
     pub(crate) span: Option<u16>,
-    /// How texts become fingerprints; empty if they do not.
+    /// Text profile, which describes how texts become fingerprints; empty if the fingerprints are not of texts.
     pub(crate) profile: String,
-    /// Of segments that are written.
+    /// Plan of new segments.
     pub(crate) plan: PlanChoice,
 }
 
-/// Settings and parts of a store.
+/// Settings, segments and first log of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) settings: Settings,
-    /// For the next segment or log.
+    /// Next free file number: greater than the number of any segment, but not always of any log.
     pub(crate) next_number: u64,
-    /// First log whose operations are not in the segments; 0 without logs.
+    /// Number of the first log whose operations are not in segments; 0 without logs.
     pub(crate) first_log: u64,
-    /// How many records came before the first log.
-    pub(crate) sequence: u64,
-    /// The largest id that was ever stored in segments; it never goes down, so that no id is given twice.
+    /// Sequence number of the first record of the first log: the number of earlier records.
+    pub(crate) first_sequence: u64,
+    /// Largest id ever stored in segments. It never decreases, so that a program that numbers its documents uses no id twice.
     pub(crate) highest_id: Option<u64>,
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
-/// A segment in the manifest.
+/// The entry of a segment in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentEntry {
-    /// Its files' names start with this number.
+    /// Number at the start of the segment's file names.
     pub(crate) number: u64,
     /// Distinct fingerprints.
     pub(crate) fingerprints: u64,
-    /// Pairs of fingerprint and id; 0 if it has no ids.
+    /// Pairs of fingerprint and id; 0 without ids.
     pub(crate) ids: u64,
-    /// Names; 0 if it has none.
+    /// Names of documents.
     pub(crate) names: u64,
-    /// Pairs deleted from older segments.
+    /// Tombstones: pairs deleted from older segments.
     pub(crate) tombstones: u64,
-    /// Marks; 0 if it has none.
-    pub(crate) marks: u64,
-    /// Notes; 0 if it has none.
+    /// Metadata values.
+    pub(crate) metadata: u64,
+    /// Notes of documents.
     pub(crate) notes: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
-    /// The footer's checksum of each of its files, in the order of [`SegmentEntry::files`].
-    pub(crate) footers: Vec<u32>,
-    /// Name of the plan of its tables.
+    /// Footer checksum of each file, in the order of [`SegmentEntry::file_names`].
+    pub(crate) footer_crcs: Vec<u32>,
+    /// Name of the plan of the tables.
     pub(crate) plan: String,
 }
 
-/// Segments and logs have smaller numbers.
-const END_OF_NUMBERS: u64 = 1 << 48;
+/// Exclusive upper bound of the file numbers of segments and logs.
+const FILE_NUMBER_END: u64 = 1 << 48;
 
-/// The endings of a segment's files beside its tables, in the order of their flags in a manifest.
-const ENDINGS: [&str; 5] = ["ids", "names", "tombstones", "marks", "notes"];
+/// File name extensions of a segment's side files (all files except tables), in the order of their flags in the manifest.
+const SIDE_FILE_EXTENSIONS: [&str; 5] = ["ids", "names", "tombstones", "marks", "notes"];
 
 impl SegmentEntry {
-    pub(crate) fn table_name(&self, table: u32) -> String {
+    pub(crate) fn table_file_name(&self, table: u32) -> String {
         format!("{:06}-{table:02}.table", self.number)
     }
 
-    /// The name of the file with one of [`ENDINGS`].
-    pub(crate) fn file(&self, ending: &str) -> String {
-        format!("{:06}.{ending}", self.number)
+    /// Returns the name of a side file. `extension` is one of [`SIDE_FILE_EXTENSIONS`].
+    pub(crate) fn side_file_name(&self, extension: &str) -> String {
+        format!("{:06}.{extension}", self.number)
     }
 
-    /// Whether the segment has a file with each of [`ENDINGS`].
-    fn has_files(&self) -> [bool; ENDINGS.len()] {
-        [self.has_ids, self.names > 0, self.tombstones > 0, self.marks > 0, self.notes > 0]
+    /// Whether the segment has each of the side files, in the order of [`SIDE_FILE_EXTENSIONS`].
+    fn has_side_files(&self) -> [bool; SIDE_FILE_EXTENSIONS.len()] {
+        [self.has_ids, self.names > 0, self.tombstones > 0, self.metadata > 0, self.notes > 0]
     }
 
-    /// The names of all files of the segment.
-    pub(crate) fn files(&self) -> Vec<String> {
-        let tables = (0..self.tables).map(|table| self.table_name(table));
-        let others = ENDINGS.iter().zip(self.has_files()).filter(|(_, has)| *has);
-        tables.chain(others.map(|(ending, _)| self.file(ending))).collect()
+    /// Returns the names of all files of the segment: tables, then side files.
+    pub(crate) fn file_names(&self) -> Vec<String> {
+        let tables = (0..self.tables).map(|table| self.table_file_name(table));
+        let others = SIDE_FILE_EXTENSIONS.iter().zip(self.has_side_files()).filter(|(_, has)| *has);
+        tables.chain(others.map(|(extension, _)| self.side_file_name(extension))).collect()
     }
 }
 
-/// The name of a log.
-pub(crate) fn log_name(number: u64) -> String {
+/// Returns the file name of a log.
+pub(crate) fn log_file_name(number: u64) -> String {
     format!("{number:06}.log")
 }
 
-/// Every number of a segment or log has been given.
-fn no_number_left(path: &Path) -> Error {
+/// Returns the error for a store that has used all file numbers.
+fn numbers_exhausted(path: &Path) -> Error {
     let reason = "file numbers are exhausted: `salvage` the store into a new one";
     Error::Exhausted { path: path.to_path_buf(), reason }
 }
 
-/// Refuses a number that no log can have: nobody would read it.
+/// Refuses a log number that is too large. Readers would ignore such a log.
 pub(crate) fn check_log_number(path: &Path, number: u64) -> Result<()> {
-    if number < END_OF_NUMBERS { Ok(()) } else { Err(no_number_left(path)) }
+    if number < FILE_NUMBER_END { Ok(()) } else { Err(numbers_exhausted(path)) }
 }
 
-/// The number of a log by its name.
+/// Parses the file name of a log. Returns its number, or `None` if the file is not a log.
 pub(crate) fn log_number(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".log")?.parse().ok()?;
-    (log_name(number) == name && number < END_OF_NUMBERS).then_some(number)
+    (log_file_name(number) == name && number < FILE_NUMBER_END).then_some(number)
 }
 
-/// A number that none of these files of a store has, nor any that its manifest knows of: segments and logs share their numbers,
-/// and a manifest does not know of all logs.
-pub(crate) fn free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
+/// Returns a file number that is greater than the numbers of all files in `names`, and not used by the manifest. Segments and logs
+/// share their numbers, and the manifest does not list all logs.
+pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
     let number = |name: &String| {
         let digits = name.bytes().take_while(u8::is_ascii_digit).count();
         is_store_file(name).then(|| name[..digits].parse::<u64>().ok()).flatten()
@@ -139,28 +141,28 @@ pub(crate) fn free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 
     above.max(manifest.map_or(1, |manifest| manifest.next_number))
 }
 
-/// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
-/// them.
+/// Whether a file name is one that simstore gives to the files of a store. A file with such a name is removed if the manifest does not
+/// list it. The names of the manifest, of the build marker and of the lock file are not among them.
 pub(crate) fn is_store_file(name: &str) -> bool {
-    if name.strip_suffix(TEMPORARY).is_some_and(|name| [MANIFEST, BUILDING].contains(&name)) {
+    if name.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|name| [MANIFEST, BUILD_MARKER].contains(&name)) {
         return true;
     }
-    // NNNNNN, perhaps -TT, then the ending; before `.tmp` anything that starts with a dot, or nothing.
+    // NNNNNN, optionally -TT, then an extension. Temporary files end in `.tmp`, optionally after another extension.
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let number = digits(name);
     let rest = &name[number..];
-    let (table, ending) = match rest.strip_prefix('-') {
+    let (table, extension) = match rest.strip_prefix('-') {
         Some(table) => (digits(table), &table[digits(table)..]),
         None => (0, rest),
     };
-    let temporary = ending.starts_with('.') && ending.ends_with(".tmp");
+    let is_temporary = extension.starts_with('.') && extension.ends_with(".tmp");
     match table {
         _ if number < 6 => false,
         0 => {
-            let endings = [".ids", ".names", ".tombstones", ".marks", ".notes", ".log"];
-            rest == ending && (temporary || endings.contains(&ending))
+            let extensions = [".ids", ".names", ".tombstones", ".marks", ".notes", ".log"];
+            rest == extension && (is_temporary || extensions.contains(&extension))
         }
-        _ => table == 2 && (temporary || ending == ".table"),
+        _ => table == 2 && (is_temporary || extension == ".table"),
     }
 }
 
@@ -169,41 +171,42 @@ pub(crate) fn is_store_file(name: &str) -> bool {
 pub(crate) fn is_manifest_lost(names: &[String]) -> bool {
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     !has(MANIFEST)
-        && !has(BUILDING)
-        && names.iter().any(|name| is_store_file(name) && !name.ends_with(TEMPORARY))
+        && !has(BUILD_MARKER)
+        && names.iter().any(|name| is_store_file(name) && !name.ends_with(TEMPORARY_SUFFIX))
 }
 
-/// Advice for a store that has lost its manifest.
-pub(crate) const MANIFEST_LOST: &str =
+/// Error message for a store that has lost its manifest, with advice.
+pub(crate) const MANIFEST_LOST_REASON: &str =
     "it has store files, but no MANIFEST; `salvage` copies the intact files to a new store";
 
-/// Reason why a folder without a manifest is no store.
-fn without_manifest(names: &[String]) -> String {
-    if names.iter().any(|name| name == BUILDING) {
+/// Returns the reason why a folder without a manifest is not a store.
+fn missing_manifest_reason(names: &[String]) -> String {
+    if names.iter().any(|name| name == BUILD_MARKER) {
         "the build of this store was interrupted; run it again".to_string()
     } else if is_manifest_lost(names) {
-        MANIFEST_LOST.to_string()
+        MANIFEST_LOST_REASON.to_string()
     } else {
         format!("the directory has no {MANIFEST}: it is not a store, or an interrupted build left it")
     }
 }
 
 impl Manifest {
-    /// Files of the store beside the manifest: its segments, and the logs among `names` that are not in segments.
-    pub(crate) fn files(&self, names: &[String]) -> Vec<String> {
-        let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::files).collect();
+    /// Returns the names of the store's files, except the manifest: all files of segments, and the logs among `names` whose
+    /// operations are not in segments.
+    pub(crate) fn file_names(&self, names: &[String]) -> Vec<String> {
+        let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::file_names).collect();
         let is_needed = |name: &&String| log_number(name).is_some_and(|number| self.has_log(number));
         files.extend(names.iter().filter(is_needed).cloned());
         files
     }
 
-    /// Whether operations of a log of this number are not in segments.
+    /// Whether the operations of a log are not in segments. `number` is the number of the log.
     pub(crate) fn has_log(&self, number: u64) -> bool {
         self.first_log > 0 && number >= self.first_log
     }
 
-    /// Whether a folder's manifest is one of simstore's, sound or not.
-    pub(crate) fn is_one(fs: &dyn Fs, store: &Path) -> bool {
+    /// Whether the manifest file in a folder starts with the manifest magic. The rest may be damaged.
+    pub(crate) fn has_magic(fs: &dyn Fs, store: &Path) -> bool {
         fs.map(&store.join(MANIFEST)).is_ok_and(|bytes| bytes.as_ref().starts_with(&format::MANIFEST_MAGIC))
     }
 
@@ -214,7 +217,7 @@ impl Manifest {
             Ok(bytes) => Manifest::decode(&path, bytes.as_ref()),
             Err(error) => Err(match (error.kind(), fs.list(store)) {
                 (std::io::ErrorKind::NotFound, Ok(names)) => {
-                    Error::NotAStore { path: store.to_path_buf(), reason: without_manifest(&names) }
+                    Error::NotAStore { path: store.to_path_buf(), reason: missing_manifest_reason(&names) }
                 }
                 (std::io::ErrorKind::NotADirectory, _) => Error::NotAStore {
                     path: store.to_path_buf(),
@@ -226,23 +229,23 @@ impl Manifest {
         }
     }
 
-    /// Replaces the manifest of a store, all or nothing.
+    /// Replaces the manifest of a store atomically.
     pub(crate) fn save(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
         self.write_as(fs, store, MANIFEST)
     }
 
-    /// Makes the store of an unfinished build visible: its marker becomes the manifest, in one step.
-    pub(crate) fn save_as_first(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
-        self.write_as(fs, store, BUILDING)?;
+    /// Publishes the store of an unfinished build: writes the manifest into the build marker, then renames the marker.
+    pub(crate) fn save_over_marker(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
+        self.write_as(fs, store, BUILD_MARKER)?;
         let path = store.join(MANIFEST);
-        fs.rename(&store.join(BUILDING), &path).map_err(Error::io(&path, "rename to"))?;
+        fs.rename(&store.join(BUILD_MARKER), &path).map_err(Error::io(&path, "rename to"))?;
         fs.sync_dir(store).map_err(Error::io(store, "sync"))
     }
 
     fn write_as(&self, fs: &Arc<dyn Fs>, store: &Path, name: &str) -> Result<()> {
         let path: PathBuf = store.join(name);
-        if self.next_number > END_OF_NUMBERS {
-            return Err(no_number_left(&path));
+        if self.next_number > FILE_NUMBER_END {
+            return Err(numbers_exhausted(&path));
         }
         let mut file = NewFile::create(fs, &path)?;
         file.write_all(&self.encode()).map_err(Error::io(&path, "write"))?;

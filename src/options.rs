@@ -1,15 +1,15 @@
-//! Settings of a build, and of a store that is opened for writing.
+//! Settings of a bulk build and of a live store.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::Codec;
-use crate::error::{Error, Result, one_of};
+use crate::error::{Error, Result, find_by_name};
 use crate::fs::{Disk, Fs};
 use crate::plan::PlanChoice;
 use crate::progress::ProgressCallback;
 
-/// The settings of a build.
+/// Settings of a bulk build, see [`Builder`](crate::Builder).
 ///
 /// ```
 /// use simstore::{BuildOptions, Codec};
@@ -18,33 +18,37 @@ use crate::progress::ProgressCallback;
 /// ```
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// The largest distance that queries will ask for, in bits; 3 by default.
+    /// Largest distance of queries, in bits; 3 by default.
     pub distance: u32,
     /// Codec of the tables; `first-difference` by default.
     pub codec: Codec,
-    /// Chooses the codec once all fingerprints are known, instead of `codec`; `None` by default.
-    pub codec_for: Option<Purpose>,
-    /// The tables to keep.
+    /// Objective by which the build chooses a codec once all fingerprints are known. It overrides `codec`.
+    /// `None` by default.
+    pub codec_objective: Option<CodecObjective>,
+    /// Plan of the tables; by default, chosen by the number of fingerprints.
     pub plan: PlanChoice,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256.
+    /// Number of fingerprints between restart points of the Huffman codecs, 1 to 256.
     ///
     /// A smaller span makes look-ups shorter and tables larger. `None` chooses by the codec: 32 for
-    /// `all-differences`; for the others 64, and 28 from about a million fingerprints of a segment on.
+    /// `all-differences`. For the other codecs, it is 64, or 28 in segments of about a million fingerprints
+    /// or more.
     pub span: Option<u16>,
-    /// Memory for sorting, in bytes, at least 16 MiB. Beyond it, sorted runs go to temporary files in the store's
-    /// folder. `None` is a quarter of the machine's memory.
+    /// Memory for sorting, in bytes, at least 16 MiB. If the fingerprints need more, sorted runs go to
+    /// temporary files in the store's folder. `None` is a quarter of the machine's memory.
     pub memory: Option<u64>,
-    /// Whether ids are stored; without them, a store takes no bytes for ids.
+    /// Whether ids are stored; true by default. Without ids, the store has fingerprints only.
     pub ids: bool,
-    /// Replace an existing store. It stays unchanged until the new one is complete.
+    /// Whether to replace an existing store; false by default. The old store stays unchanged until the new
+    /// one is complete.
     pub replace: bool,
-    /// Describes how the documents' texts became fingerprints. The store keeps this string and returns it.
+    /// Description of how texts become fingerprints. The store keeps this string; the engine does not
+    /// interpret it.
     pub profile: String,
-    /// Called with the progress of the build; says whether to continue.
+    /// Callback for the progress of the build. It can cancel the build.
     pub progress: Option<ProgressCallback>,
-    /// The file system for the store: the real disk by default.
+    /// File system of the store: the real disk by default.
     pub fs: Arc<dyn Fs>,
 }
 
@@ -53,7 +57,7 @@ impl Default for BuildOptions {
         BuildOptions {
             distance: 3,
             codec: Codec::default(),
-            codec_for: None,
+            codec_objective: None,
             plan: PlanChoice::Auto,
             block_size: None,
             span: None,
@@ -67,44 +71,49 @@ impl Default for BuildOptions {
     }
 }
 
-/// The purpose that a codec is chosen for, see [`BuildOptions::codec_for`].
+/// Objective by which a build chooses the codec, see [`BuildOptions::codec_objective`].
 ///
 /// ```
-/// use simstore::Purpose;
+/// use simstore::CodecObjective;
 ///
-/// assert_eq!("size".parse::<Purpose>()?, Purpose::Size);
+/// assert_eq!("size".parse::<CodecObjective>()?, CodecObjective::Size);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// The smallest tables, estimated from a sample of up to 131,072 fingerprints in runs of neighbours.
+pub enum CodecObjective {
+    /// Chooses the codec with the smallest tables. The size is estimated from a sample of up to 131,072
+    /// fingerprints, in runs of neighbours.
     Size,
-    /// The smallest tables with a query time of at most 1.5 times the fastest codec's, by the cost model.
+    /// Chooses the codec with the smallest tables among those whose query time is at most 1.5 times the
+    /// fastest codec's, by the cost model.
     Speed,
 }
 
-impl Purpose {
-    const ALL: [(Purpose, &'static str); 2] = [(Purpose::Size, "size"), (Purpose::Speed, "speed")];
+impl CodecObjective {
+    const ALL: [(CodecObjective, &'static str); 2] =
+        [(CodecObjective::Size, "size"), (CodecObjective::Speed, "speed")];
 }
 
-impl std::str::FromStr for Purpose {
+impl std::str::FromStr for CodecObjective {
     type Err = Error;
 
-    fn from_str(name: &str) -> Result<Purpose> {
-        one_of("purpose", &Purpose::ALL, name)
+    fn from_str(name: &str) -> Result<CodecObjective> {
+        find_by_name("purpose", &CodecObjective::ALL, name)
     }
 }
 
-impl std::fmt::Display for Purpose {
+impl std::fmt::Display for CodecObjective {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(Purpose::ALL.iter().find(|(purpose, _)| purpose == self).map_or("", |(_, name)| name))
+        f.write_str(
+            CodecObjective::ALL.iter().find(|(objective, _)| objective == self).map_or("", |(_, name)| name),
+        )
     }
 }
 
-/// Settings for opening a store for writing, and for a new store.
+/// Settings for opening or creating a live [`Store`](crate::Store).
 ///
-/// A setting that is `None` keeps the store's value; a new store gets the default. It is an error to ask for another
-/// value than the store's.
+/// If a setting is `None`, an existing store keeps its value, and a new store gets the default. If a setting
+/// differs from an existing store's, opening fails with [`Error::Setting`].
 ///
 /// ```
 /// use simstore::{Codec, StoreOptions};
@@ -116,41 +125,43 @@ impl std::fmt::Display for Purpose {
 pub struct StoreOptions {
     /// Whether to create the store if it does not exist; true by default.
     pub create: bool,
-    /// The largest distance that queries will ask for, in bits; 3 for a new store.
+    /// Largest distance of queries, in bits; 3 for a new store.
     pub distance: Option<u32>,
     /// Codec of the tables; `first-difference` for a new store.
     pub codec: Option<Codec>,
-    /// The tables of each segment; by default, a new store chooses them by the segment's size.
+    /// Plan of each segment's tables; a new store chooses it by the segment's size.
     pub plan: Option<PlanChoice>,
-    /// Whether ids are kept; true for a new store. Without ids, all ids count as the same one.
+    /// Whether ids are stored; true for a new store. Without ids, the ids of all pairs count as equal.
     pub ids: Option<bool>,
     /// Block size in bytes, see [`BuildOptions::block_size`].
     pub block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next, see [`BuildOptions::span`].
+    /// Number of fingerprints between restart points, see [`BuildOptions::span`].
     pub span: Option<u16>,
-    /// Describes how texts become fingerprints. The store keeps this string.
+    /// Description of how texts become fingerprints. The store keeps this string; the engine does not
+    /// interpret it.
     pub profile: Option<String>,
-    /// Durability of [`Store::insert`](crate::Store::insert) and the other single writes: [`Durability::Os`] by
-    /// default. A [`Transaction`](crate::Transaction) has its own.
+    /// Durability of [`Store::insert`](crate::Store::insert) and the other single writes: [`Durability::Os`]
+    /// by default. Each commit of a [`Transaction`](crate::Transaction) has its own durability.
     pub durability: Durability,
     /// Size of a memtable in bytes, 64 MiB by default.
     ///
-    /// A memtable holds new pairs in memory. At this size it becomes a segment, while writing continues in another
-    /// memtable; there are at most three.
+    /// A memtable of this size is frozen and flushed to a segment, while writes continue in a new memtable. A
+    /// store has at most three memtables.
     pub memtable: u64,
-    /// Memory for sorting when segments are written, see [`BuildOptions::memory`](field@BuildOptions::memory).
+    /// Memory for sorting when segments are written, see
+    /// [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
-    /// Whether segments are merged in the background; they are by default.
+    /// Whether segments are merged in the background; true by default.
     pub compaction: bool,
     /// Number of segments of similar size that are merged into one, T; 4 by default, at least 2.
     ///
-    /// A larger number writes less and slows queries down. Of n pairs, flushed m at a time, each is written at most
-    /// 1 + log_T(n / m) times. For a load of mostly queries, 2 is better: it makes two thirds as many segments as 4,
-    /// and merges up to twice as much.
+    /// A larger fanout writes less and slows queries down. If n pairs are flushed m at a time, each pair is
+    /// written at most `1 + log_T(n / m)` times. If most operations are queries, 2 is better: the store has
+    /// two thirds as many segments as with 4, and merges write up to twice as much.
     pub fanout: usize,
     /// Limit for compaction in the background, in bytes written per second; `None`, the default, is no limit.
     pub compaction_rate: Option<u64>,
-    /// The file system of the store: the real disk by default.
+    /// File system of the store: the real disk by default.
     pub fs: Arc<dyn Fs>,
 }
 
@@ -176,46 +187,47 @@ impl Default for StoreOptions {
     }
 }
 
-/// When a write is acknowledged.
+/// The state that a write must have reached before it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Acknowledged when the operating system has the write: it survives the end of this process, but not a loss of
-    /// power. Such a loss takes only the newest writes: there are no holes.
+    /// The operating system has the write. It survives the end of this process, but perhaps not a power
+    /// failure. A power failure can lose the newest writes only: if a write is lost, all later writes are
+    /// lost too.
     #[default]
     Os,
-    /// Acknowledged when the write is on the disk. Writers that wait at the same time share one sync.
+    /// The write is on the disk. Concurrent writers share one sync.
     Sync,
-    /// Acknowledged when the write is on the disk, after waiting for other writers to share the sync.
+    /// The write is on the disk, and before its sync the writer waited for others to share the sync.
     ///
-    /// The wait is at most this long, and is for as many writers as shared the last sync or came while it ran. A
-    /// single writer does not wait.
+    /// The wait is at most this long. It ends early when as many writers wait as shared the last sync or
+    /// arrived while that sync ran. A single writer does not wait.
     Group(Duration),
 }
 
-/// Least memory for sorting, in bytes. The buffers of a merge would take up any smaller amount.
-pub(crate) const LEAST_MEMORY: u64 = 16 << 20;
-/// Memory in bytes if the machine's memory is unknown.
-const DEFAULT_MEMORY: u64 = 1 << 30;
+/// Minimum memory for sorting, in bytes. The buffers of a merge alone need about this much.
+pub(crate) const MIN_SORT_MEMORY: u64 = 16 << 20;
+/// Memory for sorting if the machine's memory is unknown, in bytes.
+const DEFAULT_SORT_MEMORY: u64 = 1 << 30;
 
 impl BuildOptions {
-    /// Memory for sorting, in bytes.
+    /// Memory for sorting in bytes, with the default resolved and at least [`MIN_SORT_MEMORY`].
     pub(crate) fn memory(&self) -> u64 {
         self.memory
-            .unwrap_or_else(|| machine_memory().map_or(DEFAULT_MEMORY, |all| all / 4))
-            .max(LEAST_MEMORY)
+            .unwrap_or_else(|| machine_memory().map_or(DEFAULT_SORT_MEMORY, |all| all / 4))
+            .max(MIN_SORT_MEMORY)
     }
 }
 
-/// Refuses less memory for sorting than [`LEAST_MEMORY`].
+/// Fails if the memory for sorting is less than [`MIN_SORT_MEMORY`].
 pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
-    let Some(bytes) = memory.filter(|&bytes| bytes < LEAST_MEMORY) else { return Ok(()) };
+    let Some(bytes) = memory.filter(|&bytes| bytes < MIN_SORT_MEMORY) else { return Ok(()) };
     Err(Error::BadArgument(format!(
-        "option `memory` is {bytes} bytes: expected {LEAST_MEMORY} (16 MiB) or more. For {bytes} MiB give {bytes}M, or {}",
+        "option `memory` is {bytes} bytes: expected {MIN_SORT_MEMORY} (16 MiB) or more. For {bytes} MiB give {bytes}M, or {}",
         u128::from(bytes) << 20
     )))
 }
 
-/// The machine's memory in bytes, if Linux reports it.
+/// Memory of the machine in bytes; `None` if `/proc/meminfo` does not exist (not Linux) or cannot be parsed.
 fn machine_memory() -> Option<u64> {
     let text = crate::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;

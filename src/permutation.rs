@@ -16,16 +16,19 @@ use crate::fingerprint::Fingerprint;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation<F> {
     sources: Vec<u8>,
-    /// Bits that move by the same distance move together: a mask and a rotation to the left.
+    /// Steps of [`Permutation::apply`], each a mask and a left rotation in bits. Bits that move by the same
+    /// distance share one step.
     forward: Vec<(F, u32)>,
+    /// Steps of [`Permutation::invert`], in the same form.
     backward: Vec<(F, u32)>,
 }
 
 impl<F: Fingerprint> Permutation<F> {
-    /// The permutation whose bit `i` is the original's bit `sources[i]`; bit 0 is the most significant.
+    /// Creates the permutation that moves bit `sources[i]` of the original to bit `i`. Bit 0 is the most
+    /// significant.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the sources are not each of the fingerprint's bits once.
+    /// [`Error::BadArgument`] if `sources` does not have each bit of the fingerprint exactly once.
     pub fn new(sources: impl IntoIterator<Item = u8>) -> Result<Self> {
         let sources: Vec<u8> = sources.into_iter().collect();
         let mut seen = F::ZERO;
@@ -42,8 +45,8 @@ impl<F: Fingerprint> Permutation<F> {
         for (target, &source) in sources.iter().enumerate() {
             let rotation = (F::BITS + u32::from(source) - target as u32) % F::BITS;
             let bit = F::bit_mask(u32::from(source));
-            match forward.iter_mut().find(|part| part.1 == rotation) {
-                Some(part) => part.0 = part.0 | bit,
+            match forward.iter_mut().find(|step| step.1 == rotation) {
+                Some(step) => step.0 = step.0 | bit,
                 None => forward.push((bit, rotation)),
             }
         }
@@ -52,38 +55,38 @@ impl<F: Fingerprint> Permutation<F> {
         Ok(Permutation { sources, forward, backward })
     }
 
-    /// The permutation that moves nothing.
+    /// Returns the permutation that leaves all bits in place.
     pub fn identity() -> Self {
         let sources = (0..F::BITS as u8).collect();
         Permutation { sources, forward: vec![(F::MAX, 0)], backward: vec![(F::MAX, 0)] }
     }
 
-    /// Whether nothing moves.
+    /// Whether the permutation leaves all bits in place.
     pub fn is_identity(&self) -> bool {
         self.forward == [(F::MAX, 0)]
     }
 
-    /// For each bit of the permuted fingerprint, the original's bit that it is.
+    /// Original position of each bit of the permuted fingerprint. Bit 0 is the most significant.
     pub fn sources(&self) -> &[u8] {
         &self.sources
     }
 
-    /// The permuted fingerprint.
+    /// Permutes a fingerprint.
     #[inline]
     pub fn apply(&self, fingerprint: F) -> F {
-        rotate_parts(&self.forward, fingerprint)
+        rotate_masked(&self.forward, fingerprint)
     }
 
-    /// The original of a permuted fingerprint.
+    /// Restores the original of a permuted fingerprint.
     #[inline]
     pub fn invert(&self, permuted: F) -> F {
-        rotate_parts(&self.backward, permuted)
+        rotate_masked(&self.backward, permuted)
     }
 }
 
 #[inline(always)]
-fn rotate_parts<F: Fingerprint>(parts: &[(F, u32)], value: F) -> F {
-    parts.iter().fold(F::ZERO, |all, &(mask, by)| all | (value & mask).rotate_left(by))
+fn rotate_masked<F: Fingerprint>(steps: &[(F, u32)], value: F) -> F {
+    steps.iter().fold(F::ZERO, |all, &(mask, by)| all | (value & mask).rotate_left(by))
 }
 
 #[cfg(test)]
@@ -92,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Bit by bit, as the definition says.
+    /// Reference implementation that moves one bit at a time.
     fn plain<F: Fingerprint>(sources: &[u8], value: F) -> F {
         let mut permuted = F::ZERO;
         for (target, &source) in sources.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How far long work has come, and whether it goes on.
+//! Progress and cancellation of long operations.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -7,23 +7,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// How far long work has come.
+/// Progress of a long operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What has been done so far: of a build, fingerprints written over all tables; of a verification, fingerprints read.
+    /// Finished units. A build counts the fingerprints written, over all tables; a verification counts the
+    /// fingerprints read.
     pub done: u64,
-    /// What there is to do, in all; 0 while that is not known.
+    /// Units of the whole operation; 0 while unknown.
     pub total: u64,
 }
 
-/// Is told how far long work has come, at least every tenth of a second, from the threads that work. With
-/// [`ControlFlow::Break`] the work ends with [`Error::Cancelled`], and nothing half-written is left; the callback may be called
-/// a few times more then, by other threads.
+/// Callback that receives the [`Progress`] of a long operation, and can cancel it.
+///
+/// The worker threads call it at least every tenth of a second. If it returns [`ControlFlow::Break`], the
+/// operation fails with [`Error::Cancelled`] and leaves no partial output. After that, other threads may
+/// still call it a few times.
 #[derive(Clone)]
 pub struct ProgressCallback(Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
 
 impl ProgressCallback {
-    /// A callback that is told of progress.
+    /// Wraps a function as a callback.
     pub fn new(callback: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static) -> Self {
         ProgressCallback(Arc::new(callback))
     }
@@ -35,35 +38,36 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
-/// [`Error::Cancelled`] if a callback or a visitor says not to go on.
-pub(crate) fn go_on(answer: ControlFlow<()>) -> Result<()> {
+/// Converts the answer of a callback or visitor to a result: a break becomes [`Error::Cancelled`].
+pub(crate) fn break_to_cancelled(answer: ControlFlow<()>) -> Result<()> {
     match answer {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Cancelled),
     }
 }
 
-/// Records after which a callback is asked: what takes longest for each takes some hundredths of a second for so many.
-pub(crate) const STEP: u64 = 1 << 16;
+/// Number of records between calls of a callback. The slowest operation takes some hundredths of a second for
+/// this many.
+pub(crate) const CANCEL_CHECK_INTERVAL: u64 = 1 << 16;
 
-/// A step of long work, counted by any number of threads.
-pub(crate) struct Steps<'a> {
+/// Counter of finished units that any number of threads share. It calls the callback.
+pub(crate) struct ProgressCounter<'a> {
     callback: Option<&'a ProgressCallback>,
     done: AtomicU64,
     total: u64,
     is_cancelled: AtomicBool,
 }
 
-impl<'a> Steps<'a> {
-    /// Of `total`, which is 0 if it is not known.
+impl<'a> ProgressCounter<'a> {
+    /// Starts at 0 of `total` units. `total` is 0 if it is unknown.
     pub(crate) fn new(callback: Option<&'a ProgressCallback>, total: u64) -> Self {
-        Steps { callback, done: AtomicU64::new(0), total, is_cancelled: AtomicBool::new(false) }
+        ProgressCounter { callback, done: AtomicU64::new(0), total, is_cancelled: AtomicBool::new(false) }
     }
 
-    /// So many more are done: tells the callback.
+    /// Adds finished units, and calls the callback.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], to every thread, once it has said so.
+    /// [`Error::Cancelled`], in every thread, once the callback has returned a break.
     pub(crate) fn add(&self, more: u64) -> Result<()> {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         let Some(ProgressCallback(callback)) = self.callback else { return Ok(()) };
@@ -72,35 +76,41 @@ impl<'a> Steps<'a> {
         }
         let answer = callback(Progress { done, total: self.total });
         self.is_cancelled.fetch_or(answer.is_break(), Ordering::Relaxed);
-        go_on(answer)
+        break_to_cancelled(answer)
     }
 
-    /// [`Steps::add`], once so many have come together that a callback may be asked; `pending` are those that it was not told of.
-    pub(crate) fn add_some(&self, pending: &mut u64, more: u64) -> Result<()> {
+    /// Collects finished units in `pending`, and calls [`ProgressCounter::add`] for every
+    /// [`CANCEL_CHECK_INTERVAL`] of them. The caller adds the rest at the end.
+    pub(crate) fn add_batched(&self, pending: &mut u64, more: u64) -> Result<()> {
         *pending += more;
-        if *pending >= STEP { self.add(std::mem::take(pending)) } else { Ok(()) }
+        if *pending >= CANCEL_CHECK_INTERVAL { self.add(std::mem::take(pending)) } else { Ok(()) }
     }
 
-    /// [`Steps::ask`] after so many records, of which `pending` have come since the last time.
-    pub(crate) fn ask_some(&self, pending: &mut u64, more: u64) -> Result<()> {
+    /// Calls [`ProgressCounter::check_cancelled`] once per [`CANCEL_CHECK_INTERVAL`] records. `pending`
+    /// counts the records since the last call.
+    pub(crate) fn check_cancelled_batched(&self, pending: &mut u64, more: u64) -> Result<()> {
         *pending += more;
-        if *pending < STEP {
+        if *pending < CANCEL_CHECK_INTERVAL {
             return Ok(());
         }
         *pending = 0;
-        self.ask()
+        self.check_cancelled()
     }
 
-    /// Whether to go on, where nothing is done that counts.
-    pub(crate) fn ask(&self) -> Result<()> {
+    /// Calls the callback without new units, for work that does not count as progress.
+    ///
+    /// # Errors
+    /// The errors of [`ProgressCounter::add`].
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
         self.add(0)
     }
 
-    /// [`Steps::ask`] for one in so many records; `seen` is the number of them.
+    /// Counts one record in `seen`, and calls [`ProgressCounter::check_cancelled`] at every
+    /// [`CANCEL_CHECK_INTERVAL`]th.
     #[inline]
-    pub(crate) fn ask_at(&self, seen: &mut u64) -> Result<()> {
+    pub(crate) fn check_cancelled_at(&self, seen: &mut u64) -> Result<()> {
         *seen += 1;
-        if seen.is_multiple_of(STEP) { self.ask() } else { Ok(()) }
+        if seen.is_multiple_of(CANCEL_CHECK_INTERVAL) { self.check_cancelled() } else { Ok(()) }
     }
 }
 
@@ -114,10 +124,10 @@ mod tests {
             assert_eq!(total, 10);
             if done == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let steps = Steps::new(Some(&breaks), 10);
-        steps.add(2).unwrap();
-        assert!(matches!(steps.add(1), Err(Error::Cancelled)));
-        assert!(std::thread::scope(|scope| scope.spawn(|| steps.add(1)).join()).unwrap().is_err());
-        assert!(Steps::new(None, 0).add(3).is_ok());
+        let counter = ProgressCounter::new(Some(&breaks), 10);
+        counter.add(2).unwrap();
+        assert!(matches!(counter.add(1), Err(Error::Cancelled)));
+        assert!(std::thread::scope(|scope| scope.spawn(|| counter.add(1)).join()).unwrap().is_err());
+        assert!(ProgressCounter::new(None, 0).add(3).is_ok());
     }
 }

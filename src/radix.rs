@@ -1,23 +1,25 @@
-//! Bringing values of equal digits together, and sorting by them, on all cores.
+//! Radix partition and radix sort on all cores.
 
 use rayon::prelude::*;
 
 use crate::fingerprint::Fingerprint;
 
-/// The most bits of a digit.
+/// Maximum number of bits of a digit.
 pub(crate) const MAX_DIGIT_BITS: u32 = 24;
 
-/// Some bits of a fingerprint, put side by side: a number.
+/// A choice of fingerprint bits. They are gathered to a number, the digit; the first bit is the most
+/// significant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digit<F> {
-    /// Runs of neighbouring bits, each with its shift to the right.
+    /// Masks of contiguous bits, each with its shift to the right. `len` of them are used.
     runs: [(F, u32); MAX_DIGIT_BITS as usize],
     len: usize,
     bits: u32,
 }
 
 impl<F: Fingerprint> Digit<F> {
-    /// The bits of a mask, at most [`MAX_DIGIT_BITS`] of them; their order stays.
+    /// Creates the digit of a mask's bits. The mask has at most [`MAX_DIGIT_BITS`] bits; they keep their
+    /// order.
     pub(crate) fn new(mask: F) -> Self {
         let bits = mask.count_ones();
         assert!(bits <= MAX_DIGIT_BITS, "a digit of {bits} bits");
@@ -35,28 +37,28 @@ impl<F: Fingerprint> Digit<F> {
         digit
     }
 
-    /// How many different digits there are.
+    /// Number of possible digits.
     pub(crate) fn buckets(&self) -> usize {
         1 << self.bits
     }
 
-    /// The digit of a fingerprint.
+    /// Returns the digit of a fingerprint.
     #[inline(always)]
-    pub(crate) fn of(&self, fingerprint: F) -> usize {
+    pub(crate) fn extract(&self, fingerprint: F) -> usize {
         self.runs[..self.len].iter().fold(0, |digit, run| digit | gather(run, fingerprint))
     }
 
-    /// Writes the fingerprints to `out` by ascending digit, otherwise in their order. `ends`, one for each digit,
-    /// becomes where the fingerprints of each digit end.
+    /// Writes the fingerprints to `out` by ascending digit; equal digits keep their order. `out` is as long
+    /// as `fingerprints`. `ends` has one entry per digit, which becomes the end of its fingerprints in `out`.
     pub(crate) fn scatter(&self, fingerprints: &[F], out: &mut [F], ends: &mut [u32]) {
-        // With the number of runs known, the loops have no inner loop.
+        // If the number of runs is a constant, `scatter` has no inner loop.
         match self.runs[..self.len] {
             [a] => scatter(fingerprints, out, ends, |x| gather(&a, x)),
             [a, b] => scatter(fingerprints, out, ends, |x| gather(&a, x) | gather(&b, x)),
             [a, b, c] => {
                 scatter(fingerprints, out, ends, |x| gather(&a, x) | gather(&b, x) | gather(&c, x));
             }
-            _ => scatter(fingerprints, out, ends, |x| self.of(x)),
+            _ => scatter(fingerprints, out, ends, |x| self.extract(x)),
         }
     }
 }
@@ -66,7 +68,7 @@ fn gather<F: Fingerprint>(&(mask, shift): &(F, u32), fingerprint: F) -> usize {
     ((fingerprint & mask) >> shift).low_u64() as usize
 }
 
-/// The `count` most significant bits of a mask, or all if it has fewer.
+/// Returns the `count` most significant set bits of a mask, or all if it has fewer.
 pub(crate) fn first_bits<F: Fingerprint>(mask: F, count: u32) -> F {
     let mut left = mask;
     for _ in 0..count.min(mask.count_ones()) {
@@ -92,26 +94,26 @@ fn scatter<T: Copy>(values: &[T], out: &mut [T], ends: &mut [u32], digit: impl F
     }
 }
 
-/// The range of each bucket, by the ends from [`Digit::scatter`].
+/// Converts the bucket ends from [`Digit::scatter`] to bucket ranges.
 pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut start = 0;
     ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
 }
 
-/// Values of a chunk: its own partition stays in the second-level cache.
-const CHUNK: usize = 1 << 16;
+/// Number of values in a chunk. The partition of one chunk fits in the second-level cache.
+const CHUNK_LEN: usize = 1 << 16;
 
-/// The places of values that are partitioned by a digit, chunk by chunk. So the cores need no common counters, and values
-/// move through memory in runs.
+/// Layout of values that were partitioned by a digit, each chunk separately. So the cores need no common
+/// counters, and values move through memory in runs. A *bucket* has the values of one digit.
 pub(crate) struct Partition {
-    /// For each chunk, the ends of the values of each digit.
+    /// End of each bucket in each chunk, counted from the start of the chunk. Chunk after chunk.
     ends: Vec<u32>,
     buckets: usize,
 }
 
 impl Partition {
-    /// Partitions values into `space`, which is as long. `go_on` is called with the number of each chunk. Once it returns false, the
-    /// partition is not complete.
+    /// Partitions values into `space`, which is as long. `go_on` is called with the number of each chunk. If
+    /// it returns false, that chunk is skipped, and the partition is incomplete.
     pub(crate) fn new<F: Fingerprint>(
         values: &[F],
         space: &mut [F],
@@ -119,8 +121,8 @@ impl Partition {
         go_on: impl Fn(usize) -> bool + Send + Sync,
     ) -> Self {
         let buckets = digit.buckets();
-        let mut ends = vec![0; values.len().div_ceil(CHUNK) * buckets];
-        (values.par_chunks(CHUNK), space.par_chunks_mut(CHUNK), ends.par_chunks_mut(buckets))
+        let mut ends = vec![0; values.len().div_ceil(CHUNK_LEN) * buckets];
+        (values.par_chunks(CHUNK_LEN), space.par_chunks_mut(CHUNK_LEN), ends.par_chunks_mut(buckets))
             .into_par_iter()
             .enumerate()
             .for_each(|(chunk, (values, space, ends))| {
@@ -135,7 +137,7 @@ impl Partition {
         self.buckets
     }
 
-    /// The values of a bucket in each chunk.
+    /// Ranges of a bucket within each chunk.
     fn ranges(&self, bucket: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.ends.chunks(self.buckets).map(move |ends| {
             let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
@@ -143,9 +145,9 @@ impl Partition {
         })
     }
 
-    /// The values of a bucket, chunk by chunk.
+    /// Slices of a bucket's values, one per chunk.
     fn pieces<'a, F>(&'a self, partitioned: &'a [F], bucket: usize) -> impl Iterator<Item = &'a [F]> {
-        partitioned.chunks(CHUNK).zip(self.ranges(bucket)).map(|(values, range)| &values[range])
+        partitioned.chunks(CHUNK_LEN).zip(self.ranges(bucket)).map(|(values, range)| &values[range])
     }
 
     /// Number of values in a bucket.
@@ -153,19 +155,19 @@ impl Partition {
         self.ranges(bucket).map(|range| range.len()).sum()
     }
 
-    /// Parts of `out`, which is as long as the values, for the buckets one after the other.
-    pub(crate) fn split<'o, F>(&self, out: &'o mut [F]) -> Vec<Part<'o, F>> {
+    /// Splits `out`, which is as long as the values, into one slice per bucket, in order.
+    pub(crate) fn split<'o, F>(&self, out: &'o mut [F]) -> Vec<BucketSlice<'o, F>> {
         let (mut rest, mut start) = (out, 0);
         let take = |bucket| {
             let (values, after) = std::mem::take(&mut rest).split_at_mut(self.len(bucket));
             rest = after;
             start += values.len();
-            Part { bucket, start: start - values.len(), values }
+            BucketSlice { bucket, start: start - values.len(), values }
         };
         (0..self.buckets).map(take).collect()
     }
 
-    /// Puts the values of a bucket into `values`, in their order.
+    /// Replaces the content of `values` by the values of a bucket, in their order.
     pub(crate) fn read<F: Fingerprint>(&self, partitioned: &[F], bucket: usize, values: &mut Vec<F>) {
         values.clear();
         values.reserve_exact(self.len(bucket));
@@ -173,37 +175,39 @@ impl Partition {
     }
 }
 
-/// The place of a bucket.
-pub(crate) struct Part<'o, F> {
+/// Part of an output slice for one bucket.
+pub(crate) struct BucketSlice<'o, F> {
     pub(crate) bucket: usize,
+    /// Position in the whole output.
     pub(crate) start: usize,
     pub(crate) values: &'o mut [F],
 }
 
-/// Room for so many values.
-pub(crate) fn room<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
+/// Returns `count` elements of a reusable buffer, with arbitrary values. The buffer grows if necessary.
+pub(crate) fn scratch<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
     if space.len() < count {
-        // No value is copied.
+        // A new vector, since `resize` would copy the old values.
         *space = vec![F::ZERO; count];
     }
     &mut space[..count]
 }
 
-/// Up to this many are sorted by comparing them.
-const FEW: usize = 64;
-/// Bits of the digits by which more values are moved before.
+/// Maximum number of values that are sorted by comparison.
+const COMPARISON_SORT_MAX: usize = 64;
+/// Bits of each digit of the radix sort.
 const SORT_DIGIT_BITS: u32 = 8;
 
-/// Sorts on all cores, with space for as many again, which is made if it is not there: twice as fast as in place.
+/// Sorts on all cores through a buffer of the same length, which grows if necessary. Twice as fast as in
+/// place.
 pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<F>) {
     let first = values.first().copied().unwrap_or_default();
     let common = values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first)).leading_zeros();
-    if values.len() <= CHUNK || common == F::BITS {
+    if values.len() <= CHUNK_LEN || common == F::BITS {
         return sort_below(values, |value| value, 0);
     }
     let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
     let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
-    let space = room(space, values.len());
+    let space = scratch(space, values.len());
     let partition = Partition::new(values, space, &digit, |_| true);
     partition.split(values).into_par_iter().for_each(|part| {
         let mut at = 0;
@@ -215,7 +219,7 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<
     });
 }
 
-/// Sorts in place, on all cores: by `key`, then by the values.
+/// Sorts in place on all cores, by `key`, then by value.
 pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,
@@ -223,15 +227,15 @@ pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     sort_below(values, key, 0);
 }
 
-/// Sorts values that agree in the first `bits` bits of their keys.
+/// Sorts values whose keys agree in the first `bits` bits.
 fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,
     bits: u32,
 ) {
-    if values.len() <= FEW || bits == F::BITS {
-        // With equal keys, the rest is few or has no order by key.
-        return if values.len() <= CHUNK { values.sort_unstable() } else { values.par_sort_unstable() };
+    if values.len() <= COMPARISON_SORT_MAX || bits == F::BITS {
+        // Either the values are few, or all keys are equal and the values decide.
+        return if values.len() <= CHUNK_LEN { values.sort_unstable() } else { values.par_sort_unstable() };
     }
     let shift = F::BITS - bits - SORT_DIGIT_BITS;
     let digit = |value| ((key(value) >> shift).low_u64() & ((1 << SORT_DIGIT_BITS) - 1)) as usize;
@@ -246,7 +250,8 @@ fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
         start += *end;
         *end = start;
     }
-    // Each value goes to the next place of its bucket, and the one from there on to its own.
+    // Permutes in place along cycles: a value moves to the next free place of its bucket and displaces the
+    // value there, which moves on to its own bucket.
     for bucket in 0..places.len() {
         while places[bucket] < ends[bucket] {
             let mut value = values[places[bucket]];
@@ -262,11 +267,11 @@ fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
         }
     }
     let (len, mut rest, mut start) = (values.len(), values, 0);
-    let mut buckets = Vec::with_capacity(if len > CHUNK { ends.len() } else { 0 });
+    let mut buckets = Vec::with_capacity(if len > CHUNK_LEN { ends.len() } else { 0 });
     for end in ends {
         let (bucket, after) = rest.split_at_mut(end - start);
         (rest, start) = (after, end);
-        if len > CHUNK {
+        if len > CHUNK_LEN {
             buckets.push(bucket);
         } else if bucket.len() > 1 {
             sort_below(bucket, key, bits + SORT_DIGIT_BITS);
@@ -292,9 +297,9 @@ mod tests {
             let wide = first_bits(mask, count);
             prop_assert_eq!(wide.count_ones(), count.min(mask.count_ones()));
             prop_assert!(wide & !mask == 0 && (wide == 0 || mask >> wide.trailing_zeros() == wide >> wide.trailing_zeros()));
-            prop_assert_eq!(Digit::new(wide).of(value), gathered(wide, value));
+            prop_assert_eq!(Digit::new(wide).extract(value), gathered(wide, value));
             let narrow = first_bits(mask as u64, count);
-            prop_assert_eq!(Digit::new(narrow).of(value as u64), gathered(narrow, value as u64));
+            prop_assert_eq!(Digit::new(narrow).extract(value as u64), gathered(narrow, value as u64));
         }
 
         #[test]
@@ -330,7 +335,7 @@ mod tests {
                 all.extend_from_slice(&bucket);
             }
             let mut expected = values;
-            expected.sort_by_key(|&value| digit.of(value));
+            expected.sort_by_key(|&value| digit.extract(value));
             prop_assert_eq!(all, expected);
         }
     }

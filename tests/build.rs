@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Purpose, Snapshot, Store, StoreOptions};
+use simstore::{
+    BuildOptions, Builder, Codec, CodecObjective, Error, PlanChoice, Snapshot, Store, StoreOptions,
+};
 
-use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::disk::{OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
 use crate::support::random::Random;
 
 fn options() -> BuildOptions {
@@ -43,7 +45,7 @@ fn a_full_disk_leaves_nothing() {
     let mut succeeded = false;
     for room in (0..whole).step_by(whole / 60).chain([1 << 30]) {
         let disk = SimulatedDisk::default();
-        disk.set_room(Some(room));
+        disk.set_free_bytes(Some(room));
         match build_on(&disk, path, 3000, false) {
             Ok(()) => {
                 succeeded = true;
@@ -67,13 +69,13 @@ fn a_store_that_is_replaced_stays_until_the_new_one_is_complete() {
     let before = fingerprints(&disk, path).unwrap();
     let files = disk.paths();
     for room in (0..6000).step_by(400) {
-        disk.set_room(Some(room));
+        disk.set_free_bytes(Some(room));
         if build_on(&disk, path, 2000, true).is_err() {
             assert_eq!(fingerprints(&disk, path).unwrap(), before);
             assert_eq!(disk.paths(), files, "room for {room}");
         }
     }
-    disk.set_room(None);
+    disk.set_free_bytes(None);
     build_on(&disk, path, 2000, true).unwrap();
     assert_eq!(fingerprints(&disk, path).unwrap().len(), 2000);
     assert_eq!(disk.paths().len(), files.len(), "the files of the old store are gone");
@@ -270,7 +272,7 @@ fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
     let disk = SimulatedDisk::default();
     disk.before_each(|disk, kind| {
         // Once: it locks, too, and then there is a store.
-        if kind == Kind::Lock && fingerprints(disk, Path::new("store")).is_none() {
+        if kind == OperationKind::Lock && fingerprints(disk, Path::new("store")).is_none() {
             build_on(disk, Path::new("store"), 70, false).unwrap();
         }
     });
@@ -281,8 +283,8 @@ fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
 
 /// Lets so many folder syncs more succeed.
 fn fail_syncs_after(disk: &SimulatedDisk, syncs: usize) {
-    let counted = Counted::Of(Kind::SyncDir);
-    disk.plan(Fault { counted, n: disk.count(counted) + syncs, lasting: true, failure: Failure::Broken });
+    let counted = OperationFilter::Kind(OperationKind::SyncDir);
+    disk.plan(Fault { counted, n: disk.count(counted) + syncs, lasting: true, failure: Failure::IoError });
 }
 
 #[test]
@@ -317,7 +319,7 @@ fn files_that_only_look_like_ours_are_left_alone() {
         {
             let disk = SimulatedDisk::default();
             simstore::fs::Fs::create_dir(&disk, Path::new("store")).unwrap();
-            disk.put(&format!("store/{name}"), content.as_bytes());
+            disk.write_file(&format!("store/{name}"), content.as_bytes());
             let before = disk.paths();
             let error = build_on(&disk, Path::new("store"), 5, replace).unwrap_err();
             assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
@@ -377,7 +379,7 @@ fn a_codec_for_a_purpose() {
     }
     let codec = |fingerprints: &[u64], codec_for, span| {
         let fs = SimulatedDisk::default().as_fs();
-        let options = BuildOptions { codec_for, span, fs, ..BuildOptions::default() };
+        let options = BuildOptions { codec_objective: codec_for, span, fs, ..BuildOptions::default() };
         let mut builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
         (0..).zip(fingerprints).try_for_each(|(id, &fingerprint)| builder.insert(fingerprint, id)).unwrap();
         let store = builder.finish().unwrap();
@@ -387,12 +389,12 @@ fn a_codec_for_a_purpose() {
         store.codec()
     };
     assert_eq!(codec(&spread, None, None), Codec::FirstDifference);
-    assert_eq!(codec(&spread, Some(Purpose::Size), None), Codec::Gap);
-    assert_eq!(codec(&revised, Some(Purpose::Size), None), Codec::AllDifferences);
-    assert_eq!(codec(&spread, Some(Purpose::Speed), None), Codec::EliasFano);
-    assert_eq!(codec(&revised, Some(Purpose::Speed), None), Codec::EliasFano);
+    assert_eq!(codec(&spread, Some(CodecObjective::Size), None), Codec::Gap);
+    assert_eq!(codec(&revised, Some(CodecObjective::Size), None), Codec::AllDifferences);
+    assert_eq!(codec(&spread, Some(CodecObjective::Speed), None), Codec::EliasFano);
+    assert_eq!(codec(&revised, Some(CodecObjective::Speed), None), Codec::EliasFano);
     // With a span, of those that have some.
-    assert_eq!(codec(&spread, Some(Purpose::Size), Some(16)), Codec::Gap);
-    assert_ne!(codec(&spread, Some(Purpose::Speed), Some(16)), Codec::EliasFano);
-    codec(&[], Some(Purpose::Size), None);
+    assert_eq!(codec(&spread, Some(CodecObjective::Size), Some(16)), Codec::Gap);
+    assert_ne!(codec(&spread, Some(CodecObjective::Speed), Some(16)), Codec::EliasFano);
+    codec(&[], Some(CodecObjective::Size), None);
 }

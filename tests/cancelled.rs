@@ -119,7 +119,7 @@ fn a_load_and_a_merge() {
     let segments = || names(&path).into_iter().filter(|name| !name.ends_with(".log")).collect::<Vec<_>>();
     let before = segments();
     let load = |progress| {
-        let mut load = store.load_with(progress)?;
+        let mut load = store.bulk_load_with(progress)?;
         (1..COUNT).try_for_each(|i| load.insert_named(fingerprint(i), i, "a document"))?;
         load.finish()
     };

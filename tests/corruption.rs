@@ -17,24 +17,24 @@ use simstore::{BuildOptions, Builder, Codec, Entry, Fingerprint, Match, PlanChoi
 use tempfile::TempDir;
 
 use crate::support::random::Random;
-use crate::support::samples::{Document, build, documents};
-use crate::support::seal::{Files, seal_store};
+use crate::support::samples::{SampleDocument, build, documents};
+use crate::support::seal::{StoreFiles, seal_store};
 
 /// The system's allocator, which remembers the largest allocation of a thread.
-struct Watching;
+struct TrackingAllocator;
 
 thread_local! {
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
+    static LARGEST_ALLOCATION: Cell<usize> = const { Cell::new(0) };
 }
 
-fn watch(layout: Layout) {
-    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
+fn record_allocation(layout: Layout) {
+    let _ = LARGEST_ALLOCATION.try_with(|largest| largest.set(largest.get().max(layout.size())));
 }
 
 // SAFETY: all that is asked of an allocator is passed on to the system's.
-unsafe impl GlobalAlloc for Watching {
+unsafe impl GlobalAlloc for TrackingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        watch(layout);
+        record_allocation(layout);
         // SAFETY: as promised by the caller.
         unsafe { System.alloc(layout) }
     }
@@ -46,11 +46,11 @@ unsafe impl GlobalAlloc for Watching {
 }
 
 #[global_allocator]
-static ALLOCATOR: Watching = Watching;
+static ALLOCATOR: TrackingAllocator = TrackingAllocator;
 
 /// All that a store answers.
 #[derive(Debug, PartialEq)]
-struct Answers<F> {
+struct StoreAnswers<F> {
     entries: Result<Vec<Entry<F>>, String>,
     matches: Vec<Result<Vec<Match<F>>, String>>,
     batches: Vec<Result<Vec<BatchMatch<F>>, String>>,
@@ -59,11 +59,11 @@ struct Answers<F> {
     notes: Vec<Result<Option<Vec<u8>>, String>>,
 }
 
-fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[Document<F>]) -> Answers<F> {
+fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[SampleDocument<F>]) -> StoreAnswers<F> {
     let text = |error: simstore::Error| error.to_string();
     let queries = || documents.iter().map(|document| document.0);
     let flipped = queries().map(|query| query ^ F::bit_mask(3) ^ F::bit_mask(F::BITS - 2));
-    Answers {
+    StoreAnswers {
         entries: store.iter().collect::<Result<_>>().map_err(text),
         matches: queries()
             .chain(flipped)
@@ -82,7 +82,7 @@ fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[Document<F>]) -> An
 }
 
 /// Each answer is an error or as it should be.
-fn check_answers<F: Fingerprint>(found: &Answers<F>, sound: &Answers<F>, what: &str) {
+fn check_answers<F: Fingerprint>(found: &StoreAnswers<F>, sound: &StoreAnswers<F>, what: &str) {
     fn same<T: PartialEq>(found: &Result<T, String>, sound: &Result<T, String>) -> bool {
         found.is_err() || found == sound
     }
@@ -98,23 +98,23 @@ fn check_answers<F: Fingerprint>(found: &Answers<F>, sound: &Answers<F>, what: &
 }
 
 /// A store in a folder of its own, the files as they should be, and what it should answer.
-struct Sample<F> {
+struct SampleStore<F> {
     folder: TempDir,
-    files: Files,
-    documents: Vec<Document<F>>,
-    answers: Answers<F>,
+    files: StoreFiles,
+    documents: Vec<SampleDocument<F>>,
+    answers: StoreAnswers<F>,
 }
 
 /// A store of these documents, each fifth of which has a note.
-fn build_noted<F: Fingerprint>(path: &Path, options: BuildOptions, documents: &[Document<F>]) -> Snapshot<F> {
+fn build_noted<F: Fingerprint>(path: &Path, options: BuildOptions, documents: &[SampleDocument<F>]) -> Snapshot<F> {
     let mut builder = Builder::create(path, options).unwrap();
     for (_, id, _) in documents.iter().step_by(5) {
-        builder.note(*id, &id.to_le_bytes()[..(*id % 9) as usize]).unwrap();
+        builder.set_note(*id, &id.to_le_bytes()[..(*id % 9) as usize]).unwrap();
     }
     build(builder, documents)
 }
 
-fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> Sample<F> {
+fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> SampleStore<F> {
     let mut random = Random(seed);
     let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
     fingerprints.extend(random.clustered::<F>(count / 2));
@@ -130,19 +130,19 @@ fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> 
     let store = build_noted(&folder.path().join("store"), options, &documents);
     let answers = answers(&store, &documents);
     assert!(answers.entries.as_ref().is_ok_and(|entries| entries.len() == documents.len()));
-    let mut files = Files::new();
+    let mut files = StoreFiles::new();
     for entry in fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap()) {
         let name = entry.file_name().into_string().unwrap();
         if name != "LOCK" {
             files.insert(name, fs::read(entry.path()).unwrap());
         }
     }
-    Sample { folder, files, documents, answers }
+    SampleStore { folder, files, documents, answers }
 }
 
-impl<F: Fingerprint> Sample<F> {
+impl<F: Fingerprint> SampleStore<F> {
     /// Another folder that holds these files.
-    fn write(&self, name: &str, files: &Files) -> std::path::PathBuf {
+    fn write(&self, name: &str, files: &StoreFiles) -> std::path::PathBuf {
         let path = self.folder.path().join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
@@ -200,7 +200,7 @@ impl<F: Fingerprint> Sample<F> {
             seal_store(&mut files);
             let store = self.write("hostile", &files);
             let start = Instant::now();
-            LARGEST.set(0);
+            LARGEST_ALLOCATION.set(0);
             let asked = catch_unwind(AssertUnwindSafe(|| {
                 let Ok(store) = Snapshot::<F>::open(&store) else { return false };
                 store.verify(|_| ());
@@ -209,10 +209,10 @@ impl<F: Fingerprint> Sample<F> {
                 true
             }));
             let what = format!("round {round}; the files are in {}", store.display());
-            if asked.is_err() || start.elapsed() > Duration::from_secs(10) || LARGEST.get() > 1 << 22 {
+            if asked.is_err() || start.elapsed() > Duration::from_secs(10) || LARGEST_ALLOCATION.get() > 1 << 22 {
                 let kept = std::env::temp_dir().join("simstore-hostile");
                 let _ = fs::rename(&store, &kept);
-                panic!("{what}, moved to {}: {} bytes at once", kept.display(), LARGEST.get());
+                panic!("{what}, moved to {}: {} bytes at once", kept.display(), LARGEST_ALLOCATION.get());
             }
             asked.unwrap()
         });
@@ -284,7 +284,7 @@ fn the_independent_reader_agrees_on_hostile_blocks() {
         "example-all-differences",
         "all-differences-64",
     ] {
-        let mut sound = Files::new();
+        let mut sound = StoreFiles::new();
         for entry in fs::read_dir(spec.join("golden").join(name)).unwrap().map(Result::unwrap) {
             sound.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
         }

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use crate::structure::{PACKAGES, root, sources};
 
-const OPENS: [&str; 7] = [
+const OPEN_CALLS: [&str; 7] = [
     "File::open(", "File::create(", "File::create_new(", "File::options()", "OpenOptions::new()",
     "fs::read(", "fs::read_to_string(",
 ];
-const CHANGES: [&str; 6] =
+const CHANGE_CALLS: [&str; 6] =
     ["fs::remove_file(", "fs::remove_dir(", "fs::remove_dir_all(", "fs::rename(", "fs::copy(", "fs::write("];
 
 /// Files with the number of places that open, and of places that remove or rename, and the reason why these are safe.
-const PLACES: &[(&str, usize, usize, &str)] = &[
+const FILE_CALLS: &[(&str, usize, usize, &str)] = &[
     ("src/fs.rs", 7, 4, "regular files of a store; folders, to sync them; /proc"),
     ("src/options.rs", 1, 0, "/proc"),
     ("text/src/resources.rs", 1, 0, "an input, which may be a pipe"),
     ("cli/src/inputs.rs", 1, 0, "an input, which may be a pipe"),
     ("io/src/bytes/input.rs", 1, 0, "an input, which may be a pipe"),
     ("io/src/bytes/pipes.rs", 1, 0, "an input, which may be a pipe"),
-    ("io/src/bytes/section/borders.rs", 1, 0, "an input of a known size: no pipe"),
+    ("io/src/bytes/section/boundaries.rs", 1, 0, "an input of a known size: no pipe"),
     ("io/src/bytes/section/stream.rs", 1, 0, "an input of a known size: no pipe"),
     ("dedup/src/estimate/mod.rs", 1, 0, "/proc"),
     ("dedup/src/checkpoint/parts/outdated.rs", 0, 1, "a part, which is read before"),
@@ -28,14 +28,23 @@ const PLACES: &[(&str, usize, usize, &str)] = &[
     ("io/src/formats/archive.rs", 2, 0, "an input, after a zip file in a pipe is refused"),
     ("io/src/formats/detect.rs", 2, 0, "an input, after its kind is known"),
     ("io/src/formats/parquet.rs", 1, 0, "an input, after Parquet in a pipe is refused"),
-    ("io/src/output/folder.rs", 4, 2, "locked hidden files; its own new files; folders"),
-    ("io/src/output/temporary.rs", 3, 1, "locked hidden files; outputs, also pipes"),
-    ("io/src/output/temporary_name.rs", 1, 2, "hidden files and folders under a lock; folders, to sync them"),
-    ("io/src/output/unfinished.rs", 0, 2, "hidden files and folders of this job, and its temporary folders"),
-    ("io/src/reading/records.rs", 1, 0, "an input, by the reader of its format"),
+    ("io/src/output/output_folder.rs", 4, 2, "locked hidden files; its own new files; folders"),
+    ("io/src/output/temporary_file.rs", 3, 1, "locked hidden files; outputs, also pipes"),
+    ("io/src/output/temporary_path.rs", 1, 2, "hidden files and folders under a lock; folders, to sync them"),
+    (
+        "io/src/output/unfinished_outputs.rs",
+        0,
+        2,
+        "hidden files and folders of this job, and its temporary folders",
+    ),
     ("corpus/src/shards/folder.rs", 0, 2, "shards by their names, in a folder that holds nothing else"),
-    ("corpus/src/spill/budget.rs", 1, 0, "/proc and /sys"),
-    ("corpus/src/spill/folder.rs", 2, 3, "temporary folders by their names, whose lock is a regular file"),
+    ("corpus/src/spill/memory_budget.rs", 1, 0, "/proc and /sys"),
+    (
+        "corpus/src/spill/temporary_folder.rs",
+        2,
+        3,
+        "temporary folders by their names, whose lock is a regular file",
+    ),
     ("corpus/src/spill/rows.rs", 1, 0, "a temporary file in a new folder"),
 ];
 
@@ -58,12 +67,12 @@ fn each_place_is_in_the_table() {
         for (name, source) in sources(&root().join(package)) {
             let import = source.lines().find(imports_function);
             assert_eq!(import, None, "{package}/{name}: import `std::fs` instead");
-            let counts = (count(&source, &OPENS), count(&source, &CHANGES));
+            let counts = (count(&source, &OPEN_CALLS), count(&source, &CHANGE_CALLS));
             if counts != (0, 0) {
                 found.insert(format!("{package}/{name}"), counts);
             }
         }
     }
-    let table = PLACES.iter().map(|&(name, opens, changes, _)| (name.to_owned(), (opens, changes)));
+    let table = FILE_CALLS.iter().map(|&(name, opens, changes, _)| (name.to_owned(), (opens, changes)));
     assert_eq!(found, table.collect::<BTreeMap<_, _>>());
 }

@@ -74,7 +74,7 @@ fn a_store_refuses_and_stays_as_it_is() {
         assert!(is_forked(store.query(1, 0)));
         assert!(is_forked(store.sync()) && is_forked(store.flush()) && is_forked(store.compact()));
         assert!(is_forked(store.wait_for_background()));
-        assert!(is_forked(store.load()));
+        assert!(is_forked(store.bulk_load()));
         assert_eq!(snapshot.query(1, 3).unwrap().len(), 2);
         drop(store);
         assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), 2);
@@ -120,7 +120,7 @@ fn a_build_and_a_load_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let (path, built) = (folder.path().join("store"), folder.path().join("built"));
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
-    let mut load = Some(store.load().unwrap());
+    let mut load = Some(store.bulk_load().unwrap());
     let mut builder = Some(Builder::<u64>::create(&built, BuildOptions::default()).unwrap());
     for id in 0..10 {
         load.as_mut().unwrap().insert_named(id << 32, id, "a document").unwrap();

@@ -12,13 +12,13 @@ use simstore::{
 };
 
 use crate::support::random::Random;
-use crate::support::samples::{Document, build, documents};
+use crate::support::samples::{SampleDocument, build, documents};
 
 /// A store that can be made again.
-struct Golden<F> {
+struct GoldenStore<F> {
     name: &'static str,
     options: BuildOptions,
-    documents: Vec<Document<F>>,
+    documents: Vec<SampleDocument<F>>,
 }
 
 fn options(codec: Codec, plan: &str, block_size: u32) -> BuildOptions {
@@ -27,7 +27,7 @@ fn options(codec: Codec, plan: &str, block_size: u32) -> BuildOptions {
 }
 
 /// Random and clustered fingerprints; some have several ids, and one a hundred.
-fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<Document<F>> {
+fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<SampleDocument<F>> {
     let mut random = Random(seed);
     let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
     fingerprints.extend(random.clustered::<F>(count / 2));
@@ -37,14 +37,14 @@ fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<Document<F>> {
     documents(&mut random, &fingerprints)
 }
 
-fn unnamed<F: Fingerprint>(fingerprints: impl IntoIterator<Item = F>) -> Vec<Document<F>> {
+fn unnamed<F: Fingerprint>(fingerprints: impl IntoIterator<Item = F>) -> Vec<SampleDocument<F>> {
     (1..).zip(fingerprints).map(|(id, fingerprint)| (fingerprint, id, None)).collect()
 }
 
-fn golden_64() -> Vec<Golden<u64>> {
+fn golden_64() -> Vec<GoldenStore<u64>> {
     let mut random = Random(64);
     let mut all = vec![
-        Golden {
+        GoldenStore {
             name: "first-difference-64",
             options: BuildOptions {
                 profile: "words-2".into(),
@@ -52,28 +52,28 @@ fn golden_64() -> Vec<Golden<u64>> {
             },
             documents: mixed(1, 200),
         },
-        Golden { name: "gap-64", options: options(Codec::Gap, "paper-4", 256), documents: mixed(2, 200) },
-        Golden {
+        GoldenStore { name: "gap-64", options: options(Codec::Gap, "paper-4", 256), documents: mixed(2, 200) },
+        GoldenStore {
             name: "elias-fano-64",
             options: options(Codec::EliasFano, "probe-2", 256),
             documents: mixed(3, 200),
         },
-        Golden {
+        GoldenStore {
             name: "all-differences-64",
             options: options(Codec::AllDifferences, "probe-2", 512),
             documents: mixed(7, 400),
         },
-        Golden {
+        GoldenStore {
             name: "no-ids",
             options: BuildOptions { ids: false, ..options(Codec::FirstDifference, "cover-5", 512) },
             documents: unnamed((0..150).map(|_| random.fingerprint())),
         },
-        Golden {
+        GoldenStore {
             name: "no-flips",
             options: BuildOptions { distance: 0, ..options(Codec::Gap, "probe-1", 4096) },
             documents: unnamed((0..300).map(|_| random.fingerprint())),
         },
-        Golden {
+        GoldenStore {
             name: "consecutive",
             options: options(Codec::Gap, "scan", 256),
             documents: (0x0123_4567_89ab_c000..)
@@ -91,7 +91,7 @@ fn golden_64() -> Vec<Golden<u64>> {
         let page = |fingerprint, id, name: &str| (fingerprint, id, Some(name.to_string()));
         let mut documents = vec![page(0x10, 1, "a/1.html"), page(0x13, 2, "a/2.html"), page(0x20, 7, "文")];
         documents.extend([(0x21, 8, None), (0x13, 300, None)]);
-        all.push(Golden { name, options: options(codec, "probe-2", 256), documents });
+        all.push(GoldenStore { name, options: options(codec, "probe-2", 256), documents });
     }
     for (codec, [empty, single, extremes]) in [
         (Codec::FirstDifference, ["empty", "single", "extremes"]),
@@ -105,25 +105,25 @@ fn golden_64() -> Vec<Golden<u64>> {
         let named = (0x0123_4567_89ab_cdef, 42, Some("the only document".to_string()));
         let ends = vec![(0, 0, None), (u64::MAX, 1, None), (u64::MAX, u64::MAX, Some("last".to_string()))];
         all.extend([
-            Golden { name: empty, options: options.clone(), documents: Vec::new() },
-            Golden { name: single, options: options.clone(), documents: vec![named] },
-            Golden { name: extremes, options, documents: ends },
+            GoldenStore { name: empty, options: options.clone(), documents: Vec::new() },
+            GoldenStore { name: single, options: options.clone(), documents: vec![named] },
+            GoldenStore { name: extremes, options, documents: ends },
         ]);
     }
     all
 }
 
-fn golden_128() -> Vec<Golden<u128>> {
+fn golden_128() -> Vec<GoldenStore<u128>> {
     let golden = |name, codec, plan, seed| {
         let options = options(codec, plan, 512);
-        Golden { name, options, documents: mixed(seed, 120) }
+        GoldenStore { name, options, documents: mixed(seed, 120) }
     };
     vec![
         golden("first-difference-128", Codec::FirstDifference, "probe-3", 4),
         golden("gap-128", Codec::Gap, "probe-2", 5),
         golden("elias-fano-128", Codec::EliasFano, "probe-1", 6),
         golden("all-differences-128", Codec::AllDifferences, "probe-2", 8),
-        Golden {
+        GoldenStore {
             name: "extremes-128",
             options: options(Codec::Gap, "probe-2", 512),
             documents: unnamed([0, 1, u128::MAX >> 1, u128::MAX]),
@@ -143,7 +143,7 @@ fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
     named.filter(|(name, _)| name != "LOCK").collect()
 }
 
-fn compare_files<F: Fingerprint>(golden: &[Golden<F>]) {
+fn compare_files<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     for golden in golden {
         let fresh = tempfile::tempdir().unwrap();
         let store = fresh.path().join("store");
@@ -188,17 +188,17 @@ fn write_live(path: &Path) {
     let mut batch = store.transaction();
     batch.insert(0x20, 7);
     batch.delete(0x11, 1);
-    batch.mark("feed", &[0x2c, 1]).unwrap();
-    batch.mark("文", &[]).unwrap();
+    batch.set_metadata("feed", &[0x2c, 1]).unwrap();
+    batch.set_metadata("文", &[]).unwrap();
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
     let mut batch = store.transaction();
-    batch.mark("feed", &[0x2d, 1]).unwrap();
+    batch.set_metadata("feed", &[0x2d, 1]).unwrap();
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
     let mut batch = store.transaction();
     batch.delete(0x12, 2);
-    batch.mark("tail", b"\t").unwrap();
+    batch.set_metadata("tail", b"\t").unwrap();
     batch.commit(Durability::Sync).unwrap();
 }
 
@@ -216,18 +216,18 @@ fn write_notes(path: &Path) {
     for (id, note) in [(1, &[0xa1, 0xa2, 0xa3][..]), (2, &[0xb1]), (300, &[])] {
         batch.insert(id << 8, id);
         batch.insert(id << 32, id);
-        batch.note(id, note).unwrap();
+        batch.set_note(id, note).unwrap();
     }
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
     let mut batch = store.transaction();
     (0..2).for_each(|i| batch.delete(1 << [8, 32][i], 1));
-    batch.note(2, &[0xb2, 0xb3]).unwrap();
+    batch.set_note(2, &[0xb2, 0xb3]).unwrap();
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
     let mut batch = store.transaction();
     batch.insert_named(0x40, 4, "four").unwrap();
-    batch.note(4, &[0xd1, 0xd2]).unwrap();
+    batch.set_note(4, &[0xd1, 0xd2]).unwrap();
     batch.commit(Durability::Sync).unwrap();
 }
 
@@ -264,8 +264,8 @@ fn a_live_golden_store() {
     let found: Vec<_> = store.iter().map(Result::unwrap).map(|e| (e.fingerprint, e.id.unwrap())).collect();
     assert_eq!(found, [(0x10, 0), (0x13, 3), (0x20, 7)]);
     let marks = [("feed", Some(vec![0x2d, 1])), ("文", Some(vec![])), ("tail", Some(vec![9])), ("x", None)];
-    marks.into_iter().for_each(|(key, value)| assert_eq!(store.mark(key).unwrap(), value, "{key}"));
-    assert_eq!((store.stats().segments, store.stats().marks), (3, 3));
+    marks.into_iter().for_each(|(key, value)| assert_eq!(store.metadata(key).unwrap(), value, "{key}"));
+    assert_eq!((store.stats().segments, store.stats().metadata), (3, 3));
     let Some(output) = run_reader(&[&kept]) else { return };
     let expected = "0000000000000010\t0\tpage 0\n0000000000000013\t3\tpage 3\n0000000000000020\t7\n";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
@@ -274,16 +274,16 @@ fn a_live_golden_store() {
 }
 
 /// Pairs of fingerprint and id, ascending, and names by id.
-type Contents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
+type StoreContents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
 
 /// The contents of a store of these documents.
-fn contents<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> Contents<'_, F> {
+fn contents<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> StoreContents<'_, F> {
     let entries = documents.iter().map(|(fingerprint, id, _)| (*fingerprint, ids.then_some(*id)));
     let names = documents.iter().filter_map(|(_, id, name)| Some((*id, name.as_deref()?)));
     (entries.collect(), names.collect())
 }
 
-fn check_contents<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
+fn check_contents<F: Fingerprint>(store: &Path, golden: &GoldenStore<F>) {
     let name = golden.name;
     let store = Snapshot::<F>::open(store).unwrap();
     assert_eq!(store.verify(|error| panic!("{name}: {error}")), 0);
@@ -325,7 +325,7 @@ fn run_reader(arguments: &[&Path]) -> Option<Output> {
 }
 
 /// The lines that `reader.py` prints for a store of these documents.
-fn lines<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> String {
+fn lines<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> String {
     let (entries, names) = contents(documents, ids);
     let mut text = String::new();
     for (fingerprint, id) in entries {
@@ -339,7 +339,7 @@ fn lines<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> String {
     text
 }
 
-fn check_reader<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
+fn check_reader<F: Fingerprint>(store: &Path, golden: &GoldenStore<F>) {
     let Some(output) = run_reader(&[store]) else { return };
     let problem = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {problem}", golden.name);
@@ -347,7 +347,7 @@ fn check_reader<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
     assert!(found == lines(&golden.documents, golden.options.ids), "{}: other contents", golden.name);
 }
 
-fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
+fn check_golden<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     compare_files(golden);
     for golden in golden {
         let store = folder().join(golden.name);
@@ -404,7 +404,7 @@ fn golden_stores_of_128_bits() {
 }
 
 /// The crate and the independent reader read the files of this crate.
-fn check_fresh<F: Fingerprint>(golden: &Golden<F>) {
+fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
@@ -424,7 +424,7 @@ fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
             let block_size = [256, 1024, 4096][random.below(3) as usize];
             let mut documents = documents(&mut random, &fingerprints);
             documents.push((F::MAX, u64::MAX, Some("长".repeat(21845) + "x")));
-            check_fresh(&Golden { name: "fresh", options: options(codec, plan, block_size), documents });
+            check_fresh(&GoldenStore { name: "fresh", options: options(codec, plan, block_size), documents });
         }
     }
 }
@@ -445,9 +445,9 @@ fn the_largest_blocks() {
     for codec in [Codec::Gap, Codec::EliasFano] {
         let options = BuildOptions { ids: false, ..options(codec, "scan", 65536) };
         let documents = unnamed((0..u64::from(u16::MAX) + 1000).map(|i| i << 40 | i));
-        check_fresh(&Golden { name: "large blocks", options: options.clone(), documents });
+        check_fresh(&GoldenStore { name: "large blocks", options: options.clone(), documents });
         let documents = unnamed(u64::MAX - u64::from(u16::MAX) - 1000..=u64::MAX);
-        check_fresh(&Golden { name: "full blocks", options, documents });
+        check_fresh(&GoldenStore { name: "full blocks", options, documents });
     }
 }
 

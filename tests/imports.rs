@@ -11,19 +11,19 @@ use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
 use crate::structure::{PACKAGES, root, rust_files};
 
 /// Module names from the root of the package: `crate::a::B` is `["a", "B"]`.
-type Names = Vec<String>;
+type ModulePath = Vec<String>;
 
 /// A source file.
-struct File {
+struct SourceFile {
     name: String,
     /// Targets of its `use` items, by their names in this file.
-    imports: BTreeMap<String, Names>,
+    imports: BTreeMap<String, ModulePath>,
     /// Paths that it uses, except for items that it only re-exports.
-    uses: Vec<Names>,
+    uses: Vec<ModulePath>,
 }
 
 /// The module of a file.
-fn module(file: &str) -> Names {
+fn module(file: &str) -> ModulePath {
     let path = file.trim_end_matches(".rs");
     let path = path.strip_suffix("mod").map_or(path, |path| path.trim_end_matches('/'));
     path.split('/').filter(|name| !["", "lib", "main"].contains(name)).map(str::to_owned).collect()
@@ -31,10 +31,10 @@ fn module(file: &str) -> Names {
 
 /// Collects the `use` items and the paths of a file, without its tests.
 #[derive(Default)]
-struct Collector {
+struct PathCollector {
     /// Name in the file, path, and whether the item is a re-export.
-    imports: Vec<(String, Names, bool)>,
-    paths: Vec<Names>,
+    imports: Vec<(String, ModulePath, bool)>,
+    paths: Vec<ModulePath>,
 }
 
 /// Whether an item is compiled only in tests, as with `#[cfg(test)]` and `#[cfg(all(test, unix))]`.
@@ -48,8 +48,8 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }
 
-impl Collector {
-    fn import(&mut self, tree: &UseTree, mut above: Names, is_public: bool) {
+impl PathCollector {
+    fn import(&mut self, tree: &UseTree, mut above: ModulePath, is_public: bool) {
         match tree {
             UseTree::Path(path) => {
                 above.push(path.ident.to_string());
@@ -74,7 +74,7 @@ impl Collector {
     }
 }
 
-impl<'a> Visit<'a> for Collector {
+impl<'a> Visit<'a> for PathCollector {
     fn visit_item_mod(&mut self, item: &'a ItemMod) {
         if !is_test(&item.attrs) {
             visit::visit_item_mod(self, item);
@@ -95,12 +95,12 @@ impl<'a> Visit<'a> for Collector {
         let text = item.tokens.to_string().replace(" :: ", "::").replace(":: ", "::");
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
         let words = words.map(|word| word.trim_matches(':')).filter(|word| !word.is_empty());
-        self.paths.extend(words.map(|word| word.split("::").map(str::to_owned).collect::<Names>()));
+        self.paths.extend(words.map(|word| word.split("::").map(str::to_owned).collect::<ModulePath>()));
     }
 }
 
 /// Names from the root of the package; `None` for names of other packages.
-fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, Names>) -> Option<Names> {
+fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, ModulePath>) -> Option<ModulePath> {
     let up = names.iter().take_while(|name| *name == "super").count();
     let start = match names.first()?.as_str() {
         "crate" => &[],
@@ -111,16 +111,16 @@ fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, Name
     Some([start, &names[up.max(1)..]].concat())
 }
 
-fn read(name: &str, source: &str) -> File {
+fn read(name: &str, source: &str) -> SourceFile {
     let module = module(name);
     let file = syn::parse_file(source).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let mut collector = Collector::default();
+    let mut collector = PathCollector::default();
     collector.visit_file(&file);
     let below = file.items.iter().filter_map(|item| match item {
         Item::Mod(item) if item.content.is_none() && !is_test(&item.attrs) => Some(item.ident.to_string()),
         _ => None,
     });
-    let mut starts: BTreeMap<String, Names> =
+    let mut starts: BTreeMap<String, ModulePath> =
         below.map(|name| (name.clone(), [&module[..], &[name]].concat())).collect();
     let (mut imports, mut uses) = (BTreeMap::new(), Vec::new());
     let words: BTreeSet<&String> = collector.paths.iter().flatten().collect();
@@ -134,26 +134,26 @@ fn read(name: &str, source: &str) -> File {
     starts.extend(imports.clone());
     let paths = collector.paths.iter().filter(|names| names.len() > 1);
     uses.extend(paths.filter_map(|names| from_root(names, &module, &starts)));
-    File { name: name.to_owned(), imports, uses }
+    SourceFile { name: name.to_owned(), imports, uses }
 }
 
 /// The file that defines a name, behind re-exports.
-fn home<'f>(names: &[String], files: &'f BTreeMap<Names, File>, steps: u32) -> &'f str {
+fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, SourceFile>, steps: u32) -> &'f str {
     let known = (0..=names.len()).rev().find(|&length| files.contains_key(&names[..length])).unwrap();
     let file = &files[&names[..known]];
     match names.get(known).and_then(|name| file.imports.get(name)) {
-        Some(of) if steps > 0 => home(&[of, &names[known + 1..]].concat(), files, steps - 1),
+        Some(of) if steps > 0 => defining_file(&[of, &names[known + 1..]].concat(), files, steps - 1),
         _ => &file.name,
     }
 }
 
 /// Files in rings, or between two rings, with the files that they use.
 fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
-    let files: BTreeMap<Names, File> =
+    let files: BTreeMap<ModulePath, SourceFile> =
         sources.iter().map(|(name, source)| (module(name), read(name, source))).collect();
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files.values() {
-        let uses = file.uses.iter().map(|names| home(names, &files, 8)).filter(|used| *used != file.name);
+        let uses = file.uses.iter().map(|names| defining_file(names, &files, 8)).filter(|used| *used != file.name);
         left.insert(file.name.clone(), uses.map(str::to_owned).collect());
     }
     loop {

@@ -8,19 +8,21 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use simstore::fs::{Disk, Fs};
-use simstore::join::{Crowds, Forest, JoinOnDisk, NearPair, Parts, clusters, self_join};
-use simstore::spill::{Folder, Place};
+use simstore::join::{
+    DenseGroupVisitor, FingerprintPair, Forest, JoinOnDisk, JoinParts, clusters, self_join,
+};
+use simstore::spill::{PrefixLocation, SpillLocation};
 use simstore::{Error, Fingerprint};
 
 use crate::support::disk::SimulatedDisk;
 use crate::support::random::random;
 
 /// The parts of a table that are not empty.
-fn routed<F: Fingerprint>(parts: &Parts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
+fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
     let mut routed: BTreeMap<usize, Vec<F>> = BTreeMap::new();
     for &fingerprint in fingerprints {
         let part = parts.part(table, fingerprint);
-        assert!(part < parts.parts());
+        assert!(part < parts.part_count());
         routed.entry(part).or_default().push(fingerprint);
     }
     let mut scattered = Vec::new();
@@ -34,9 +36,9 @@ fn routed<F: Fingerprint>(parts: &Parts<F>, table: usize, fingerprints: &[F]) ->
 }
 
 /// What the forests of all parts connect together.
-fn connected<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
+fn connected<F: Fingerprint>(parts: &JoinParts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
     let mut all = Forest::new();
-    for table in 0..parts.tables() {
+    for table in 0..parts.table_count() {
         for part in routed(parts, table, fingerprints).values() {
             let edges = parts.forest(table, part, None).unwrap();
             assert!(edges.len() < part.len());
@@ -46,11 +48,11 @@ fn connected<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<(F, F)
     all.into_edges()
 }
 
-fn joined<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<NearPair<F>> {
+fn joined<F: Fingerprint>(parts: &JoinParts<F>, fingerprints: &[F]) -> Vec<FingerprintPair<F>> {
     let found = Mutex::new(Vec::new());
-    for table in 0..parts.tables() {
+    for table in 0..parts.table_count() {
         for part in routed(parts, table, fingerprints).values() {
-            let visit = |pairs: &[NearPair<F>]| {
+            let visit = |pairs: &[FingerprintPair<F>]| {
                 found.lock().unwrap().extend_from_slice(pairs);
                 ControlFlow::Continue(())
             };
@@ -69,12 +71,16 @@ fn distinct<F: Fingerprint>(values: impl IntoIterator<Item = u128>) -> Vec<F> {
 
 fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32, parts: usize) {
     let fingerprints: Vec<F> = distinct(values);
-    let expected: Vec<NearPair<F>> = self_join(&fingerprints, distance)
+    let expected: Vec<FingerprintPair<F>> = self_join(&fingerprints, distance)
         .unwrap()
         .into_iter()
-        .map(|pair| NearPair { a: fingerprints[pair.a], b: fingerprints[pair.b], distance: pair.distance })
+        .map(|pair| FingerprintPair {
+            a: fingerprints[pair.a],
+            b: fingerprints[pair.b],
+            distance: pair.distance,
+        })
         .collect();
-    let of_parts = Parts::with_parts(distance, parts).unwrap();
+    let of_parts = JoinParts::with_parts(distance, parts).unwrap();
     let mut forest = Forest::new();
     forest.connect_pairs(&expected);
     assert!(connected(&of_parts, &fingerprints) == forest.into_edges(), "distance {distance}, {parts} parts");
@@ -151,19 +157,19 @@ proptest! {
         count in 0_usize..2000,
         distance in 0_u32..=8,
         parts in 0_u32..=5,
-        enough in 1_usize..40,
+        pairs_per_member in 1_usize..40,
     ) {
         let mut state = bits;
         let values: BTreeSet<u64> = (0..count).map(|_| random(&mut state) & bits & other).collect();
         let values: Vec<u64> = values.into_iter().collect();
-        let parts = Parts::<u64>::with_parts(distance, 1 << parts).unwrap();
+        let parts = JoinParts::<u64>::with_parts(distance, 1 << parts).unwrap();
         let (found, crowds) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let tell = |some: &[u64]| crowds.lock().unwrap().push(some.iter().copied().collect::<BTreeSet<u64>>());
-        for table in 0..parts.tables() {
+        for table in 0..parts.table_count() {
             for part in routed(&parts, table, &values).values() {
-                let crowds = Crowds { enough, visitor: &tell };
+                let crowds = DenseGroupVisitor { pairs_per_member, visitor: &tell };
                 parts
-                    .join_but_crowds(table, part, crowds, |pairs| {
+                    .join_except_dense(table, part, crowds, |pairs| {
                         found.lock().unwrap().extend_from_slice(pairs);
                         ControlFlow::Continue(())
                     })
@@ -171,7 +177,7 @@ proptest! {
             }
         }
         let mut found: Vec<(u64, u64)> =
-            found.into_inner().unwrap().iter().map(|pair: &NearPair<u64>| (pair.a, pair.b)).collect();
+            found.into_inner().unwrap().iter().map(|pair: &FingerprintPair<u64>| (pair.a, pair.b)).collect();
         found.sort_unstable();
         prop_assert!(found.windows(2).all(|pairs| pairs[0] < pairs[1]));
         let crowds = crowds.into_inner().unwrap();
@@ -228,11 +234,11 @@ fn a_prefix_that_a_million_share() {
 fn crowds_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {
         let mut state = 9;
-        let parts = Parts::<u64>::with_parts(distance, 1 << bits).unwrap();
+        let parts = JoinParts::<u64>::with_parts(distance, 1 << bits).unwrap();
         // The bits that tell a part of each table but the last.
         let mask = (0..64)
             .map(|bit| 1_u64 << bit)
-            .filter(|&bit| (0..parts.tables() - 1).any(|table| parts.part(table, bit) != 0))
+            .filter(|&bit| (0..parts.table_count() - 1).any(|table| parts.part(table, bit) != 0))
             .fold(0, |mask, bit| mask | bit);
         let values: Vec<u128> = (0..20_000).map(|_| u128::from(random(&mut state) & mask)).collect();
         check::<u64>(values, distance, 1 << bits);
@@ -241,25 +247,25 @@ fn crowds_of_a_late_table() {
 
 #[test]
 fn parts_are_chosen_by_memory() {
-    let parts = |count, memory| Parts::<u64>::choose(count, 3, memory).unwrap();
-    assert_eq!(parts(0, 0).parts(), 1);
-    assert_eq!((parts(1_000_000, 1 << 30).parts(), parts(1_000_000, 1 << 30).tables()), (1, 1));
+    let parts = |count, memory| JoinParts::<u64>::choose(count, 3, memory).unwrap();
+    assert_eq!(parts(0, 0).part_count(), 1);
+    assert_eq!((parts(1_000_000, 1 << 30).part_count(), parts(1_000_000, 1 << 30).table_count()), (1, 1));
     let some = parts(1_000_000_000, 4 << 30);
-    assert_eq!((some.parts(), some.tables()), (8, 4));
-    assert!(some.of(7).eq((0..4).map(|table| (table, some.part(table, 7)))));
-    let refused = Parts::<u64>::choose(1_000_000_000, 3, 1 << 20).unwrap_err();
+    assert_eq!((some.part_count(), some.table_count()), (8, 4));
+    assert!(some.parts_of(7).eq((0..4).map(|table| (table, some.part(table, 7)))));
+    let refused = JoinParts::<u64>::choose(1_000_000_000, 3, 1 << 20).unwrap_err();
     assert!(matches!(&refused, Error::Refused(reason) if reason.contains("7812500")), "{refused}");
-    assert!(Parts::<u64>::with_parts(17, 4).is_err());
+    assert!(JoinParts::<u64>::with_parts(17, 4).is_err());
     for parts in [0, 4097] {
-        assert!(matches!(Parts::<u64>::with_parts(3, parts), Err(Error::BadArgument(_))));
+        assert!(matches!(JoinParts::<u64>::with_parts(3, parts), Err(Error::BadArgument(_))));
     }
-    assert_eq!(Parts::<u128>::with_parts(3, 5).unwrap().parts(), 8);
+    assert_eq!(JoinParts::<u128>::with_parts(3, 5).unwrap().part_count(), 8);
     assert!(some.join(4, &[], |_| ControlFlow::Continue(())).is_err());
     assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
 }
 
 /// What a join on disk finds: the distinct ones, the repeated ones, and the pairs.
-type OnDisk<F> = (Vec<F>, Vec<F>, Vec<NearPair<F>>);
+type DiskJoinResult<F> = (Vec<F>, Vec<F>, Vec<FingerprintPair<F>>);
 
 fn joined_on(
     fs: &Arc<dyn Fs>,
@@ -267,9 +273,9 @@ fn joined_on(
     values: &[u64],
     distance: u32,
     memory: u64,
-) -> Result<OnDisk<u64>, Error> {
+) -> Result<DiskJoinResult<u64>, Error> {
     let parts = JoinOnDisk::<u64>::choose_parts(values.len() as u64, distance, memory)?;
-    let place = Folder::new(fs, &folder.join("join"));
+    let place = PrefixLocation::new(fs, &folder.join("join"));
     let mut join = JoinOnDisk::create(place.clone(), parts, memory)?;
     values.chunks(1000).try_for_each(|some| join.push(some))?;
     let (mut distinct, mut repeated) = (Vec::new(), Vec::new());
@@ -280,16 +286,16 @@ fn joined_on(
     })?;
     assert_eq!(join.count(), distinct.len() as u64);
     let found = Mutex::new(Vec::new());
-    for table in 0..join.parts().tables() {
+    for table in 0..join.parts().table_count() {
         join.join(table, |pairs| {
             found.lock().unwrap().extend_from_slice(pairs);
             ControlFlow::Continue(())
         })?;
     }
-    let moved = place.counts();
-    assert!(moved.read() >= moved.written() && moved.most() <= moved.written(), "{moved:?}");
+    let moved = place.counters();
+    assert!(moved.read() >= moved.written() && moved.peak_on_disk() <= moved.written(), "{moved:?}");
     drop(join);
-    assert_eq!(place.counts().held(), 0);
+    assert_eq!(place.counters().on_disk(), 0);
     let mut found = found.into_inner().unwrap();
     found.sort_unstable();
     Ok((distinct, repeated, found))
@@ -303,12 +309,12 @@ fn check_on_disk(values: &[u64], distance: u32, memory: u64) {
     values.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
     assert!(distinct.iter().eq(counts.keys()));
     assert!(repeated.iter().eq(counts.iter().filter(|(_, count)| **count > 1).map(|(value, _)| value)));
-    let expected = self_join(&distinct, distance).unwrap().into_iter().map(|pair| NearPair {
+    let expected = self_join(&distinct, distance).unwrap().into_iter().map(|pair| FingerprintPair {
         a: distinct[pair.a],
         b: distinct[pair.b],
         distance: pair.distance,
     });
-    let expected: Vec<NearPair<u64>> = expected.collect();
+    let expected: Vec<FingerprintPair<u64>> = expected.collect();
     assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "files are left");
 }
@@ -336,7 +342,7 @@ fn a_full_disk_is_an_error_that_leaves_no_files() {
     for room in (0..100_000).step_by(3000) {
         let disk = SimulatedDisk::default();
         disk.as_fs().create_dir(folder).unwrap();
-        disk.set_room(Some(room));
+        disk.set_free_bytes(Some(room));
         let joined = joined_on(&disk.as_fs(), folder, &values, 3, 10_000);
         if let Err(error) = &joined {
             assert!(matches!(error, Error::Io { action: "write" | "create", .. }), "{error}");

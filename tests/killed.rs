@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use simstore::{Durability, Error, Snapshot, Store, StoreOptions};
 
-use crate::support::journal::Stream;
+use crate::support::write_stream::WriteStream;
 use crate::support::random::Random;
 
 const STREAMS: usize = 3;
 const DURABILITIES: [Durability; STREAMS] =
     [Durability::Sync, Durability::Group(Duration::from_micros(200)), Durability::Os];
 /// What a child process is told: the store, and how far the streams are.
-const PATH: &str = "SIMSTORE_CHILD_STORE";
-const DONE: &str = "SIMSTORE_CHILD_DONE";
+const STORE_VARIABLE: &str = "SIMSTORE_CHILD_STORE";
+const DONE_VARIABLE: &str = "SIMSTORE_CHILD_DONE";
 
 fn options() -> StoreOptions {
     StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
@@ -30,31 +30,31 @@ fn options() -> StoreOptions {
 /// These tests as another process, in which only the test with a name is run.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("killed::{name}"), "--exact", "--nocapture", "--test-threads=1"]).env(PATH, path);
+    command.args([&format!("killed::{name}"), "--exact", "--nocapture", "--test-threads=1"]).env(STORE_VARIABLE, path);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
 /// One write call, so that lines of several threads do not mix.
-fn say(line: &str) {
+fn print_line(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// The writer, when it is run as another process; nothing in a run of all tests.
 #[test]
 fn child_that_writes() {
-    let Some(path) = std::env::var_os(PATH) else { return };
-    let done = std::env::var(DONE).unwrap();
+    let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
+    let done = std::env::var(DONE_VARIABLE).unwrap();
     let done = done.split(',').map(|done| done.parse().unwrap());
     let store = Store::<u64>::open(Path::new(&path), options()).unwrap();
     std::thread::scope(|scope| {
         for ((number, done), durability) in (0..).zip(done).zip(DURABILITIES) {
             let store = &store;
             scope.spawn(move || {
-                let mut stream = Stream::after(number, done);
+                let mut stream = WriteStream::with_done(number, done);
                 loop {
                     stream.perform(store, durability).unwrap();
-                    say(&format!("{number}"));
+                    print_line(&format!("{number}"));
                     if durability == Durability::Os {
                         // Else it would have done most of all.
                         std::thread::sleep(Duration::from_micros(50));
@@ -70,21 +70,21 @@ fn child_that_writes() {
 }
 
 /// A writer, and what it has acknowledged.
-struct Writer {
+struct WriterProcess {
     process: Child,
     lines: Receiver<String>,
     acknowledged: [u64; STREAMS],
 }
 
-impl Writer {
-    fn start(path: &Path, streams: &[Stream]) -> Writer {
+impl WriterProcess {
+    fn start(path: &Path, streams: &[WriteStream]) -> WriterProcess {
         let done: Vec<String> = streams.iter().map(|stream| stream.done.to_string()).collect();
-        let mut process = child("child_that_writes", path).env(DONE, done.join(",")).spawn().unwrap();
+        let mut process = child("child_that_writes", path).env(DONE_VARIABLE, done.join(",")).spawn().unwrap();
         let (sender, lines) = channel();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         std::thread::spawn(move || stderr.lines().try_for_each(|line| sender.send(line.unwrap())));
         let acknowledged = std::array::from_fn(|i| streams[i].done);
-        Writer { process, lines, acknowledged }
+        WriterProcess { process, lines, acknowledged }
     }
 
     fn take(&mut self, line: &str) {
@@ -120,14 +120,14 @@ impl Writer {
 
 /// Moves the streams to what a snapshot shows, which may be an operation more of each than is known to be done. The newest
 /// log may end within a record: a page of it was written, and the rest was not when the writer was killed or this was read.
-fn check(snapshot: &Snapshot<u64>, streams: &mut [Stream], least: [u64; STREAMS], most: [u64; STREAMS]) {
+fn check(snapshot: &Snapshot<u64>, streams: &mut [WriteStream], least: [u64; STREAMS], most: [u64; STREAMS]) {
     for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
-        stream.find(snapshot, least..=most + 1);
+        stream.advance_to_snapshot(snapshot, least..=most + 1);
     }
     snapshot.verify(|error| assert!(matches!(error, Error::TornEnd { .. }), "{error}"));
 }
 
-fn kills() -> u64 {
+fn kill_count() -> u64 {
     std::env::var("SIMSTORE_KILLS").map_or(300, |kills| kills.parse().unwrap())
 }
 
@@ -135,14 +135,14 @@ fn kills() -> u64 {
 fn killed_at_any_time() {
     let (mut folder, mut streams) = (tempfile::tempdir().unwrap(), Vec::new());
     let (mut operations, mut most_segments, mut recovered) = (0, 0, 0);
-    for round in 0..kills() {
+    for round in 0..kill_count() {
         if round % 20 == 0 {
             folder = tempfile::tempdir().unwrap();
-            streams = (0..STREAMS as u64).map(Stream::new).collect();
+            streams = (0..STREAMS as u64).map(WriteStream::new).collect();
         }
         let path = folder.path().join("store");
         let before: [u64; STREAMS] = std::array::from_fn(|i| streams[i].done);
-        let mut writer = Writer::start(&path, &streams);
+        let mut writer = WriterProcess::start(&path, &streams);
         let random = Random::of(round);
         match random % 4 {
             // Soon: it is being opened, or has just been.
@@ -171,17 +171,17 @@ fn killed_at_any_time() {
     }
     println!(
         "{} kills, {operations} operations, up to {most_segments} segments, {recovered} opened between",
-        kills()
+        kill_count()
     );
-    assert!(operations > kills() && most_segments > 1);
+    assert!(operations > kill_count() && most_segments > 1);
 }
 
 #[test]
 fn readers_see_a_prefix_while_another_process_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let mut streams: Vec<Stream> = (0..STREAMS as u64).map(Stream::new).collect();
-    let mut writer = Writer::start(&path, &streams);
+    let mut streams: Vec<WriteStream> = (0..STREAMS as u64).map(WriteStream::new).collect();
+    let mut writer = WriterProcess::start(&path, &streams);
     writer.wait(1);
     let mut reader = Snapshot::<u64>::open(&path).unwrap();
     for round in 0..200 {
@@ -199,12 +199,12 @@ fn readers_see_a_prefix_while_another_process_writes() {
 /// Opens a store when told to, says what came of it, and keeps the store until its standard input ends.
 #[test]
 fn child_that_opens() {
-    let Some(path) = std::env::var_os(PATH) else { return };
+    let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
     std::io::stdin().read_exact(&mut [0]).unwrap();
     let store = Store::<u64>::open(Path::new(&path), options());
     match &store {
-        Ok(_) => say("mine"),
-        Err(Error::Locked { .. }) => say("locked"),
+        Ok(_) => print_line("mine"),
+        Err(Error::Locked { .. }) => print_line("locked"),
         Err(error) => panic!("{error}"),
     }
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();

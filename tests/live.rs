@@ -14,7 +14,7 @@ use simstore::{
 use crate::support::disk::SimulatedDisk;
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum StoreOperation {
     Insert(usize, u64),
     Delete(usize, u64),
     InsertIfNew(usize, u64),
@@ -39,28 +39,28 @@ fn fingerprint<F: Fingerprint>(i: usize) -> F {
 
 const FINGERPRINTS: usize = 60;
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation() -> impl Strategy<Value = StoreOperation> {
     let (x, id) = (0..FINGERPRINTS, 0_u64..6);
     prop_oneof![
-        8 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::Insert(x, id)),
-        5 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::Delete(x, id)),
-        3 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::InsertIfNew(x, id)),
-        2 => prop::collection::vec((x.clone(), id.clone(), any::<bool>()), 0..12).prop_map(Operation::Batch),
-        1 => prop::collection::vec((x, id.clone()), 0..20).prop_map(Operation::Load),
-        3 => (id, any::<u8>()).prop_map(|(id, note)| Operation::Note(id, note)),
-        2 => Just(Operation::Flush),
-        1 => Just(Operation::Compact),
-        1 => Just(Operation::Reopen),
-        1 => Just(Operation::Keep),
+        8 => (x.clone(), id.clone()).prop_map(|(x, id)| StoreOperation::Insert(x, id)),
+        5 => (x.clone(), id.clone()).prop_map(|(x, id)| StoreOperation::Delete(x, id)),
+        3 => (x.clone(), id.clone()).prop_map(|(x, id)| StoreOperation::InsertIfNew(x, id)),
+        2 => prop::collection::vec((x.clone(), id.clone(), any::<bool>()), 0..12).prop_map(StoreOperation::Batch),
+        1 => prop::collection::vec((x, id.clone()), 0..20).prop_map(StoreOperation::Load),
+        3 => (id, any::<u8>()).prop_map(|(id, note)| StoreOperation::Note(id, note)),
+        2 => Just(StoreOperation::Flush),
+        1 => Just(StoreOperation::Compact),
+        1 => Just(StoreOperation::Reopen),
+        1 => Just(StoreOperation::Keep),
     ]
 }
 
 type Model<F> = BTreeSet<(F, u64)>;
 
 /// The note of each id that has one: `tests/names_and_notes.rs` has more of these.
-type Notes = BTreeMap<u64, u8>;
+type NoteModel = BTreeMap<u64, u8>;
 
-fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &Notes) {
+fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
     let ids: Vec<u64> = (0..7).collect();
     for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
         assert_eq!(snapshot.note(*id).unwrap(), found);
@@ -113,27 +113,27 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
     }
 }
 
-fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: &StoreOptions, ids: bool) {
+fn run<F: Fingerprint>(operations: &[StoreOperation], disk: &SimulatedDisk, options: &StoreOptions, ids: bool) {
     let path = Path::new("store");
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
     let mut model = Model::new();
-    let mut notes = Notes::new();
+    let mut notes = NoteModel::new();
     let mut kept = Vec::new();
     for operation in operations {
         match operation {
-            &Operation::Insert(x, id) => {
+            &StoreOperation::Insert(x, id) => {
                 store.insert(fingerprint(x), id).unwrap();
                 model.insert((fingerprint(x), id_of(id)));
             }
-            &Operation::Delete(x, id) => {
+            &StoreOperation::Delete(x, id) => {
                 let was_there = store.delete(fingerprint(x), id).unwrap();
                 assert_eq!(was_there, model.remove(&(fingerprint(x), id_of(id))));
                 if was_there {
                     notes.remove(&id_of(id));
                 }
             }
-            &Operation::InsertIfNew(x, id) => {
+            &StoreOperation::InsertIfNew(x, id) => {
                 let x: F = fingerprint(x);
                 let expected = near(&model, x, store.snapshot().distance(), ids);
                 match store.insert_if_new(x, id).unwrap() {
@@ -147,7 +147,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                     model.insert((x, id_of(id)));
                 }
             }
-            Operation::Batch(all) => {
+            StoreOperation::Batch(all) => {
                 let mut batch = store.transaction();
                 for &(x, id, delete) in all {
                     let x = fingerprint(x);
@@ -162,27 +162,27 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                 }
                 batch.commit(Durability::Sync).unwrap();
             }
-            Operation::Load(all) => {
-                let mut load = store.load().unwrap();
+            StoreOperation::Load(all) => {
+                let mut load = store.bulk_load().unwrap();
                 for &(x, id) in all {
                     load.insert(fingerprint(x), id).unwrap();
                     model.insert((fingerprint(x), id_of(id)));
                 }
                 load.finish().unwrap();
             }
-            &Operation::Note(id, note) => {
+            &StoreOperation::Note(id, note) => {
                 let mut batch = store.transaction();
-                batch.note(id, &vec![note; usize::from(note)]).unwrap();
+                batch.set_note(id, &vec![note; usize::from(note)]).unwrap();
                 batch.commit(Durability::Os).unwrap();
                 notes.insert(id_of(id), note);
             }
-            Operation::Flush => store.flush().unwrap(),
-            Operation::Compact => store.compact().unwrap(),
-            Operation::Reopen => {
+            StoreOperation::Flush => store.flush().unwrap(),
+            StoreOperation::Compact => store.compact().unwrap(),
+            StoreOperation::Reopen => {
                 drop(store);
                 store = Store::open(path, options.clone()).unwrap();
             }
-            Operation::Keep => kept.push((store.snapshot(), model.clone(), notes.clone())),
+            StoreOperation::Keep => kept.push((store.snapshot(), model.clone(), notes.clone())),
         }
     }
     check(&store.snapshot(), &model);
@@ -291,7 +291,7 @@ fn a_build_that_is_given_up_leaves_the_log() {
     builder.finish().unwrap();
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert_eq!((store.query(7, 0).unwrap().len(), store.query(9, 0).unwrap().len()), (0, 1));
-    let mut load = store.load().unwrap();
+    let mut load = store.bulk_load().unwrap();
     load.insert(10, 500).unwrap();
     load.finish().unwrap();
     assert_eq!(store.snapshot().highest_id(), Some(500));
@@ -356,7 +356,7 @@ fn names_and_marks_survive() {
         let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
         let mut batch = store.transaction();
         batch.insert_named(round << 32, round, &format!("document {round}")).unwrap();
-        batch.mark("read", &[round as u8]).unwrap();
+        batch.set_metadata("read", &[round as u8]).unwrap();
         batch.commit(Durability::Group(Duration::from_millis(1))).unwrap();
         match round {
             1 => store.flush().unwrap(),
@@ -364,7 +364,7 @@ fn names_and_marks_survive() {
             _ => {}
         }
         let snapshot = store.snapshot();
-        assert_eq!(snapshot.mark("read").unwrap(), Some(vec![round as u8]));
+        assert_eq!(snapshot.metadata("read").unwrap(), Some(vec![round as u8]));
         assert_eq!(snapshot.highest_id(), Some(round));
         for id in 0..=round {
             assert_eq!(snapshot.name(id).unwrap(), Some(format!("document {id}")));
@@ -567,7 +567,7 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
                         let x = (4 * i + sketch).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                         transaction.insert(x ^ 1 << (thread % 3), id);
                     }
-                    transaction.note(id, &note).unwrap();
+                    transaction.set_note(id, &note).unwrap();
                     let mut seen = BTreeSet::new();
                     let committed = transaction.commit_unless(Durability::Os, |matches| {
                         asked.fetch_add(1, Ordering::SeqCst);
@@ -634,17 +634,17 @@ fn marks_come_with_what_is_loaded() {
     let path = folder.path().join("store");
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     let load = |value: &[u8], fingerprint: Option<u64>| {
-        let mut load = store.load().unwrap();
-        load.mark("key", value).unwrap();
+        let mut load = store.bulk_load().unwrap();
+        load.set_metadata("key", value).unwrap();
         fingerprint.into_iter().for_each(|fingerprint| load.insert(fingerprint, 1).unwrap());
         load.finish().unwrap();
-        store.snapshot().mark("key").unwrap()
+        store.snapshot().metadata("key").unwrap()
     };
     // Nothing comes with nothing.
     assert_eq!(load(b"first", None), None);
     assert_eq!(load(b"second", Some(1)).as_deref(), Some(&b"second"[..]));
     assert_eq!(load(b"third", Some(2)).as_deref(), Some(&b"third"[..]));
     drop(store);
-    let mark = simstore::Snapshot::<u64>::open(&path).unwrap().mark("key").unwrap();
+    let mark = simstore::Snapshot::<u64>::open(&path).unwrap().metadata("key").unwrap();
     assert_eq!(mark.as_deref(), Some(&b"third"[..]));
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use simstore::fs::Fs;
 use simstore::{Codec, Durability, Error, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::disk::{OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
 
 type Model = BTreeSet<(u64, u64)>;
 type Files = BTreeMap<String, Vec<u8>>;
@@ -36,7 +36,7 @@ fn store() -> (Files, Vec<Model>) {
     for i in 0..60 {
         let mut batch = store.transaction();
         batch.insert_named(fingerprint(i), i, &format!("page {i}")).unwrap();
-        batch.note(i, &[i as u8; 3]).unwrap();
+        batch.set_note(i, &[i as u8; 3]).unwrap();
         batch.commit(Durability::Os).unwrap();
         model.insert((fingerprint(i), i));
     }
@@ -47,7 +47,7 @@ fn store() -> (Files, Vec<Model>) {
     }
     let mut batch = store.transaction();
     batch.insert(fingerprint(100), 100);
-    (0..9).for_each(|i| batch.mark(&format!("input {i}"), &[i; 5]).unwrap());
+    (0..9).for_each(|i| batch.set_metadata(&format!("input {i}"), &[i; 5]).unwrap());
     batch.commit(Durability::Os).unwrap();
     model.insert((fingerprint(100), 100));
     store.flush().unwrap();
@@ -59,7 +59,7 @@ fn store() -> (Files, Vec<Model>) {
         } else {
             let mut batch = store.transaction();
             batch.insert(fingerprint(200 + i), i);
-            batch.note(i, b"note").unwrap();
+            batch.set_note(i, b"note").unwrap();
             batch.commit(Durability::Sync).unwrap();
             model.insert((fingerprint(200 + i), i));
         }
@@ -78,8 +78,8 @@ fn recovered() -> (Files, Model) {
     log.truncate(log.len() - end_record - last / 2);
     let disk = disk_of(&files);
     // Whatever is done with the old log when the new one is there, it cannot be.
-    let counted = Counted::Of(Kind::SyncDir);
-    disk.plan(Fault { counted, n: disk.count(counted) + 1, lasting: true, failure: Failure::Broken });
+    let counted = OperationFilter::Kind(OperationKind::SyncDir);
+    disk.plan(Fault { counted, n: disk.count(counted) + 1, lasting: true, failure: Failure::IoError });
     drop(Store::<u64>::open(Path::new("store"), options(&disk)));
     (files_of(&disk), models[models.len() - 2].clone())
 }
@@ -94,7 +94,7 @@ fn files_of(disk: &SimulatedDisk) -> Files {
 fn disk_of(files: &Files) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
-    files.iter().for_each(|(name, bytes)| disk.put(&format!("store/{name}"), bytes));
+    files.iter().for_each(|(name, bytes)| disk.write_file(&format!("store/{name}"), bytes));
     disk
 }
 
@@ -197,11 +197,11 @@ fn a_torn_end_that_may_be_damage() {
             "{problems:?}"
         );
         let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();
-        assert_eq!(store.torn_end().unwrap().to_string(), problems[0].to_string());
+        assert_eq!(store.torn_tail().unwrap().to_string(), problems[0].to_string());
         drop(store);
         let found = read(&files_of(&disk)).unwrap();
         assert_eq!(found, models[models.len() - if at > end_record { 1 } else { 2 }]);
-        assert!(Store::<u64>::open(Path::new("store"), options(&disk)).unwrap().torn_end().is_none());
+        assert!(Store::<u64>::open(Path::new("store"), options(&disk)).unwrap().torn_tail().is_none());
     }
 }
 

@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use simstore::{Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
 use crate::support::random::Random;
 
 type Model = BTreeSet<(u64, u64)>;
 
 /// In a model, the mark that batches set: this, and the id of the first pair of the last batch.
-const MARK: u64 = 0x6d61_726b;
+const METADATA_KEY: u64 = 0x6d61_726b;
 /// The same for the note that batches and loads set, and the id that has it.
-const NOTE: u64 = 0x6e6f_7465;
+const NOTE_KEY: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ScriptStep {
     Insert(u64, u64, Durability),
     Delete(u64, u64, Durability),
     /// Pairs, deleted where it says so.
@@ -38,56 +38,56 @@ fn fingerprint(i: u64) -> u64 {
     (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 3 * 20))
 }
 
-fn scripted() -> Vec<Step> {
+fn scripted() -> Vec<ScriptStep> {
     let (os, sync) = (Durability::Os, Durability::Sync);
-    let mut steps: Vec<Step> = (0..6).map(|i| Step::Insert(fingerprint(i), i, sync)).collect();
-    steps.extend((6..10).map(|i| Step::Insert(fingerprint(i), i, os)));
-    steps.extend([Step::Sync, Step::Delete(fingerprint(3), 3, sync), Step::Flush]);
-    steps.extend((10..14).map(|i| Step::Insert(fingerprint(i), i, os)));
-    steps.push(Step::Batch((14..20).map(|i| (fingerprint(i), i, i % 5 == 0)).collect(), sync));
-    steps.extend([Step::Delete(fingerprint(1), 1, os), Step::Insert(fingerprint(3), 3, sync)]);
-    steps.push(Step::Load((30..50).map(|i| (fingerprint(i), i)).collect()));
+    let mut steps: Vec<ScriptStep> = (0..6).map(|i| ScriptStep::Insert(fingerprint(i), i, sync)).collect();
+    steps.extend((6..10).map(|i| ScriptStep::Insert(fingerprint(i), i, os)));
+    steps.extend([ScriptStep::Sync, ScriptStep::Delete(fingerprint(3), 3, sync), ScriptStep::Flush]);
+    steps.extend((10..14).map(|i| ScriptStep::Insert(fingerprint(i), i, os)));
+    steps.push(ScriptStep::Batch((14..20).map(|i| (fingerprint(i), i, i % 5 == 0)).collect(), sync));
+    steps.extend([ScriptStep::Delete(fingerprint(1), 1, os), ScriptStep::Insert(fingerprint(3), 3, sync)]);
+    steps.push(ScriptStep::Load((30..50).map(|i| (fingerprint(i), i)).collect()));
     steps.extend([
-        Step::Reopen,
-        Step::Insert(fingerprint(60), 60, os),
-        Step::Delete(fingerprint(31), 31, os),
+        ScriptStep::Reopen,
+        ScriptStep::Insert(fingerprint(60), 60, os),
+        ScriptStep::Delete(fingerprint(31), 31, os),
     ]);
-    steps.extend([Step::Flush, Step::Insert(fingerprint(61), 61, sync), Step::Compact]);
-    steps.push(Step::Insert(fingerprint(62), 62, Durability::Group(Duration::from_micros(1))));
+    steps.extend([ScriptStep::Flush, ScriptStep::Insert(fingerprint(61), 61, sync), ScriptStep::Compact]);
+    steps.push(ScriptStep::Insert(fingerprint(62), 62, Durability::Group(Duration::from_micros(1))));
     steps
 }
 
 /// Short calls, as of a program that is run often: the logs that they leave become segments.
-fn calls() -> Vec<Step> {
+fn calls() -> Vec<ScriptStep> {
     let call = |i: u64| {
         let write = match i % 4 {
-            0 => Step::Batch(vec![(fingerprint(i), i, false)], Durability::Sync),
-            1 => Step::Delete(fingerprint(i - 1), i - 1, Durability::Os),
-            2 => Step::Insert(fingerprint(i), i, Durability::Os),
-            _ => Step::Sync,
+            0 => ScriptStep::Batch(vec![(fingerprint(i), i, false)], Durability::Sync),
+            1 => ScriptStep::Delete(fingerprint(i - 1), i - 1, Durability::Os),
+            2 => ScriptStep::Insert(fingerprint(i), i, Durability::Os),
+            _ => ScriptStep::Sync,
         };
-        [write, Step::Reopen]
+        [write, ScriptStep::Reopen]
     };
     (0..32).flat_map(call).collect()
 }
 
-fn random(seed: u64) -> Vec<Step> {
+fn random(seed: u64) -> Vec<ScriptStep> {
     let mut random = Random(seed);
     let step = |random: &mut Random| {
         let (x, id) = (fingerprint(random.below(40)), random.below(4));
         let durability = [Durability::Os, Durability::Os, Durability::Sync][random.below(3) as usize];
         match random.below(20) {
-            0..8 => Step::Insert(x, id, durability),
-            8..12 => Step::Delete(x, id, durability),
+            0..8 => ScriptStep::Insert(x, id, durability),
+            8..12 => ScriptStep::Delete(x, id, durability),
             12..15 => {
                 let pair = |_| (fingerprint(random.below(40)), random.below(4), random.below(3) == 0);
-                Step::Batch((0..5).map(pair).collect(), durability)
+                ScriptStep::Batch((0..5).map(pair).collect(), durability)
             }
-            15 => Step::Load((0..8).map(|_| (fingerprint(random.below(40)), random.below(4))).collect()),
-            16 => Step::Sync,
-            17 => Step::Flush,
-            18 => Step::Compact,
-            _ => Step::Reopen,
+            15 => ScriptStep::Load((0..8).map(|_| (fingerprint(random.below(40)), random.below(4))).collect()),
+            16 => ScriptStep::Sync,
+            17 => ScriptStep::Flush,
+            18 => ScriptStep::Compact,
+            _ => ScriptStep::Reopen,
         }
     };
     (0..40).map(|_| step(&mut random)).collect()
@@ -117,11 +117,11 @@ struct History {
     /// The store after each number of steps.
     models: Vec<Model>,
     /// Operations of the disk when each step began.
-    began: Vec<usize>,
+    step_starts: Vec<usize>,
     /// After so many operations of the disk, so many steps were acknowledged as durable.
     durable: Vec<(usize, usize)>,
     /// Operations of the disk when the store had been made.
-    made: usize,
+    created_at: usize,
 }
 
 fn insert(store: &Store<u64>, fingerprint: u64, id: u64, durability: Durability) -> Result<(), Error> {
@@ -133,23 +133,23 @@ fn insert(store: &Store<u64>, fingerprint: u64, id: u64, durability: Durability)
 /// Does a step, and changes the model. Says whether all steps so far are durable now.
 fn step(
     store: &mut Option<Store<u64>>,
-    step: &Step,
+    step: &ScriptStep,
     model: &mut Model,
     options: &StoreOptions,
 ) -> Result<bool, Error> {
-    if matches!(step, Step::Reopen) {
+    if matches!(step, ScriptStep::Reopen) {
         drop(store.take());
         *store = Some(Store::open(path(), options.clone())?);
         return Ok(true);
     }
     let live = store.as_ref().expect("a store that was opened");
     Ok(match step {
-        &Step::Insert(x, id, durability) => {
+        &ScriptStep::Insert(x, id, durability) => {
             model.insert((x, id));
             insert(live, x, id, durability)?;
             durability != Durability::Os
         }
-        &Step::Delete(x, id, durability) => {
+        &ScriptStep::Delete(x, id, durability) => {
             model.remove(&(x, id));
             // A pair that is not there is nothing to write, and so nothing to make durable.
             let was_there = live.delete(x, id)?;
@@ -158,7 +158,7 @@ fn step(
             }
             was_there && durability != Durability::Os
         }
-        Step::Batch(pairs, durability) => {
+        ScriptStep::Batch(pairs, durability) => {
             let mut batch = live.transaction();
             for &(x, id, delete) in pairs {
                 if delete {
@@ -170,48 +170,48 @@ fn step(
                 }
             }
             if let Some((_, id, _)) = pairs.first() {
-                batch.mark("last", &id.to_le_bytes())?;
-                model.retain(|&(x, _)| x != MARK);
-                model.insert((MARK, *id));
-                batch.note(NOTE, &id.to_le_bytes())?;
-                model.retain(|&(x, _)| x != NOTE);
-                model.insert((NOTE, *id));
+                batch.set_metadata("last", &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != METADATA_KEY);
+                model.insert((METADATA_KEY, *id));
+                batch.set_note(NOTE_KEY, &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != NOTE_KEY);
+                model.insert((NOTE_KEY, *id));
             }
             batch.commit(*durability)?;
             *durability != Durability::Os
         }
-        Step::Load(pairs) => {
-            let mut load = live.load()?;
+        ScriptStep::Load(pairs) => {
+            let mut load = live.bulk_load()?;
             for &(x, id) in pairs {
                 load.insert(x, id)?;
             }
             model.extend(pairs);
             if let Some((_, id)) = pairs.last() {
-                load.note(NOTE, &id.to_le_bytes())?;
-                model.retain(|&(x, _)| x != NOTE);
-                model.insert((NOTE, *id));
+                load.set_note(NOTE_KEY, &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != NOTE_KEY);
+                model.insert((NOTE_KEY, *id));
             }
             load.finish()?;
             true
         }
-        Step::Sync => {
+        ScriptStep::Sync => {
             live.sync()?;
             true
         }
-        Step::Flush => {
+        ScriptStep::Flush => {
             // One without anything to flush makes nothing durable.
             live.flush()?;
             false
         }
-        Step::Compact => {
+        ScriptStep::Compact => {
             live.compact()?;
             false
         }
-        Step::Reopen => unreachable!("done above"),
+        ScriptStep::Reopen => unreachable!("done above"),
     })
 }
 
-fn run(steps: &[Step], memtable: u64, compaction: bool) -> History {
+fn run(steps: &[ScriptStep], memtable: u64, compaction: bool) -> History {
     let disk = SimulatedDisk::default();
     let options = options(&disk, memtable, compaction);
     let mut store = Some(Store::open(path(), options.clone()).unwrap());
@@ -220,12 +220,12 @@ fn run(steps: &[Step], memtable: u64, compaction: bool) -> History {
     let mut history = History {
         disk: disk.clone(),
         models: vec![model.clone()],
-        began: Vec::new(),
+        step_starts: Vec::new(),
         durable: Vec::new(),
-        made,
+        created_at: made,
     };
     for (i, each) in steps.iter().enumerate() {
-        history.began.push(disk.operations());
+        history.step_starts.push(disk.operations());
         let durable = step(&mut store, each, &mut model, &options).unwrap();
         history.models.push(model.clone());
         if durable {
@@ -242,7 +242,7 @@ impl History {
     fn check(&self, done: usize, found: &Model) -> Result<(), String> {
         let acknowledged = self.durable.iter().take_while(|durable| durable.0 <= done).last();
         let least = acknowledged.map_or(0, |durable| durable.1);
-        let most = self.began.partition_point(|&began| began < done);
+        let most = self.step_starts.partition_point(|&began| began < done);
         if self.models[least..=most.max(least)].contains(found) {
             return Ok(());
         }
@@ -276,10 +276,10 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
             return Err(format!("{query:x}: {} matches instead of {expected}", matches.len()));
         }
     }
-    let mark = snapshot.mark("last").map_err(|error| error.to_string())?;
-    model.extend(mark.map(|id| (MARK, u64::from_le_bytes(id.try_into().unwrap()))));
-    let note = snapshot.note(NOTE).map_err(|error| error.to_string())?;
-    model.extend(note.map(|id| (NOTE, u64::from_le_bytes(id.try_into().unwrap()))));
+    let mark = snapshot.metadata("last").map_err(|error| error.to_string())?;
+    model.extend(mark.map(|id| (METADATA_KEY, u64::from_le_bytes(id.try_into().unwrap()))));
+    let note = snapshot.note(NOTE_KEY).map_err(|error| error.to_string())?;
+    model.extend(note.map(|id| (NOTE_KEY, u64::from_le_bytes(id.try_into().unwrap()))));
     Ok(Some(model))
 }
 
@@ -287,7 +287,7 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
 fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u64) -> Result<usize, String> {
     let judge = |model: Option<Model>, what: &str| match model {
         Some(model) => history.check(done, &model).map_err(|error| format!("{what}: {error}")),
-        None if done < history.made => Ok(()),
+        None if done < history.created_at => Ok(()),
         None => Err(format!("{what}: no store")),
     };
     if !choice.is_multiple_of(8) {
@@ -304,10 +304,10 @@ fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u6
     let end = image.operations();
     for again in 0..3 {
         let later = (choice / 8 + again * 7) as usize % (end + 1);
-        let once_more = image.crash(later, &mut Choice::seeded(choice ^ again, later));
+        let once_more = image.crash(later, &mut SurvivalChoice::seeded(choice ^ again, later));
         let after = found(Snapshot::open_on(&once_more.as_fs(), path()))?;
         let Some(mut after) = after else {
-            if done < history.made {
+            if done < history.created_at {
                 continue;
             }
             return Err(format!("crash {later} of {end} in recovery: no store"));
@@ -323,17 +323,17 @@ fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u6
     Ok(4)
 }
 
-fn lose_power(steps: &[Step], memtable: u64, compaction: bool, seeds: std::ops::Range<u64>) -> usize {
+fn lose_power(steps: &[ScriptStep], memtable: u64, compaction: bool, seeds: std::ops::Range<u64>) -> usize {
     let history = run(steps, memtable, compaction);
     let images = AtomicUsize::new(0);
     seeds.into_par_iter().for_each(|seed| {
-        let mut crashes = history.disk.crashes();
+        let mut crashes = history.disk.replay();
         loop {
             let done = crashes.done();
             let mut choice = match seed {
-                0 => Choice::Nothing,
-                1 => Choice::Everything,
-                _ => Choice::seeded(seed, done),
+                0 => SurvivalChoice::Nothing,
+                1 => SurvivalChoice::Everything,
+                _ => SurvivalChoice::seeded(seed, done),
             };
             let image = crashes.image(&mut choice);
             match check_image(&history, done, &image, seed + done as u64) {
@@ -354,7 +354,7 @@ fn lose_power(steps: &[Step], memtable: u64, compaction: bool, seeds: std::ops::
 }
 
 /// How many images to take.
-fn wanted() -> usize {
+fn image_count() -> usize {
     std::env::var("SIMSTORE_IMAGES").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
 }
 
@@ -363,7 +363,7 @@ fn power_is_lost_after_any_operation() {
     let start = Instant::now();
     let mut images = 0;
     let mut round = 0;
-    while images < wanted() {
+    while images < image_count() {
         // Memtables that are flushed by every write, now and then, and never.
         let memtable = [1, 1 << 20, 64 << 20][round as usize % 3];
         let steps = match round {
@@ -384,9 +384,9 @@ fn any_operation_fails() {
     let steps = scripted();
     let end = run(&steps, 1 << 20, true).disk.operations();
     let failures = [
-        Failure::Broken,
-        Failure::Full,
-        Failure::DoneButBroken,
+        Failure::IoError,
+        Failure::NoSpace,
+        Failure::DoneButIoError,
         Failure::LosePages { percent: 50, seed: 5 },
         Failure::Interrupted,
         Failure::Short(7),
@@ -403,7 +403,7 @@ fn any_operation_fails() {
     cases.par_iter().for_each(|&(n, failure, lasting)| {
         let case = format!("operation {n}, {failure:?}, lasting: {lasting}");
         let disk = SimulatedDisk::default();
-        disk.plan(Fault { counted: Counted::Changes, n, lasting, failure });
+        disk.plan(Fault { counted: OperationFilter::Changes, n, lasting, failure });
         let options = options(&disk, 1 << 20, true);
         let (mut model, mut models, mut durable) = (Model::new(), vec![Model::new()], 0);
         let mut store = Store::open(path(), options.clone()).ok();
@@ -418,7 +418,7 @@ fn any_operation_fails() {
                     failed.fetch_add(1, Ordering::Relaxed);
                     let Some(store) = &store else { break };
                     // What was there before is still found.
-                    for &(x, id) in before.iter().step_by(5).filter(|pair| pair.0 != MARK) {
+                    for &(x, id) in before.iter().step_by(5).filter(|pair| pair.0 != METADATA_KEY) {
                         let found = store.query(x, 0).unwrap();
                         let is_there = found.iter().any(|m| m.id == Some(id));
                         // The step that failed may have deleted it.
@@ -426,7 +426,7 @@ fn any_operation_fails() {
                     }
                     // A load or a merge that fails leaves the store as it was; after any other failure nothing more is
                     // acknowledged.
-                    let before_writing = matches!(each, Step::Load(_) | Step::Compact | Step::Flush);
+                    let before_writing = matches!(each, ScriptStep::Load(_) | ScriptStep::Compact | ScriptStep::Flush);
                     match insert(store, 1, 1, Durability::Sync) {
                         Ok(()) => {
                             assert!(before_writing, "{case}: {error}, and then a write succeeds");
@@ -454,9 +454,9 @@ fn any_operation_fails() {
             models.push(model.clone());
         }
         drop(store);
-        disk.heal();
+        disk.clear_faults();
         for seed in 0..3 {
-            let image = disk.crash(disk.operations(), &mut Choice::seeded(seed, n));
+            let image = disk.crash(disk.operations(), &mut SurvivalChoice::seeded(seed, n));
             let store = match Store::<u64>::open(path(), self::options(&image, 64 << 20, false)) {
                 Ok(store) => store,
                 Err(error) => panic!("{case}: {error}\n{}", disk.listing()),
@@ -475,8 +475,8 @@ fn a_lying_disk_is_noticed() {
     let steps = scripted();
     let honest = run(&steps, 64 << 20, false);
     let disk = SimulatedDisk::default();
-    for kind in [Kind::SyncFile, Kind::SyncDir] {
-        disk.plan(Fault { counted: Counted::Of(kind), n: 0, lasting: true, failure: Failure::Ignored });
+    for kind in [OperationKind::SyncFile, OperationKind::SyncDir] {
+        disk.plan(Fault { counted: OperationFilter::Kind(kind), n: 0, lasting: true, failure: Failure::Ignored });
     }
     let options = options(&disk, 64 << 20, false);
     let mut store = Some(Store::open(path(), options.clone()).unwrap());
@@ -485,7 +485,7 @@ fn a_lying_disk_is_noticed() {
         step(&mut store, each, &mut model, &options).unwrap();
     }
     drop(store);
-    let image = disk.crash(disk.operations(), &mut Choice::Nothing);
+    let image = disk.crash(disk.operations(), &mut SurvivalChoice::Nothing);
     let lost = match found(Snapshot::open_on(&image.as_fs(), path())) {
         Ok(Some(model)) => honest.check(usize::MAX, &model).is_err(),
         _ => true,

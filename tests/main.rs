@@ -1,6 +1,6 @@
 //! The engine through its public API. CONTRIBUTING.md says which file tests what.
 
-mod any;
+mod any_width;
 mod build;
 mod cancelled;
 mod corruption;
@@ -9,16 +9,16 @@ mod file_calls;
 mod golden;
 mod imports;
 mod join_parts;
-mod join_places;
+mod join_exchange;
 mod killed;
 mod live;
 mod live_corruption;
 mod live_power_loss;
-mod moved;
+mod moved_folders;
 mod names_and_notes;
-mod not_regular;
-mod numbers;
-mod over_logs;
+mod named_pipes;
+mod largest_numbers;
+mod store_changes;
 mod power_loss;
 mod public_api;
 mod rules;

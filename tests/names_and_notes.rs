@@ -12,21 +12,21 @@ use crate::support::disk::SimulatedDisk;
 
 /// A write to the store.
 #[derive(Clone, Debug)]
-enum Write {
+enum DocumentWrite {
     Insert { fingerprint: u64, id: u64, name: Option<String> },
     Delete { fingerprint: u64, id: u64 },
     Note { id: u64, note: Vec<u8> },
 }
 
 /// A fingerprint, a name and a note.
-type Document = (u64, Option<String>, Option<Vec<u8>>);
+type LoadedDocument = (u64, Option<String>, Option<Vec<u8>>);
 
 #[derive(Clone, Debug)]
-enum Step {
+enum HistoryStep {
     /// All in one transaction.
-    Commit(Vec<Write>),
+    Commit(Vec<DocumentWrite>),
     /// Inserts in ascending order of their ids, each with a note if it has one, as one segment.
-    Load(BTreeMap<u64, Document>),
+    Load(BTreeMap<u64, LoadedDocument>),
     /// A delete that looks first whether the pair is stored.
     DeleteStored {
         fingerprint: u64,
@@ -55,52 +55,52 @@ fn pair() -> impl Strategy<Value = (u64, u64)> {
     (0_u64..3, 0..IDS)
 }
 
-fn write() -> impl Strategy<Value = Write> {
+fn write() -> impl Strategy<Value = DocumentWrite> {
     prop_oneof![
         4 => (pair(), prop::option::of(name()))
-            .prop_map(|((fingerprint, id), name)| Write::Insert { fingerprint, id, name }),
-        3 => pair().prop_map(|(fingerprint, id)| Write::Delete { fingerprint, id }),
-        2 => (0..IDS, note()).prop_map(|(id, note)| Write::Note { id, note }),
+            .prop_map(|((fingerprint, id), name)| DocumentWrite::Insert { fingerprint, id, name }),
+        3 => pair().prop_map(|(fingerprint, id)| DocumentWrite::Delete { fingerprint, id }),
+        2 => (0..IDS, note()).prop_map(|(id, note)| DocumentWrite::Note { id, note }),
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = HistoryStep> {
     let loaded = (0_u64..3, prop::option::of(name()), prop::option::of(note()));
     prop_oneof![
-        8 => prop::collection::vec(write(), 1..4).prop_map(Step::Commit),
-        1 => prop::collection::btree_map(0..IDS, loaded, 1..4).prop_map(Step::Load),
-        2 => pair().prop_map(|(fingerprint, id)| Step::DeleteStored { fingerprint, id }),
-        4 => Just(Step::Flush),
-        1 => Just(Step::Compact),
-        1 => Just(Step::Reopen),
-        1 => Just(Step::Keep),
-        1 => Just(Step::Refresh),
+        8 => prop::collection::vec(write(), 1..4).prop_map(HistoryStep::Commit),
+        1 => prop::collection::btree_map(0..IDS, loaded, 1..4).prop_map(HistoryStep::Load),
+        2 => pair().prop_map(|(fingerprint, id)| HistoryStep::DeleteStored { fingerprint, id }),
+        4 => Just(HistoryStep::Flush),
+        1 => Just(HistoryStep::Compact),
+        1 => Just(HistoryStep::Reopen),
+        1 => Just(HistoryStep::Keep),
+        1 => Just(HistoryStep::Refresh),
     ]
 }
 
 /// The pairs, names and notes that the store should have.
 #[derive(Clone, Debug, Default)]
-struct Model {
+struct DocumentModel {
     pairs: BTreeSet<(u64, u64)>,
     names: BTreeMap<u64, String>,
     notes: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Model {
-    fn apply(&mut self, write: &Write) {
+impl DocumentModel {
+    fn apply(&mut self, write: &DocumentWrite) {
         match write {
-            Write::Insert { fingerprint, id, name } => {
+            DocumentWrite::Insert { fingerprint, id, name } => {
                 self.pairs.insert((*fingerprint, *id));
                 if let Some(name) = name {
                     self.names.insert(*id, name.clone());
                 }
             }
-            Write::Delete { fingerprint, id } => {
+            DocumentWrite::Delete { fingerprint, id } => {
                 self.pairs.remove(&(*fingerprint, *id));
                 self.names.remove(id);
                 self.notes.remove(id);
             }
-            Write::Note { id, note } => drop(self.notes.insert(*id, note.clone())),
+            DocumentWrite::Note { id, note } => drop(self.notes.insert(*id, note.clone())),
         }
     }
 
@@ -130,60 +130,60 @@ impl Model {
     }
 }
 
-fn run(steps: &[Step], options: &StoreOptions) {
+fn run(steps: &[HistoryStep], options: &StoreOptions) {
     let path = Path::new("store");
     let mut store = Store::<u64>::open(path, options.clone()).unwrap();
     let mut reader = Snapshot::<u64>::open_on(&options.fs, path).unwrap();
-    let (mut model, mut kept) = (Model::default(), Vec::new());
+    let (mut model, mut kept) = (DocumentModel::default(), Vec::new());
     for step in steps {
         match step {
-            Step::Commit(writes) => {
+            HistoryStep::Commit(writes) => {
                 let mut transaction = store.transaction();
                 for write in writes {
                     match write {
-                        Write::Insert { fingerprint, id, name: Some(name) } => {
+                        DocumentWrite::Insert { fingerprint, id, name: Some(name) } => {
                             transaction.insert_named(*fingerprint, *id, name).unwrap();
                         }
-                        Write::Insert { fingerprint, id, name: None } => {
+                        DocumentWrite::Insert { fingerprint, id, name: None } => {
                             transaction.insert(*fingerprint, *id);
                         }
-                        Write::Delete { fingerprint, id } => transaction.delete(*fingerprint, *id),
-                        Write::Note { id, note } => transaction.note(*id, note).unwrap(),
+                        DocumentWrite::Delete { fingerprint, id } => transaction.delete(*fingerprint, *id),
+                        DocumentWrite::Note { id, note } => transaction.set_note(*id, note).unwrap(),
                     }
                     model.apply(write);
                 }
                 transaction.commit(Durability::Os).unwrap();
             }
-            Step::Load(documents) => {
-                let mut load = store.load().unwrap();
+            HistoryStep::Load(documents) => {
+                let mut load = store.bulk_load().unwrap();
                 for (&id, (fingerprint, name, note)) in documents {
                     match name {
                         Some(name) => load.insert_named(*fingerprint, id, name).unwrap(),
                         None => load.insert(*fingerprint, id).unwrap(),
                     }
-                    model.apply(&Write::Insert { fingerprint: *fingerprint, id, name: name.clone() });
+                    model.apply(&DocumentWrite::Insert { fingerprint: *fingerprint, id, name: name.clone() });
                     if let Some(note) = note {
-                        load.note(id, note).unwrap();
-                        model.apply(&Write::Note { id, note: note.clone() });
+                        load.set_note(id, note).unwrap();
+                        model.apply(&DocumentWrite::Note { id, note: note.clone() });
                     }
                 }
                 load.finish().unwrap();
             }
-            &Step::DeleteStored { fingerprint, id } => {
+            &HistoryStep::DeleteStored { fingerprint, id } => {
                 let is_stored = model.pairs.contains(&(fingerprint, id));
                 assert_eq!(store.delete(fingerprint, id).unwrap(), is_stored);
                 if is_stored {
-                    model.apply(&Write::Delete { fingerprint, id });
+                    model.apply(&DocumentWrite::Delete { fingerprint, id });
                 }
             }
-            Step::Flush => store.flush().unwrap(),
-            Step::Compact => store.compact().unwrap(),
-            Step::Reopen => {
+            HistoryStep::Flush => store.flush().unwrap(),
+            HistoryStep::Compact => store.compact().unwrap(),
+            HistoryStep::Reopen => {
                 drop(store);
                 store = Store::open(path, options.clone()).unwrap();
             }
-            Step::Keep => kept.push((store.snapshot(), model.clone())),
-            Step::Refresh => {
+            HistoryStep::Keep => kept.push((store.snapshot(), model.clone())),
+            HistoryStep::Refresh => {
                 reader = reader.refresh().unwrap();
                 kept.push((reader.clone(), model.clone()));
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use simstore::{BuildOptions, Builder, Error, PlanChoice, Snapshot};
 
-use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
 
 /// Fingerprints, some near each other.
 fn fingerprints(count: u64, salt: u64) -> Vec<u64> {
@@ -31,11 +31,11 @@ fn build(disk: &SimulatedDisk, fingerprints: &[u64]) -> Result<(), Error> {
 fn disk_with(fingerprints: &[u64]) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     build(&disk, fingerprints).unwrap();
-    disk.crash(disk.operations(), &mut Choice::Nothing)
+    disk.crash(disk.operations(), &mut SurvivalChoice::Nothing)
 }
 
 /// The candidate that the store on the disk holds; `None` without a store.
-fn found(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
+fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
     let store = match Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")) {
         Ok(store) => store,
         Err(Error::NotAStore { .. }) => return Ok(None),
@@ -73,30 +73,30 @@ struct Outcomes {
     none: usize,
     wrong: Vec<String>,
     /// The findings after all operations.
-    last: Vec<Option<usize>>,
+    at_end: Vec<Option<usize>>,
 }
 
 /// Crashes after each operation, by many seeds.
 fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -> Outcomes {
     let start = Instant::now();
     let mut outcomes =
-        Outcomes { candidates: vec![0; candidates.len()], none: 0, wrong: Vec::new(), last: Vec::new() };
-    let mut crashes = disk.crashes();
+        Outcomes { candidates: vec![0; candidates.len()], none: 0, wrong: Vec::new(), at_end: Vec::new() };
+    let mut crashes = disk.replay();
     let mut images = 0;
     loop {
         let done = crashes.done();
-        let random = (0..seeds).map(|seed| (format!("seed {seed}"), Choice::seeded(seed, done)));
-        let fixed = [("nothing".into(), Choice::Nothing), ("everything".into(), Choice::Everything)];
+        let random = (0..seeds).map(|seed| (format!("seed {seed}"), SurvivalChoice::seeded(seed, done)));
+        let fixed = [("nothing".into(), SurvivalChoice::Nothing), ("everything".into(), SurvivalChoice::Everything)];
         for (name, mut choice) in fixed.into_iter().chain(random) {
             images += 1;
-            match found(&crashes.image(&mut choice), candidates) {
+            match stored_candidate(&crashes.image(&mut choice), candidates) {
                 Ok(which) => {
                     match which {
                         Some(which) => outcomes.candidates[which] += 1,
                         None => outcomes.none += 1,
                     }
                     if done == disk.operations() {
-                        outcomes.last.push(which);
+                        outcomes.at_end.push(which);
                     }
                 }
                 Err(error) => outcomes.wrong.push(format!("{name} after {done} operations: {error}")),
@@ -130,7 +130,7 @@ fn a_build_that_loses_power_leaves_all_or_nothing() {
     let outcomes = crash_everywhere(&disk, 300, &[wanted]);
     outcomes.check(&disk);
     assert!(outcomes.candidates[0] > 100 && outcomes.none > 100);
-    assert!(outcomes.last.iter().all(Option::is_some), "a finished build survives\n{}", disk.listing());
+    assert!(outcomes.at_end.iter().all(Option::is_some), "a finished build survives\n{}", disk.listing());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_replaced_store_is_one_or_the_other() {
     outcomes.check(&disk);
     assert!(outcomes.candidates.iter().all(|&count| count > 100) && outcomes.none == 0, "{outcomes:?}");
     assert!(
-        outcomes.last.iter().all(|&which| which == Some(1)),
+        outcomes.at_end.iter().all(|&which| which == Some(1)),
         "a finished build survives\n{}",
         disk.listing()
     );
@@ -152,12 +152,12 @@ fn a_replaced_store_is_one_or_the_other() {
 #[test]
 fn syncs_are_needed() {
     let candidates = old_and_new();
-    for kind in [Kind::SyncFile, Kind::SyncDir] {
+    for kind in [OperationKind::SyncFile, OperationKind::SyncDir] {
         let disk = disk_with(&candidates[0]);
-        disk.plan(Fault { counted: Counted::Of(kind), n: 0, lasting: true, failure: Failure::Ignored });
+        disk.plan(Fault { counted: OperationFilter::Kind(kind), n: 0, lasting: true, failure: Failure::Ignored });
         build(&disk, &candidates[1]).unwrap();
         let outcomes = crash_everywhere(&disk, 50, &candidates);
-        let survived = outcomes.last.iter().filter(|&&which| which == Some(1)).count();
+        let survived = outcomes.at_end.iter().filter(|&&which| which == Some(1)).count();
         assert!(!outcomes.wrong.is_empty() && survived < 40, "{kind:?}: {outcomes:?}");
     }
 }
@@ -168,23 +168,23 @@ fn a_build_that_fails_anywhere_and_then_loses_power() {
     let whole = disk_with(&candidates[0]);
     build(&whole, &candidates[1]).unwrap();
     let failures = [
-        Failure::Broken,
-        Failure::Full,
+        Failure::IoError,
+        Failure::NoSpace,
         Failure::Interrupted,
-        Failure::DoneButBroken,
+        Failure::DoneButIoError,
         Failure::Short(7),
         Failure::LosePages { percent: 50, seed: 1 },
     ];
     let (mut failed, mut images) = (0, 0);
     for failure in failures {
-        for (n, lasting) in (0..whole.count(Counted::All)).flat_map(|n| [(n, false), (n, true)]) {
+        for (n, lasting) in (0..whole.count(OperationFilter::All)).flat_map(|n| [(n, false), (n, true)]) {
             let disk = disk_with(&candidates[0]);
-            disk.plan(Fault { counted: Counted::All, n, lasting, failure });
+            disk.plan(Fault { counted: OperationFilter::All, n, lasting, failure });
             let result = build(&disk, &candidates[1]);
             failed += usize::from(result.is_err());
             for seed in 0..5 {
-                let image = disk.crash(disk.operations(), &mut Choice::seeded(seed, n));
-                let found = found(&image, &candidates);
+                let image = disk.crash(disk.operations(), &mut SurvivalChoice::seeded(seed, n));
+                let found = stored_candidate(&image, &candidates);
                 // Writes whose sync failed may be there or not.
                 let sound = match &result {
                     Ok(()) => found == Ok(Some(1)),
@@ -205,12 +205,12 @@ fn a_build_that_fails_anywhere_and_then_loses_power() {
 fn images_share_durable_files() {
     let disk = SimulatedDisk::default();
     build(&disk, &fingerprints(40, 1)).unwrap();
-    let mut crashes = disk.crashes();
+    let mut crashes = disk.replay();
     while crashes.advance().is_some() {}
-    let [one, other] = [1, 2].map(|seed| crashes.image(&mut Choice::seeded(seed, crashes.done())));
+    let [one, other] = [1, 2].map(|seed| crashes.image(&mut SurvivalChoice::seeded(seed, crashes.done())));
     let paths = one.paths();
     let files: Vec<_> =
         paths.iter().filter(|path| one.content(path).is_some_and(|bytes| !bytes.is_empty())).collect();
     assert!(files.len() > 3, "{files:?}");
-    assert!(files.iter().all(|path| one.shares(&other, path)), "{}", disk.listing());
+    assert!(files.iter().all(|path| one.shares_bytes(&other, path)), "{}", disk.listing());
 }

@@ -22,7 +22,7 @@ const LIBRARIES: [(&str, &str); 5] = [
 type Names = Vec<String>;
 
 /// The sources of a library.
-struct Library {
+struct LibrarySources {
     /// Items of each module.
     modules: BTreeMap<Names, Vec<Item>>,
     /// Public methods and constants of each type, by the top module and the name of the type.
@@ -41,9 +41,9 @@ fn is_hidden(attributes: &[Attribute]) -> bool {
     })
 }
 
-impl Library {
-    fn read(src: &Path) -> Library {
-        let mut library = Library { modules: BTreeMap::new(), members: BTreeMap::new() };
+impl LibrarySources {
+    fn read(src: &Path) -> LibrarySources {
+        let mut library = LibrarySources { modules: BTreeMap::new(), members: BTreeMap::new() };
         for path in rust_files(src) {
             let name = path.strip_prefix(src).unwrap().with_extension("");
             let mut names: Names = name.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
@@ -238,7 +238,7 @@ impl Library {
 fn the_public_api_is_the_one_that_is_written_down() {
     let folder: PathBuf = root().join("tests/data/api");
     for (name, src) in LIBRARIES {
-        let library = Library::read(&root().join(src));
+        let library = LibrarySources::read(&root().join(src));
         let mut list = BTreeSet::new();
         library.list(&[], &mut list);
         assert!(list.len() > 20, "{name}: a short list");

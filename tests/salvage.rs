@@ -5,14 +5,14 @@ use std::fs;
 use std::path::Path;
 
 use rayon::prelude::*;
-use simstore::store::{SalvageOptions, Salvaged, damage, salvage};
+use simstore::store::{SalvageOptions, SalvageReport, find_damaged_files, salvage};
 use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions};
 
 use crate::support::random::Random;
 
 type Files = BTreeMap<String, Vec<u8>>;
 /// Fingerprint, id, name, and note.
-type Documents = BTreeSet<(u64, u64, Option<String>, Option<Vec<u8>>)>;
+type DocumentSet = BTreeSet<(u64, u64, Option<String>, Option<Vec<u8>>)>;
 
 fn name(id: u64) -> String {
     format!("page {id}")
@@ -27,7 +27,7 @@ fn live_store(path: &Path) {
     let mut builder = Builder::create(path, options).unwrap();
     for (fingerprint, id) in (0..4000).map(pair) {
         builder.insert_named(fingerprint, id, &name(id)).unwrap();
-        builder.note(id, &id.to_le_bytes()).unwrap();
+        builder.set_note(id, &id.to_le_bytes()).unwrap();
     }
     builder.finish().unwrap();
     // Writes short records, so that each lost record takes few pairs with it.
@@ -37,14 +37,14 @@ fn live_store(path: &Path) {
         let mut transaction = store.transaction();
         for (fingerprint, id) in inserted.map(pair) {
             transaction.insert_named(fingerprint, id, &name(id)).unwrap();
-            transaction.note(id, &id.to_le_bytes()).unwrap();
+            transaction.set_note(id, &id.to_le_bytes()).unwrap();
             if id % 100 == 0 {
                 transaction.commit(Durability::Os).unwrap();
                 transaction = store.transaction();
             }
         }
         deleted.map(pair).for_each(|(fingerprint, id)| transaction.delete(fingerprint, id));
-        transaction.mark("input", &[1, 2, 3]).unwrap();
+        transaction.set_metadata("input", &[1, 2, 3]).unwrap();
         transaction.commit(Durability::Sync).unwrap();
         if flush {
             store.flush().unwrap();
@@ -64,7 +64,7 @@ fn files(path: &Path) -> Files {
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
-fn documents(path: &Path) -> Documents {
+fn documents(path: &Path) -> DocumentSet {
     let store = Snapshot::<u64>::open(path).unwrap();
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     let document = |entry: simstore::Entry<u64>| {
@@ -74,12 +74,12 @@ fn documents(path: &Path) -> Documents {
     store.iter().map(|entry| document(entry.unwrap())).collect()
 }
 
-fn fingerprints(documents: &Documents) -> BTreeSet<u64> {
+fn fingerprints(documents: &DocumentSet) -> BTreeSet<u64> {
     documents.iter().map(|document| document.0).collect()
 }
 
 /// Salvages a store of these files. Returns the findings, and the contents of the new store.
-fn rescue(files: &Files, options: &SalvageOptions) -> (Salvaged, Documents) {
+fn rescue(files: &Files, options: &SalvageOptions) -> (SalvageReport, DocumentSet) {
     let folder = tempfile::tempdir().unwrap();
     let (store, new) = (folder.path().join("store"), folder.path().join("new"));
     fs::create_dir(&store).unwrap();
@@ -90,9 +90,9 @@ fn rescue(files: &Files, options: &SalvageOptions) -> (Salvaged, Documents) {
 }
 
 /// Checks the salvage of a store with one damaged or missing file.
-fn check(files: &Files, name: &str, missing: bool, intact: &Documents) {
+fn check(files: &Files, name: &str, missing: bool, intact: &DocumentSet) {
     let (salvaged, rescued) = rescue(files, &SalvageOptions::default());
-    let findings = &salvaged.findings;
+    let findings = &salvaged.issues;
     let context = format!("{name}, missing: {missing}: {findings:?}");
     // Blocks of other tables are read only if the first one has damage. A missing log is reported for the next log.
     if missing && !name.ends_with(".log") {
@@ -127,7 +127,7 @@ fn check(files: &Files, name: &str, missing: bool, intact: &Documents) {
     }
 }
 
-fn sound() -> (Files, Documents) {
+fn sound() -> (Files, DocumentSet) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     live_store(&path);
@@ -154,7 +154,7 @@ fn a_log_without_its_header_is_lost() {
             assert!(Snapshot::<u64>::open(folder.path()).is_err(), "{name}, {len} bytes");
             let (salvaged, _) = rescue(&files, &SalvageOptions::default());
             assert!(!salvaged.is_whole(), "{name}, {len} bytes");
-            assert!(salvaged.findings.iter().any(|finding| finding.path.ends_with(name) && finding.lost));
+            assert!(salvaged.issues.iter().any(|finding| finding.path.ends_with(name) && finding.is_loss));
         }
     }
 }
@@ -192,16 +192,16 @@ fn each_file_cut_in_turn() {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
         let mut problems = 0;
-        let checked = damage::<u64>(folder.path(), |_| problems += 1);
+        let checked = find_damaged_files::<u64>(folder.path(), |_| problems += 1);
         assert!(name == last_log || checked.is_err() || problems > 0, "{context}: {checked:?}");
         let (salvaged, rescued) = rescue(&files, &SalvageOptions::default());
         if name.ends_with(".log") {
             assert!(name == last_log || !salvaged.is_whole(), "{context}");
             assert!(rescued.symmetric_difference(&intact).count() <= 510, "{context}");
         } else {
-            let is_found = salvaged.findings.iter().any(|finding| finding.path.ends_with(name));
+            let is_found = salvaged.issues.iter().any(|finding| finding.path.ends_with(name));
             // Blocks of other tables are read only if the first one has damage.
-            assert!(is_found || name.ends_with(".table"), "{context}: {:?}", salvaged.findings);
+            assert!(is_found || name.ends_with(".table"), "{context}: {:?}", salvaged.issues);
             check(&files, name, false, &intact);
         }
     });

@@ -10,10 +10,10 @@ use crate::support::disk::SimulatedDisk;
 use crate::support::random::Random;
 
 type Model<F> = BTreeSet<(F, u64)>;
-type Found<F> = Vec<(u32, F, Option<u64>)>;
+type FoundMatches<F> = Vec<(u32, F, Option<u64>)>;
 
 /// The oracle.
-fn plain<F: Fingerprint>(model: &Model<F>, query: F, distance: u32) -> Found<F> {
+fn plain<F: Fingerprint>(model: &Model<F>, query: F, distance: u32) -> FoundMatches<F> {
     let near = model.iter().filter(|(x, _)| x.distance(query) <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| (x.distance(query), x, Some(id))).collect();
     found.sort_unstable();

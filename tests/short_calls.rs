@@ -4,7 +4,7 @@ use std::path::Path;
 
 use simstore::{Durability, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{Counted, Kind, SimulatedDisk};
+use crate::support::disk::{OperationFilter, OperationKind, SimulatedDisk};
 
 fn path() -> &'static Path {
     Path::new("store")
@@ -16,7 +16,7 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
 
 /// What a call cost, and left.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cost {
+struct CallCost {
     syncs: usize,
     changes: usize,
     files: usize,
@@ -25,8 +25,8 @@ struct Cost {
     manifest: usize,
 }
 
-fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> Cost {
-    let syncs = || disk.count(Counted::Of(Kind::SyncFile)) + disk.count(Counted::Of(Kind::SyncDir));
+fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> CallCost {
+    let syncs = || disk.count(OperationFilter::Kind(OperationKind::SyncFile)) + disk.count(OperationFilter::Kind(OperationKind::SyncDir));
     let (synced, changed) = (syncs(), disk.operations());
     let store = Store::open(path(), options(disk)).unwrap();
     work(&store);
@@ -35,7 +35,7 @@ fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> Cost {
     let names = fs.list(path()).unwrap();
     assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
     let snapshot = Snapshot::<u64>::open_on(&fs, path()).unwrap();
-    Cost {
+    CallCost {
         syncs: syncs() - synced,
         changes: disk.operations() - changed,
         files: names.len(),
@@ -46,9 +46,9 @@ fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> Cost {
 }
 
 /// The largest of each.
-fn most(costs: &[Cost]) -> Cost {
-    let most = |of: fn(&Cost) -> usize| costs.iter().map(of).max().unwrap();
-    Cost {
+fn max_costs(costs: &[CallCost]) -> CallCost {
+    let most = |of: fn(&CallCost) -> usize| costs.iter().map(of).max().unwrap();
+    CallCost {
         syncs: most(|cost| cost.syncs),
         changes: most(|cost| cost.changes),
         files: most(|cost| cost.files),
@@ -66,7 +66,7 @@ fn fingerprint(i: u64) -> u64 {
 fn add(store: &Store<u64>, i: u64) {
     let mut batch = store.transaction();
     (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));
-    batch.mark(&format!("/data/files/{i:05}.jsonl"), &i.to_le_bytes()).unwrap();
+    batch.set_metadata(&format!("/data/files/{i:05}.jsonl"), &i.to_le_bytes()).unwrap();
     batch.commit(Durability::Sync).unwrap();
 }
 
@@ -74,7 +74,7 @@ fn add(store: &Store<u64>, i: u64) {
 fn the_last_call_costs_what_the_first_did() {
     let disk = SimulatedDisk::default();
     let calls = 300;
-    let costs: Vec<Cost> = (0..calls)
+    let costs: Vec<CallCost> = (0..calls)
         .map(|i| {
             call(&disk, |store| {
                 add(store, i);
@@ -83,19 +83,19 @@ fn the_last_call_costs_what_the_first_did() {
         })
         .collect();
     // Each window holds flushes and merges.
-    let (early, late) = (most(&costs[20..100]), most(&costs[220..]));
+    let (early, late) = (max_costs(&costs[20..100]), max_costs(&costs[220..]));
     println!("{early:?}\n{late:?}");
     assert!(late.syncs <= early.syncs + 12 && late.changes <= early.changes + 60, "{early:?}, {late:?}");
     assert!(late.segments <= early.segments + 4 && late.logs <= early.logs.max(9), "{early:?}, {late:?}");
     assert!(late.files <= early.files + 24 && late.manifest <= early.manifest + 400, "{early:?}, {late:?}");
-    let sum = |costs: &[Cost]| costs.iter().map(|cost| cost.syncs).sum::<usize>();
+    let sum = |costs: &[CallCost]| costs.iter().map(|cost| cost.syncs).sum::<usize>();
     assert!(sum(&costs[220..]) * 4 <= sum(&costs[20..100]) * 5, "{early:?}, {late:?}");
 
     let store = Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap();
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     assert_eq!(store.iter().count() as u64, (0..calls).map(|i| 1 + i % 5).sum::<u64>());
     for i in 0..calls {
-        let mark = store.mark(&format!("/data/files/{i:05}.jsonl")).unwrap();
+        let mark = store.metadata(&format!("/data/files/{i:05}.jsonl")).unwrap();
         assert_eq!(mark, Some(i.to_le_bytes().to_vec()), "{i}");
     }
 }
@@ -116,7 +116,7 @@ fn logs_become_segments_of_themselves() {
 fn a_call_that_writes_nothing_leaves_nothing() {
     let disk = SimulatedDisk::default();
     let first = call(&disk, |_| {});
-    let mut last = Cost::default();
+    let mut last = CallCost::default();
     for _ in 0..20 {
         last = call(&disk, |store| store.wait_for_background().unwrap());
     }
@@ -136,7 +136,7 @@ fn marks_alone_are_kept() {
     let store = Store::<u64>::open(path(), options).unwrap();
     for i in 0..40_u8 {
         let mut batch = store.transaction();
-        batch.mark(&format!("key {}", i % 7), &[i]).unwrap();
+        batch.set_metadata(&format!("key {}", i % 7), &[i]).unwrap();
         batch.commit(Durability::Os).unwrap();
         store.flush().unwrap();
         if i % 8 == 7 {
@@ -146,9 +146,9 @@ fn marks_alone_are_kept() {
     let check = |store: &Snapshot<u64>| {
         for key in 0..7_u8 {
             let newest = (0..40).rfind(|i| i % 7 == key).map(|i| vec![i]);
-            assert_eq!(store.mark(&format!("key {key}")).unwrap(), newest);
+            assert_eq!(store.metadata(&format!("key {key}")).unwrap(), newest);
         }
-        assert_eq!(store.mark("key").unwrap(), None);
+        assert_eq!(store.metadata("key").unwrap(), None);
     };
     check(&store.snapshot());
     store.compact().unwrap();
@@ -156,6 +156,6 @@ fn marks_alone_are_kept() {
     drop(store);
     let store = Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap();
     check(&store);
-    assert_eq!((store.segments().len(), store.stats().marks, store.len()), (1, 7, 0));
+    assert_eq!((store.segments().len(), store.stats().metadata, store.len()), (1, 7, 0));
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
 }

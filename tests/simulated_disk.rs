@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simstore::fs::Fs;
 
-use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SECTOR, SimulatedDisk};
+use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SECTOR_BYTES, SimulatedDisk};
 
 const FILE: &str = "folder/file";
 
@@ -30,8 +30,8 @@ fn disk_with_folder() -> SimulatedDisk {
 /// What is in the file in images of a crash now, without choice and by many seeds.
 fn contents(disk: &SimulatedDisk, path: &str) -> Vec<Option<Vec<u8>>> {
     let done = disk.operations();
-    let random = (0..1000).map(|seed| Choice::seeded(seed, done));
-    let choices = [Choice::Nothing, Choice::Everything].into_iter().chain(random);
+    let random = (0..1000).map(|seed| SurvivalChoice::seeded(seed, done));
+    let choices = [SurvivalChoice::Nothing, SurvivalChoice::Everything].into_iter().chain(random);
     choices.map(|mut choice| disk.crash(done, &mut choice).content(Path::new(path))).collect()
 }
 
@@ -87,7 +87,7 @@ fn a_rename_may_survive_the_loss_of_what_made_its_source() {
     let done = disk.operations();
     let mut seen = [0; 4];
     for seed in 0..1000 {
-        let image = disk.crash(done, &mut Choice::seeded(seed, done));
+        let image = disk.crash(done, &mut SurvivalChoice::seeded(seed, done));
         let names = image.list(Path::new("folder")).unwrap();
         assert!(names.len() <= 1, "{names:?}");
         seen[names.first().map_or(3, |name| ["a", "b", "c"].iter().position(|one| one == name).unwrap())] +=
@@ -100,7 +100,7 @@ fn a_rename_may_survive_the_loss_of_what_made_its_source() {
 fn sectors_that_were_not_synced_are_old_new_or_garbage() {
     let disk = disk_with_folder();
     let old = vec![b'o'; 700];
-    let new = vec![b'n'; 3 * SECTOR];
+    let new = vec![b'n'; 3 * SECTOR_BYTES];
     let mut file = disk.create(Path::new(FILE)).unwrap();
     file.write_all(&old).unwrap();
     file.sync().unwrap();
@@ -113,7 +113,7 @@ fn sectors_that_were_not_synced_are_old_new_or_garbage() {
         cut += usize::from(content.len() < whole);
         longer += usize::from(content.len() > whole);
         // A sector that holds nothing old.
-        let Some(sector) = content.get(3 * SECTOR..4 * SECTOR) else { continue };
+        let Some(sector) = content.get(3 * SECTOR_BYTES..4 * SECTOR_BYTES) else { continue };
         zeros += usize::from(sector.iter().all(|&byte| byte == 0));
         news += usize::from(sector.iter().all(|&byte| byte == b'n'));
         garbage += usize::from(sector.iter().any(|&byte| byte != 0 && byte != b'n'));
@@ -149,13 +149,13 @@ fn an_image_is_the_same_again_and_can_crash_itself() {
     let done = disk.operations();
     let content = |disk: &SimulatedDisk| (disk.paths(), disk.content(Path::new(FILE)));
     for seed in 0..100 {
-        let image = || disk.crash(done, &mut Choice::seeded(seed, done));
+        let image = || disk.crash(done, &mut SurvivalChoice::seeded(seed, done));
         assert_eq!(content(&image()), content(&image()));
         let image = image();
         let before = content(&image);
         write(&image, "folder/other", b"more", false);
-        assert_eq!(content(&image.crash(0, &mut Choice::Nothing)), before);
-        assert_eq!(content(&image.crash(image.operations(), &mut Choice::Nothing)), before);
+        assert_eq!(content(&image.crash(0, &mut SurvivalChoice::Nothing)), before);
+        assert_eq!(content(&image.crash(image.operations(), &mut SurvivalChoice::Nothing)), before);
     }
 }
 
@@ -163,36 +163,36 @@ fn an_image_is_the_same_again_and_can_crash_itself() {
 fn planned_operations_fail() {
     let disk = disk_with_folder();
     let plan = |counted, lasting, failure| {
-        disk.heal();
+        disk.clear_faults();
         disk.plan(Fault { counted, n: disk.count(counted), lasting, failure });
     };
     let raw = |result: io::Result<()>| result.err().and_then(|error| error.raw_os_error());
-    plan(Counted::Of(Kind::Create), false, Failure::Full);
+    plan(OperationFilter::Kind(OperationKind::Create), false, Failure::NoSpace);
     assert_eq!(raw(disk.create(Path::new(FILE)).map(|_| ())), Some(28));
     let mut file = disk.create(Path::new(FILE)).unwrap();
-    plan(Counted::Changes, false, Failure::Short(3));
+    plan(OperationFilter::Changes, false, Failure::Short(3));
     assert_eq!(file.write(b"abcdef").unwrap(), 3);
     assert_eq!(file.write(b"def").unwrap(), 3);
-    plan(Counted::Of(Kind::Write), true, Failure::Interrupted);
+    plan(OperationFilter::Kind(OperationKind::Write), true, Failure::Interrupted);
     assert_eq!(file.write(b"ghi").unwrap_err().kind(), io::ErrorKind::Interrupted);
     assert_eq!(file.write(b"ghi").unwrap(), 3);
     assert_eq!(disk.content(Path::new(FILE)).unwrap(), b"abcdefghi");
     for (kind, failure) in
-        [(Kind::Map, Failure::Broken), (Kind::Open, Failure::Broken), (Kind::List, Failure::Full)]
+        [(OperationKind::Map, Failure::IoError), (OperationKind::Open, Failure::IoError), (OperationKind::List, Failure::NoSpace)]
     {
-        plan(Counted::Of(kind), true, failure);
+        plan(OperationFilter::Kind(kind), true, failure);
         for _ in 0..2 {
             let failed = [
                 disk.map(Path::new(FILE)).is_err(),
                 disk.open(Path::new(FILE)).is_err(),
                 disk.list(Path::new("folder")).is_err(),
             ];
-            assert_eq!(failed, [kind == Kind::Map, kind == Kind::Open, kind == Kind::List]);
+            assert_eq!(failed, [kind == OperationKind::Map, kind == OperationKind::Open, kind == OperationKind::List]);
         }
     }
-    plan(Counted::All, false, Failure::Broken);
+    plan(OperationFilter::All, false, Failure::IoError);
     assert_eq!(raw(disk.rename(Path::new(FILE), Path::new("folder/b"))), Some(5));
-    plan(Counted::All, false, Failure::DoneButBroken);
+    plan(OperationFilter::All, false, Failure::DoneButIoError);
     assert_eq!(raw(disk.rename(Path::new(FILE), Path::new("folder/b"))), Some(5));
     assert!(disk.content(Path::new("folder/b")).is_some());
     assert!(disk.listing().contains("#4 write folder/file +3 at 0\n"), "{}", disk.listing());
@@ -206,10 +206,10 @@ fn a_failed_sync_loses_pages() {
     file.write_all(&[b'a'; 700]).unwrap();
     file.sync().unwrap();
     disk.sync_dir(Path::new("folder")).unwrap();
-    file.write_all(&[b'b'; 20 * SECTOR]).unwrap();
-    let n = disk.count(Counted::Of(Kind::SyncFile));
+    file.write_all(&[b'b'; 20 * SECTOR_BYTES]).unwrap();
+    let n = disk.count(OperationFilter::Kind(OperationKind::SyncFile));
     disk.plan(Fault {
-        counted: Counted::Of(Kind::SyncFile),
+        counted: OperationFilter::Kind(OperationKind::SyncFile),
         n,
         lasting: false,
         failure: Failure::LosePages { percent: 50, seed: 1 },
@@ -217,7 +217,7 @@ fn a_failed_sync_loses_pages() {
     assert!(file.sync().is_err());
     file.sync().unwrap();
     let left = disk.content(Path::new(FILE)).unwrap();
-    assert_eq!((left.len(), &left[..700]), (700 + 20 * SECTOR, &[b'a'; 700][..]));
+    assert_eq!((left.len(), &left[..700]), (700 + 20 * SECTOR_BYTES, &[b'a'; 700][..]));
     assert!(left[700..].contains(&0) && left[700..].contains(&b'b'));
     assert!(contents(&disk, FILE).iter().all(|content| content.as_ref() == Some(&left)));
 }
@@ -228,7 +228,7 @@ fn locks_are_exclusive_until_dropped_or_the_power_fails() {
     let path = Path::new("folder/LOCK");
     let lock = disk.lock(path).unwrap();
     assert!(lock.is_some() && disk.clone().lock(path).unwrap().is_none());
-    let image = disk.crash(disk.operations(), &mut Choice::Everything);
+    let image = disk.crash(disk.operations(), &mut SurvivalChoice::Everything);
     assert!(image.lock(path).unwrap().is_some());
     drop(lock);
     assert!(disk.lock(path).unwrap().is_some());
@@ -243,7 +243,7 @@ fn a_hook_may_use_the_disk() {
     disk.before_each(move |disk, kind| {
         let before = counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!(disk.operations(), first + 2 * before);
-        assert_eq!(kind, [Kind::Create, Kind::Write, Kind::SyncFile][before]);
+        assert_eq!(kind, [OperationKind::Create, OperationKind::Write, OperationKind::SyncFile][before]);
         disk.sync_dir(Path::new("folder")).unwrap();
     });
     write(&disk, FILE, b"abc", true);
@@ -262,14 +262,14 @@ fn threads_share_a_disk() {
         }
     });
     assert_eq!(disk.operations(), 2 + 4 * 300);
-    let last = disk.crash(disk.operations(), &mut Choice::Everything);
+    let last = disk.crash(disk.operations(), &mut SurvivalChoice::Everything);
     assert_eq!(last.paths(), disk.paths());
 }
 
 #[test]
 fn a_sync_that_is_ignored_makes_nothing_durable() {
     let disk = disk_with_folder();
-    disk.plan(Fault { counted: Counted::Of(Kind::SyncDir), n: 1, lasting: true, failure: Failure::Ignored });
+    disk.plan(Fault { counted: OperationFilter::Kind(OperationKind::SyncDir), n: 1, lasting: true, failure: Failure::Ignored });
     write(&disk, FILE, b"abc", true);
     disk.sync_dir(Path::new("folder")).unwrap();
     assert_eq!(contents(&disk, FILE)[0], None);

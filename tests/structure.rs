@@ -1,6 +1,6 @@
 //! The structure of the project: its packages, unsafe code, access to the disk, and the pages that describe them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,16 @@ pub(crate) const PACKAGES: [&str; 7] =
     ["src", "text/src", "io/src", "corpus/src", "dedup/src", "cli/src", "python/src"];
 
 /// The files that may have `unsafe` code, in all packages but the rivals; the last is a test.
-const UNSAFE: [&str; 5] = [
-    "src/kernels.rs",
-    "src/kernels/differences.rs",
-    "src/kernels/spans.rs",
-    "src/map.rs",
+const UNSAFE_FILES: [&str; 5] = [
+    "src/simd.rs",
+    "src/simd/word_group.rs",
+    "src/simd/span_groups.rs",
+    "src/file_bytes.rs",
     "tests/corruption.rs",
 ];
 
 /// The dependencies of the engine.
-const ENGINE: [&str; 7] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "strsim", "thiserror"];
+const ENGINE_DEPENDENCIES: [&str; 7] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "strsim", "thiserror"];
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -122,7 +122,7 @@ fn the_table_of_packages() {
         assert_eq!(depends_on, described.iter().map(String::as_str).collect(), "{folder}: dependencies");
     }
     let engine = dependencies(&workspace);
-    assert_eq!(engine, ENGINE, "the engine's dependencies");
+    assert_eq!(engine, ENGINE_DEPENDENCIES, "the engine's dependencies");
     assert!(!workspace.contains("[features]"), "the engine has no features to choose");
 }
 
@@ -148,14 +148,14 @@ fn unsafe_code_is_in_few_files() {
         }
     }
     found.sort();
-    assert_eq!(found, UNSAFE);
+    assert_eq!(found, UNSAFE_FILES);
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let rule =
         text.split("- **").find(|rule| rule.starts_with("Unsafe**")).expect("the rule of CONTRIBUTING.md");
     let mut named = words(rule);
     named.retain(|file| file != "tests/structure.rs");
     named.sort();
-    assert_eq!(named, UNSAFE, "CONTRIBUTING.md names other files (left)");
+    assert_eq!(named, UNSAFE_FILES, "CONTRIBUTING.md names other files (left)");
     for file in
         ["text/src/lib.rs", "io/src/lib.rs", "corpus/src/lib.rs", "dedup/src/lib.rs", "cli/src/lib.rs"]
     {
@@ -197,6 +197,37 @@ fn tests_are_where_contributing_says() {
             );
         }
     }
+}
+
+/// The name of the type that a line of code defines, unless the type is private.
+fn visible_type(line: &str) -> Option<&str> {
+    let item = line.trim_start().strip_prefix("pub")?;
+    let item = item.strip_prefix('(').map_or(Some(item), |rest| Some(rest.split_once(')')?.1))?;
+    let item = item.strip_prefix(' ')?;
+    let item = item.strip_prefix("unsafe ").unwrap_or(item);
+    let (_, name) = item
+        .split_once(' ')
+        .filter(|(kind, _)| ["enum", "struct", "trait", "type", "union"].contains(kind))?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+/// One name means one thing: no two types of the workspace that other modules see have the same name.
+#[test]
+fn types_have_distinct_names() {
+    assert_eq!(visible_type("    pub(in crate::a) unsafe trait Name<'a>: Sync {"), Some("Name"));
+    assert_eq!(visible_type("pub type Result<T> ="), Some("Result"));
+    assert_eq!((visible_type("struct Private;"), visible_type("    pub fn name() {")), (None, None));
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in PACKAGES {
+        for (file, source) in sources(&root().join(package)) {
+            for name in source.lines().filter_map(visible_type) {
+                places.entry(name.to_owned()).or_default().push(format!("{package}/{file}"));
+            }
+        }
+    }
+    assert!(places.len() > 300, "only {} types", places.len());
+    places.retain(|_, places| places.len() > 1);
+    assert!(places.is_empty(), "types with one name: {places:#?}");
 }
 
 /// Changes of the disk go through `fs`, so that the same code runs on a disk that fails.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 use crate::random::random;
-use crate::{Result, both_codecs, loaded, near, new, stored};
+use crate::{Result, both_codecs, load_store, flip_bits, new_fingerprint, stored_fingerprint};
 
 /// One thread, acknowledged when the operating system has it.
-pub(crate) fn plain(count: u64) -> Result<()> {
+pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     println!(
         "| inserts, Durability::Os, one thread | a call | inserts/s | flushes | merges | settled after, s |"
     );
@@ -33,17 +33,17 @@ pub(crate) fn plain(count: u64) -> Result<()> {
             let start = Instant::now();
             for first in (0..count).step_by(batch_size as usize) {
                 if batch_size == 1 {
-                    store.insert(stored(first), first)?;
+                    store.insert(stored_fingerprint(first), first)?;
                 } else {
                     let mut batch = store.transaction();
-                    (first..count.min(first + batch_size)).for_each(|id| batch.insert(stored(id), id));
+                    (first..count.min(first + batch_size)).for_each(|id| batch.insert(stored_fingerprint(id), id));
                     batch.commit(Durability::Os)?;
                 }
             }
             let rate = count as f64 / start.elapsed().as_secs_f64();
             let end = Instant::now();
             store.wait_for_background()?;
-            let (settled, written) = (end.elapsed().as_secs_f64(), store.written());
+            let (settled, written) = (end.elapsed().as_secs_f64(), store.write_stats());
             println!(
                 "| {what} | {batch_size} | {rate:.0} | {} | {} | {settled:.2} |",
                 written.flushes, written.compactions
@@ -54,13 +54,13 @@ pub(crate) fn plain(count: u64) -> Result<()> {
 }
 
 /// For how long each durability is measured.
-const SECONDS: f64 = 3.0;
+const DURABLE_SECONDS: f64 = 3.0;
 
 /// How often a second 4 KiB are appended to a file and made durable, where nothing else is done.
-fn plain_syncs(folder: &Path) -> Result<f64> {
+fn syncs_per_second(folder: &Path) -> Result<f64> {
     let mut file = File::create(folder.join("plain"))?;
     let (start, mut syncs) = (Instant::now(), 0);
-    while start.elapsed().as_secs_f64() < SECONDS / 3.0 {
+    while start.elapsed().as_secs_f64() < DURABLE_SECONDS / 3.0 {
         file.write_all(&[7; 4096])?;
         file.sync_data()?;
         syncs += 1;
@@ -69,7 +69,7 @@ fn plain_syncs(folder: &Path) -> Result<f64> {
 }
 
 /// Acknowledged when it is on the disk, by several threads.
-pub(crate) fn durable() -> Result<()> {
+pub(crate) fn measure_durable() -> Result<()> {
     println!(
         "| durability | threads | inserts/s | p50, ms | p99, ms | 4 KiB appended and synced, just before, a second |"
     );
@@ -81,7 +81,7 @@ pub(crate) fn durable() -> Result<()> {
     ] {
         for threads in [1, 4, 16] {
             let folder = tempfile::tempdir()?;
-            let alone = plain_syncs(folder.path())?;
+            let alone = syncs_per_second(folder.path())?;
             let options = StoreOptions { durability, ..StoreOptions::default() };
             let store = Store::<u64>::open(&folder.path().join("store"), options)?;
             let (next, start) = (AtomicU64::new(0), Instant::now());
@@ -89,10 +89,10 @@ pub(crate) fn durable() -> Result<()> {
             std::thread::scope(|scope| -> simstore::Result<()> {
                 let insert = || -> simstore::Result<Vec<f64>> {
                     let mut times = Vec::new();
-                    while start.elapsed().as_secs_f64() < SECONDS {
+                    while start.elapsed().as_secs_f64() < DURABLE_SECONDS {
                         let id = next.fetch_add(1, Ordering::Relaxed);
                         let begin = Instant::now();
-                        store.insert(stored(id), id)?;
+                        store.insert(stored_fingerprint(id), id)?;
                         times.push(begin.elapsed().as_secs_f64() * 1e3);
                     }
                     Ok(times)
@@ -113,16 +113,16 @@ pub(crate) fn durable() -> Result<()> {
 }
 
 /// Documents that each thread comes with.
-const DOCUMENTS: u64 = 200_000;
+const THREAD_DOCUMENTS: u64 = 200_000;
 
 /// Half are near what is stored, half are new.
-pub(crate) fn if_new(count: u64) -> Result<()> {
+pub(crate) fn measure_if_new(count: u64) -> Result<()> {
     println!("| insert_if_new, {count} stored | threads | documents/s | duplicates |");
     println!("|---|---|---|---|");
     for codec in both_codecs() {
         for threads in [1_u64, 2] {
             let folder = tempfile::tempdir()?;
-            let store = loaded(
+            let store = load_store(
                 &folder.path().join("store"),
                 count,
                 StoreOptions { codec: Some(codec), ..StoreOptions::default() },
@@ -130,11 +130,11 @@ pub(crate) fn if_new(count: u64) -> Result<()> {
             let duplicates = AtomicU64::new(0);
             let work = |thread: u64| -> simstore::Result<()> {
                 let mut state = thread + 99;
-                for i in 0..DOCUMENTS {
-                    let id = count + thread * DOCUMENTS + i;
+                for i in 0..THREAD_DOCUMENTS {
+                    let id = count + thread * THREAD_DOCUMENTS + i;
                     let document = match i % 2 {
-                        0 => near(stored(random(&mut state) % count), &mut state),
-                        _ => new(id),
+                        0 => flip_bits(stored_fingerprint(random(&mut state) % count), &mut state),
+                        _ => new_fingerprint(id),
                     };
                     if store.insert_if_new(document, id)? != Insertion::Inserted {
                         duplicates.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +150,7 @@ pub(crate) fn if_new(count: u64) -> Result<()> {
                 let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
                 threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that inserts"))
             })?;
-            let rate = (threads * DOCUMENTS) as f64 / start.elapsed().as_secs_f64();
+            let rate = (threads * THREAD_DOCUMENTS) as f64 / start.elapsed().as_secs_f64();
             println!("| {codec} | {threads} | {rate:.0} | {} |", duplicates.into_inner());
         }
     }

@@ -5,46 +5,46 @@
 //! folder that TMPDIR names, and are removed. `--fanout=2` merges as is best where queries are the load.
 
 mod inserts;
-mod meanwhile;
-mod opening;
+mod query_latency;
+mod open;
 #[path = "../../tests/support/random.rs"]
 mod random;
-mod recent;
-mod writes;
+mod memtable_queries;
+mod write_amplification;
 
 use std::path::Path;
 
 use random::random;
 use simstore::{Codec, Store, StoreOptions};
 
-type Error = Box<dyn std::error::Error>;
-type Result<T> = std::result::Result<T, Error>;
+type BoxError = Box<dyn std::error::Error>;
+type Result<T> = std::result::Result<T, BoxError>;
 
 /// What SplitMix64 adds to its state for each number.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 const DISTANCE: u32 = 3;
 
 /// The stored fingerprint of an id.
-fn stored(id: u64) -> u64 {
-    random(&mut id.wrapping_mul(STEP))
+fn stored_fingerprint(id: u64) -> u64 {
+    random(&mut id.wrapping_mul(SPLITMIX_INCREMENT))
 }
 
 /// A fingerprint that is not stored, and, but by chance, none near it.
-fn new(i: u64) -> u64 {
-    stored(1 << 60 | i)
+fn new_fingerprint(i: u64) -> u64 {
+    stored_fingerprint(1 << 60 | i)
 }
 
 /// With 0 to 3 bits flipped.
-fn near(fingerprint: u64, state: &mut u64) -> u64 {
+fn flip_bits(fingerprint: u64, state: &mut u64) -> u64 {
     let flips = random(state) % (u64::from(DISTANCE) + 1);
     (0..flips).fold(fingerprint, |x, _| x ^ 1 << (random(state) % 64))
 }
 
 /// A store of so many fingerprints in one segment.
-fn loaded(path: &Path, count: u64, options: StoreOptions) -> Result<Store<u64>> {
+fn load_store(path: &Path, count: u64, options: StoreOptions) -> Result<Store<u64>> {
     let store = Store::open(path, options)?;
-    let mut load = store.load()?;
-    (0..count).try_for_each(|id| load.insert(stored(id), id))?;
+    let mut load = store.bulk_load()?;
+    (0..count).try_for_each(|id| load.insert(stored_fingerprint(id), id))?;
     load.finish()?;
     Ok(store)
 }
@@ -55,8 +55,8 @@ fn both_codecs() -> [Codec; 2] {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(what) = arguments.iter().find_map(|argument| argument.strip_prefix(opening::ARGUMENT)) {
-        return opening::open_here(what);
+    if let Some(what) = arguments.iter().find_map(|argument| argument.strip_prefix(open::CHILD_ARGUMENT)) {
+        return open::open_and_report(what);
     }
     let parts = arguments.iter().find_map(|argument| argument.strip_prefix("--parts="));
     let parts = parts.unwrap_or("inserts,durable,if-new,memtable,latency,segments,open,recovery,writes");
@@ -67,15 +67,15 @@ fn main() -> Result<()> {
     for part in parts.split(',') {
         println!();
         match part {
-            "inserts" => inserts::plain(count)?,
-            "durable" => inserts::durable()?,
-            "if-new" => inserts::if_new(count)?,
-            "memtable" => recent::queries()?,
-            "latency" => meanwhile::latency(count, fanout)?,
-            "segments" => meanwhile::segments(count)?,
-            "open" => opening::open(count)?,
-            "recovery" => opening::recovery()?,
-            "writes" => writes::amplification(count, fanout)?,
+            "inserts" => inserts::measure_buffered(count)?,
+            "durable" => inserts::measure_durable()?,
+            "if-new" => inserts::measure_if_new(count)?,
+            "memtable" => memtable_queries::measure()?,
+            "latency" => query_latency::measure_during_inserts(count, fanout)?,
+            "segments" => query_latency::measure_segments(count)?,
+            "open" => open::measure_open(count)?,
+            "recovery" => open::measure_recovery()?,
+            "writes" => write_amplification::measure(count, fanout)?,
             _ => return Err(format!("there is no part {part}").into()),
         }
     }

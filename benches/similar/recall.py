@@ -2,7 +2,7 @@
 
     python3 benches/similar/recall.py docs/similarity.svg
 
-Needs numpy. The sketches are made here once more, by format-spec/sketch.md.
+Needs numpy. The sketches are made here once more, by format-spec/signature.md.
 """
 
 import sys

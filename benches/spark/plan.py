@@ -184,7 +184,7 @@ def join_of_part(parts, table, count):
 
     import simstore
 
-    of = simstore.Parts(3, parts=parts)
+    of = simstore.JoinParts(3, parts=parts)
     fingerprints = part_of(of, table, count)
     nothing = pyarrow.array([b""], pyarrow.large_binary())
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:

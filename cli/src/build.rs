@@ -8,42 +8,42 @@ use simstore::{BuildOptions, Fingerprint, PlanChoice, each_width};
 use simstore_corpus::InputKind;
 
 pub(crate) use self::args::BuildArgs;
-use self::args::codec_of;
+use self::args::codec_and_objective;
 use self::report::report;
-use crate::counts::warn;
-use crate::failure::{Failure, Outcome, complain};
+use crate::input_warnings::warn_about_fingerprints;
+use crate::command_error::{CommandError, CommandResult, print_message};
 use crate::inputs;
-use crate::profile::check_bits;
-use crate::progress::Progress;
+use crate::profile_args::check_bits;
+use crate::progress::ProgressDisplay;
 use crate::width::check_distance;
 
 mod args;
 mod report;
-mod similar;
+mod similar_store;
 
-pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
+pub(crate) fn run(args: &BuildArgs, progress: &ProgressDisplay) -> CommandResult {
     if let Some(similar) = args.similar {
-        return similar::build(args, similar, progress);
+        return similar_store::build(args, similar, progress);
     }
     each_width!(args.bits, type F => build::<F>(args, progress))
 }
 
-fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
+fn build<F: Fingerprint>(args: &BuildArgs, progress: &ProgressDisplay) -> CommandResult {
     check_distance::<F>(args.distance)?;
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
+    let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     // Of fingerprints only the user can know how they were made.
-    let given = args.documents.profile.given()?;
+    let given = args.documents.profile.requested_profile()?;
     let told = kind == InputKind::Documents || given.is_some();
     let profile = given.unwrap_or_default();
     check_bits::<F>(&profile)?;
-    let bar = progress.bar("writing tables");
+    let bar = progress.progress_bar("writing tables");
     let shown = bar.clone();
-    let (codec, codec_for) = codec_of(args)?;
+    let (codec, codec_for) = codec_and_objective(args)?;
     let options = BuildOptions {
         distance: args.distance,
         codec,
-        codec_for,
+        codec_objective: codec_for,
         plan: args.plan.clone(),
         block_size: args.block_size,
         span: args.span,
@@ -59,15 +59,15 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         ..BuildOptions::default()
     };
     if let PlanChoice::Named(name) = &args.plan {
-        Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
+        Plan::<F>::named(name, args.distance).map_err(|error| CommandError::Usage(error.to_string()))?;
     }
     let (store, counts) =
         simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)
-            .map_err(Failure::usage)?;
+            .map_err(CommandError::usage)?;
     bar.finish_and_clear();
-    warn(&counts, kind, progress);
+    warn_about_fingerprints(&counts, kind, progress);
     if counts.read == counts.empty {
-        complain("warning: the inputs have no fingerprints; the store is empty");
+        print_message("warning: the inputs have no fingerprints; the store is empty");
     }
     report(args, &store, counts, progress)
 }

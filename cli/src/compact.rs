@@ -1,4 +1,4 @@
-//! `simstore compact`: a store's segments become one.
+//! `simstore compact`: merges the segments of a store into one.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,12 @@ use simstore::any::Width;
 use simstore::store::CompactOptions;
 use simstore::{Fingerprint, Snapshot, StoreOptions, each_width};
 
-use crate::failure::{Failure, Outcome};
-use crate::inputs::count_of;
-use crate::numbers::{bytes, rounded};
+use crate::command_error::{CommandError, CommandResult};
+use crate::numbers::{format_bytes, rounded, format_count_of};
+use crate::open_store::open_store;
 use crate::output::{self, object};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
+use crate::width::check_distance;
 
 /// Merge a store's segments into one
 ///
@@ -36,26 +37,26 @@ pub(crate) struct CompactArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &CompactArgs, progress: &Progress) -> Outcome {
-    each_width!(Width::of_store(&args.store)?, type F => compact::<F>(args, progress))
+pub(crate) fn run(args: &CompactArgs, progress: &ProgressDisplay) -> CommandResult {
+    each_width!(Width::from_store(&args.store)?, type F => compact::<F>(args, progress))
 }
 
-fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
+fn compact<F: Fingerprint>(args: &CompactArgs, progress: &ProgressDisplay) -> CommandResult {
     if let Some(distance) = args.distance {
-        crate::width::check_distance::<F>(distance)?;
+        check_distance::<F>(distance)?;
     }
-    // Opening the store to write to it starts another log.
+    // Opened before the store is opened for writing, which starts a new log: `before` must not count it.
     let before = Snapshot::<F>::open(&args.store);
-    let store = crate::writing::open::<F>(
+    let store = open_store::<F>(
         &args.store,
         StoreOptions { create: false, compaction: false, ..StoreOptions::default() },
     )?;
     let before = before?;
     match args.distance {
         Some(distance) if distance < store.snapshot().distance() => {
-            let has = store.snapshot().distance();
-            return Err(Failure::Usage(format!(
-                "{}: the store's distance is {has}; it can be raised, but not lowered to {distance}",
+            let current = store.snapshot().distance();
+            return Err(CommandError::Usage(format!(
+                "{}: the store's distance is {current}; it can be raised, but not lowered to {distance}",
                 args.store.display()
             )));
         }
@@ -64,7 +65,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     drop(store);
     let snapshot = Snapshot::<F>::open(&args.store)?;
     if snapshot.plan_policy() != before.plan_policy() {
-        progress.say(&format!(
+        progress.print_summary(&format!(
             "{}: plan {} does not exist for distance {}; the store now has plan {}",
             args.store.display(),
             before.plan_policy(),
@@ -72,36 +73,36 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
             snapshot.plan_policy()
         ));
     }
-    let before = bytes_of(&before);
+    let before = disk_bytes(&before);
     let stats = snapshot.stats();
     if args.json {
         let mut output = output::stdout();
-        output.json(&object! {
+        output.write_json(&object! {
             store: args.store.to_string_lossy(),
             segments: stats.segments,
             fingerprints: stats.fingerprints,
             ids: stats.ids,
-            bytes: bytes_of(&snapshot),
+            bytes: disk_bytes(&snapshot),
             before,
             distance: snapshot.distance(),
             plan: snapshot.plan_policy(),
-            seconds: rounded(progress.seconds()),
+            seconds: rounded(progress.elapsed_seconds()),
         })?;
         return Ok(output.finish()?);
     }
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "{}: {} in {}, {} (before: {}), {:.1} s",
         args.store.display(),
-        count_of(stats.fingerprints, "fingerprint"),
-        count_of(stats.segments as u64, "segment"),
-        bytes(bytes_of(&snapshot)),
-        bytes(before),
-        progress.seconds()
+        format_count_of(stats.fingerprints, "fingerprint"),
+        format_count_of(stats.segments as u64, "segment"),
+        format_bytes(disk_bytes(&snapshot)),
+        format_bytes(before),
+        progress.elapsed_seconds()
     ));
     Ok(())
 }
 
-/// The size of all files of a store, logs too.
-fn bytes_of<F: Fingerprint>(store: &Snapshot<F>) -> u64 {
+/// Returns the size of all files of a store, including logs, in bytes.
+fn disk_bytes<F: Fingerprint>(store: &Snapshot<F>) -> u64 {
     store.stats().bytes + store.logs().iter().map(|log| log.bytes).sum::<u64>()
 }

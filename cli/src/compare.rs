@@ -10,27 +10,27 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, each_width};
-use simstore_corpus::{Counts, InputKind, Inputs, Notice, Watch, profile_of_texts};
-use simstore_io::numbers::share;
+use simstore_corpus::{InputCounts, InputKind, Inputs, Diagnostic, Observer, default_text_profile};
+use simstore_io::numbers::format_similarity;
 use simstore_io::{Document, IdRef};
 use simstore_text::{Profile, jaccard};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::counts::{count_of, warn_of_texts};
-use crate::failure::{Failure, Outcome};
+use crate::input_warnings::warn_about_texts;
+use crate::command_error::{CommandError, CommandResult};
 use crate::inputs::DocumentArgs;
-use crate::numbers::grouped;
-use crate::output::{self, Output, escaped};
-use crate::progress::Progress;
-use crate::width::width;
+use crate::numbers::{format_count, format_count_of};
+use crate::output::{self, Output, escape_text};
+use crate::progress::ProgressDisplay;
+use crate::width::width_parser;
 
 /// Words shown before and after each difference.
-const CONTEXT: usize = 6;
+const CONTEXT_WORDS: usize = 6;
 /// Line width without a terminal, and smallest line width, in columns.
-const WIDTH: usize = 120;
-const LEAST_WIDTH: usize = 40;
+const DEFAULT_WIDTH: usize = 120;
+const MIN_WIDTH: usize = 40;
 /// Separator between the two texts.
-const BETWEEN: &str = "  |  ";
+const COLUMN_SEPARATOR: &str = "  |  ";
 
 const EXAMPLES: &str = "\
 Words only in the first text are shown as [-words-], words only in the second as {+words+}; on a terminal also in colours. \
@@ -64,7 +64,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// Width of the fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
     /// Print a JSON object
     #[arg(long)]
@@ -75,8 +75,8 @@ pub(crate) struct CompareArgs {
 
 #[derive(Serialize)]
 struct Comparison<'a> {
-    a: Compared<'a>,
-    b: Compared<'a>,
+    a: ComparedDocument<'a>,
+    b: ComparedDocument<'a>,
     similarity: f64,
     shared: usize,
     bits: u32,
@@ -85,7 +85,7 @@ struct Comparison<'a> {
 }
 
 #[derive(Serialize)]
-struct Compared<'a> {
+struct ComparedDocument<'a> {
     id: IdRef<'a>,
     place: String,
     shingles: usize,
@@ -100,27 +100,27 @@ pub(crate) struct Difference<'a> {
     b: &'a str,
 }
 
-pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
+pub(crate) fn run(args: &CompareArgs, progress: &ProgressDisplay) -> CommandResult {
     if !matches!(args.id.len(), 0 | 2) {
         let given = args.id.len();
-        return Err(Failure::Usage(format!("compare needs --id exactly twice, found {given}")));
+        return Err(CommandError::Usage(format!("compare needs --id exactly twice, found {given}")));
     }
-    let inputs = args.documents.documents(&args.inputs, "compare", progress)?;
-    let [a, b] = read(&inputs, &args.id, progress)?;
-    let (choice, resources) = args.documents.profile.choice()?;
+    let inputs = args.documents.open_documents(&args.inputs, "compare", progress)?;
+    let [a, b] = read_pair(&inputs, &args.id, progress)?;
+    let (choice, resources) = args.documents.profile.name_and_resources()?;
     let shingles = match &args.verify_profile {
-        Some(name) => Profile::with_resources(name, &resources).map_err(Failure::usage)?,
-        None => profile_of_texts(&inputs, "verify_profile", progress),
+        Some(name) => Profile::with_resources(name, &resources).map_err(CommandError::usage)?,
+        None => default_text_profile(&inputs, "verify_profile", progress),
     };
     let profile =
-        simstore_dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;
+        simstore_dedup::profile_with(choice.as_deref(), &resources, None).map_err(CommandError::usage)?;
     let distance = each_width!(args.bits, type F => distance::<F>(&profile, &a.text, &b.text))?;
     let (of_a, of_b) = (shingles.feature_set(&a.text), shingles.feature_set(&b.text));
     let (words_a, words_b) = (words(&a.text), words(&b.text));
-    let operations = operations(&words_a, &words_b);
+    let operations = diff_operations(&words_a, &words_b);
     let found = Comparison {
-        a: Compared { id: (&a.id).into(), place: place(&a), shingles: of_a.len() },
-        b: Compared { id: (&b.id).into(), place: place(&b), shingles: of_b.len() },
+        a: ComparedDocument { id: (&a.id).into(), place: file_and_line(&a), shingles: of_a.len() },
+        b: ComparedDocument { id: (&b.id).into(), place: file_and_line(&b), shingles: of_b.len() },
         similarity: jaccard(&of_a, &of_b),
         shared: of_a.iter().filter(|shingle| of_b.binary_search(shingle).is_ok()).count(),
         bits: args.bits.bits(),
@@ -129,27 +129,27 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     };
     let mut output = output::stdout();
     if args.json {
-        output.json(&found)?;
+        output.write_json(&found)?;
     } else {
-        print_figures(&mut output, &found)?;
-        print_texts(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
+        print_scores(&mut output, &found)?;
+        print_passages(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
     }
     Ok(output.finish()?)
 }
 
 /// Reads the two documents: the ones with the given ids, or all documents if no id is given.
-fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Document; 2]> {
-    const COUNTED: u64 = 1024;
-    let mut counts = Counts::default();
+fn read_pair(inputs: &Inputs, ids: &[String], progress: &ProgressDisplay) -> CommandResult<[Document; 2]> {
+    const PROGRESS_INTERVAL: u64 = 1024;
+    let mut counts = InputCounts::default();
     let mut found: [Option<Document>; 2] = [None, None];
     let records = inputs.records();
     let read = records.progress();
     for record in records {
-        let document = match record.and_then(|record| record.document(inputs.options())) {
+        let document = match record.and_then(|record| record.into_document(inputs.options())) {
             Ok(document) => document,
-            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
-                counts.bad += 1;
-                progress.notice(&Notice::Malformed(&error));
+            Err(error @ Error::BadInput { .. }) if inputs.skips_malformed() => {
+                counts.malformed += 1;
+                progress.diagnostic(&Diagnostic::Malformed(&error));
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -162,9 +162,9 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
             (0..2).find(|&at| ids[at] == id && found[at].is_none()).unwrap_or(2)
         };
         counts.read += 1;
-        if counts.read.is_multiple_of(COUNTED) {
-            let so_far = simstore_corpus::Progress {
-                what: "documents",
+        if counts.read.is_multiple_of(PROGRESS_INTERVAL) {
+            let so_far = simstore_corpus::StageProgress {
+                stage: "documents",
                 count: counts.read,
                 bytes: read.bytes(),
                 total_bytes: None,
@@ -174,44 +174,44 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
             };
         }
         if let Some(place) = found.get_mut(at) {
-            counts.replaced += document.replaced;
+            counts.replacements += document.replacements;
             *place = Some(document);
         }
         if ids.is_empty() && counts.read > 2 || !ids.is_empty() && found.iter().all(Option::is_some) {
             break;
         }
     }
-    progress.done("documents");
-    read.notes().into_iter().for_each(|(note, count)| progress.notice(&Notice::Read(note, count)));
-    warn_of_texts(&counts, InputKind::Documents, progress);
+    progress.stage_ended("documents");
+    read.diagnostics().into_iter().for_each(|(note, count)| progress.diagnostic(&Diagnostic::Read(note, count)));
+    warn_about_texts(&counts, InputKind::Documents, progress);
     match (found, ids) {
         ([Some(a), Some(b)], _) if !ids.is_empty() || counts.read == 2 => Ok([a, b]),
         (_, []) => {
             let count = if counts.read > 2 {
                 "more than two documents".to_owned()
             } else {
-                count_of(counts.read, "document")
+                format_count_of(counts.read, "document")
             };
-            Err(Failure::Failed(format!(
+            Err(CommandError::Failed(format!(
                 "the inputs hold {count}; compare needs exactly two: select them with --id A --id B"
             )))
         }
         (found, _) => {
             let missing: Vec<_> =
                 (0..2).filter(|&at| found[at].is_none()).map(|at| excerpt(ids[at].as_str())).collect();
-            let read = count_of(counts.read, "document");
-            Err(Failure::Failed(format!("ids not found in {read}: {}", missing.join(", "))))
+            let read = format_count_of(counts.read, "document");
+            Err(CommandError::Failed(format!("ids not found in {read}: {}", missing.join(", "))))
         }
     }
 }
 
 /// Returns `FILE:LINE` of a document.
-pub(crate) fn place(document: &Document) -> String {
+pub(crate) fn file_and_line(document: &Document) -> String {
     format!("{}:{}", document.path.display(), document.line)
 }
 
-fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> Outcome<Option<u32>> {
-    profile.check_bits(F::BITS).map_err(Failure::usage)?;
+fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> CommandResult<Option<u32>> {
+    profile.check_bits(F::BITS).map_err(CommandError::usage)?;
     let of = |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint);
     Ok(of(a).zip(of(b)).map(|(a, b)| a.distance(b)))
 }
@@ -246,7 +246,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
 }
 
 /// Returns the word-level edit operations that turn `a` into `b`.
-fn operations(a: &[Word<'_>], b: &[Word<'_>]) -> Vec<DiffOp> {
+fn diff_operations(a: &[Word<'_>], b: &[Word<'_>]) -> Vec<DiffOp> {
     let texts = |words: &[Word<'_>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
     capture_diff_slices(Algorithm::Myers, &texts(a), &texts(b))
 }
@@ -277,21 +277,21 @@ fn differences<'a>(
     changed.map(difference).collect()
 }
 
-fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Result<()> {
-    for (letter, Compared { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
-        let shingles = count_of(*shingles as u64, "shingle");
-        output.line(format_args!("{letter}: {}  ({}, {shingles})", id.column(), escaped(place)))?;
+fn print_scores(output: &mut Output, found: &Comparison<'_>) -> Result<()> {
+    for (letter, ComparedDocument { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
+        let shingles = format_count_of(*shingles as u64, "shingle");
+        output.write_line(format_args!("{letter}: {}  ({}, {shingles})", id.escaped_text(), escape_text(place)))?;
     }
     let all = found.a.shingles + found.b.shingles - found.shared;
-    output.line(format_args!(
+    output.write_line(format_args!(
         "similarity {}: {} of {} in both",
-        share(found.similarity),
-        grouped(found.shared as u64),
-        count_of(all as u64, "distinct shingle")
+        format_similarity(found.similarity),
+        format_count(found.shared as u64),
+        format_count_of(all as u64, "distinct shingle")
     ))?;
     match found.distance {
-        Some(distance) => output.line(format_args!("distance {distance} of {} bits", found.bits)),
-        None => output.line("no distance: a text has no fingerprint, because it has no letters or digits"),
+        Some(distance) => output.write_line(format_args!("distance {distance} of {} bits", found.bits)),
+        None => output.write_line("no distance: a text has no fingerprint, because it has no letters or digits"),
     }
 }
 
@@ -303,44 +303,44 @@ pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Result
 /// Like [`print_differences`], but prints at most `most` passages. Returns how many are left out.
 pub(crate) fn print_first_differences(output: &mut Output, a: &str, b: &str, most: usize) -> Result<usize> {
     let (a, b) = (words(a), words(b));
-    print_texts(output, [&a, &b], &operations(&a, &b), most)
+    print_passages(output, [&a, &b], &diff_operations(&a, &b), most)
 }
 
 /// Returns the differences between two texts.
-pub(crate) fn differences_of_texts<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>> {
+pub(crate) fn text_differences<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>> {
     let (words_a, words_b) = (words(a), words(b));
-    differences(a, b, &words_a, &words_b, &operations(&words_a, &words_b))
+    differences(a, b, &words_a, &words_b, &diff_operations(&words_a, &words_b))
 }
 
 /// Prints the first `most` differing passages, side by side. Returns how many are left out.
-fn print_texts(
+fn print_passages(
     output: &mut Output,
     words: [&[Word<'_>]; 2],
     operations: &[DiffOp],
     most: usize,
 ) -> Result<usize> {
-    let groups = group_diff_ops(operations.to_vec(), CONTEXT);
+    let groups = group_diff_ops(operations.to_vec(), CONTEXT_WORDS);
     if groups.is_empty() {
-        output.line("no differences except white space")?;
+        output.write_line("no differences except white space")?;
     }
     let terminal = Term::stdout();
-    let width = if terminal.is_term() { terminal.size().1.into() } else { WIDTH };
-    let column = (width.max(LEAST_WIDTH) - BETWEEN.len()) / 2;
+    let width = if terminal.is_term() { terminal.size().1.into() } else { DEFAULT_WIDTH };
+    let column = (width.max(MIN_WIDTH) - COLUMN_SEPARATOR.len()) / 2;
     for group in groups.iter().take(most) {
-        let sides = [0, 1].map(|side| side_of(side, words[side], group, column));
-        output.line("")?;
+        let sides = [0, 1].map(|side| layout_side(side, words[side], group, column));
+        output.write_line("")?;
         for at in 0..sides[0].len().max(sides[1].len()) {
             let [(left, used), (right, _)] =
                 [0, 1].map(|side| sides[side].get(at).cloned().unwrap_or_default());
             let padding = " ".repeat(column - used);
-            output.line(format!("{left}{padding}{BETWEEN}{right}").trim_end())?;
+            output.write_line(format!("{left}{padding}{COLUMN_SEPARATOR}{right}").trim_end())?;
         }
     }
     Ok(groups.len().saturating_sub(most))
 }
 
 /// Returns one side of a group of operations: the line number, then the words, in lines of at most `width` columns, each with its width.
-fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
+fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")
     } else {
@@ -358,7 +358,7 @@ fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> V
         for (at, word) in words.iter().enumerate() {
             let before = if is_marked && at == 0 { open } else { "" };
             let after = if is_marked && at + 1 == words.len() { close } else { "" };
-            let shown = format!("{before}{}{after}", escaped(word.text));
+            let shown = format!("{before}{}{after}", escape_text(word.text));
             if word.is_spaced && used > 0 && used < width {
                 line.push(' ');
                 used += 1;

@@ -1,4 +1,4 @@
-//! `simstore compression`: bits per fingerprint of each codec and of its rivals, on real input.
+//! `simstore compression`: bits per fingerprint of each codec and of general compression methods, on the user's input.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use simstore::any::Width;
 use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
-use crate::counts::warn;
-use crate::failure::Outcome;
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::numbers::{grouped, parse_block_size, rounded};
+use crate::input_warnings::warn_about_fingerprints;
+use crate::command_error::CommandResult;
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
+use crate::numbers::{format_count, parse_block_size, rounded, format_count_of};
 use crate::output;
-use crate::progress::Progress;
-use crate::width::width;
+use crate::progress::ProgressDisplay;
+use crate::width::width_parser;
 
 const EXAMPLES: &str = "\
 Sizes of codecs are whole table files, with headers, checksums and the block index. Sizes of other methods are for the sorted \
@@ -40,7 +40,7 @@ pub(crate) struct CompressionArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
     /// Compression level of zstd, 1 to 22
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(i32).range(1..=22))]
@@ -65,12 +65,12 @@ struct MethodObject {
     distinct: u64,
 }
 
-pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
+pub(crate) fn run(args: &CompressionArgs, progress: &ProgressDisplay) -> CommandResult {
     each_width!(args.bits, type F => compare::<F>(args, progress))
 }
 
-fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
+fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &ProgressDisplay) -> CommandResult {
+    let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let mut fingerprints: Vec<F> = Vec::new();
     let profile = args.documents.profile.profile(None)?;
@@ -78,7 +78,7 @@ fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outco
         fingerprints.extend(item.fingerprint);
         Ok(())
     })?;
-    warn(&counts, kind, progress);
+    warn_about_fingerprints(&counts, kind, progress);
     let options = RatioOptions { zstd_level: args.level, block_size: args.block_size };
     let ratios = compression_ratios(fingerprints, &options, progress)?;
     let CompressionRatios { fingerprints, distinct, floor, .. } = ratios;
@@ -90,10 +90,10 @@ fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outco
         fingerprints,
         distinct,
     };
-    let of_size = |size: &MethodSize| {
+    let size_row = |size: &MethodSize| {
         row(size.method.to_string(), Some(size.bytes), size.bits_per_fingerprint, size.ratio_to_floor)
     };
-    let mut rows: Vec<MethodObject> = ratios.sizes.iter().map(of_size).collect();
+    let mut rows: Vec<MethodObject> = ratios.sizes.iter().map(size_row).collect();
     rows.push(row("lower bound (random)".to_owned(), None, floor, 1.0));
     rows.sort_by(|a, b| a.bits_per_fingerprint.total_cmp(&b.bits_per_fingerprint));
     Ok(print(args, &rows, fingerprints, distinct)?)
@@ -102,15 +102,15 @@ fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outco
 fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, distinct: u64) -> Result<()> {
     let mut output = output::stdout();
     if args.json {
-        rows.iter().try_for_each(|row| output.json(row))?;
+        rows.iter().try_for_each(|row| output.write_json(row))?;
         return output.finish();
     }
-    output.line(format_args!("{}, {} distinct", count_of(fingerprints, "fingerprint"), grouped(distinct)))?;
-    output.line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "/ bound"))?;
+    output.write_line(format_args!("{}, {} distinct", format_count_of(fingerprints, "fingerprint"), format_count(distinct)))?;
+    output.write_line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "/ bound"))?;
     for row in rows {
-        let bytes = row.bytes.map(grouped).unwrap_or_default();
+        let bytes = row.bytes.map(format_count).unwrap_or_default();
         let MethodObject { method, bits_per_fingerprint, ratio_to_floor, .. } = row;
-        output.line(format_args!(
+        output.write_line(format_args!(
             "{method:<28} {bytes:>15} {bits_per_fingerprint:>9.2} {ratio_to_floor:>9.3}"
         ))?;
     }

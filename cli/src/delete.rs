@@ -1,4 +1,4 @@
-//! `simstore delete`: documents or fingerprints out of a store.
+//! `simstore delete`: deletes documents or fingerprints from a store.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use clap::Args;
 use simstore::any::Width;
 use simstore::{Error, Fingerprint, Result, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
-use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
-use simstore_io::escape::listed_name;
+use simstore_corpus::delete::{self, DeletionCounts, DeletedIds, delete_ids};
+use simstore_io::escape::parse_listed_name;
 use simstore_text::{Profile, SimilarSettings};
 
-use crate::counts::{warn, warn_of_texts};
-use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::numbers::rounded;
-use crate::output::{self, Output, escaped_name, object};
-use crate::progress::Progress;
-use crate::writing;
+use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
+use crate::command_error::{CommandError, CommandResult};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
+use crate::numbers::{rounded, format_count_of};
+use crate::output::{self, Output, escape_name, object};
+use crate::progress::ProgressDisplay;
+use crate::open_store::open_store;
 
 const EXAMPLES: &str = "\
 --id and --ids delete all fingerprints of a document. Give ids as `dump` and `query` print them: the name if the document has \
@@ -66,73 +66,73 @@ pub(crate) struct DeleteArgs {
     documents: DocumentArgs,
 }
 
-pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let bits = Width::of_store(&args.store)?;
+pub(crate) fn run(args: &DeleteArgs, progress: &ProgressDisplay) -> CommandResult {
+    let bits = Width::from_store(&args.store)?;
     if !args.id.is_empty() || args.ids.is_some() {
-        each_width!(bits, type F => delete_named::<F>(args, progress))
+        each_width!(bits, type F => delete_listed::<F>(args, progress))
     } else {
         each_width!(bits, type F => delete_inputs::<F>(args, progress))
     }
 }
 
-fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
+fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) -> CommandResult {
+    let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {
-        InputKind::Documents => args.documents.profile.of_store(&Snapshot::<F>::open(&args.store)?)?,
+        InputKind::Documents => args.documents.profile.profile_for_store(&Snapshot::<F>::open(&args.store)?)?,
         InputKind::Fingerprints => Profile::default(),
     };
     if kind == InputKind::Documents {
-        // Texts become other fingerprints by another profile: nothing would be found, or something else.
+        // Opening fails if the store has another profile: its fingerprints would match nothing, or other documents.
         options.profile = Some(profile.to_string());
     }
-    let store = writing::open::<F>(&args.store, options)?;
+    let store = open_store::<F>(&args.store, options)?;
     let (counts, deleted) =
-        delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(Failure::usage)?;
-    match SimilarSettings::of_store(&store.snapshot())? {
-        Some(_) => warn_of_texts(&counts, kind, progress),
-        None => warn(&counts, kind, progress),
+        delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(CommandError::usage)?;
+    match SimilarSettings::from_store(&store.snapshot())? {
+        Some(_) => warn_about_texts(&counts, kind, progress),
+        None => warn_about_fingerprints(&counts, kind, progress),
     }
     Ok(report(args, output::stdout(), counts.read, deleted, "document", progress)?)
 }
 
-fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let mut wanted = args.id.clone();
+fn delete_listed<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) -> CommandResult {
+    let mut ids = args.id.clone();
     if let Some(file) = &args.ids {
-        wanted.extend(listed_ids::<F>(args, file)?);
+        ids.extend(listed_ids::<F>(args, file)?);
     }
-    let store = writing::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
-    let DeletedIds { asked, deleted, missing } =
-        delete_ids(&store, &wanted).map_err(|error| match error {
-            Error::BadArgument(reason) => Failure::Usage(reason),
+    let store = open_store::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
+    let DeletedIds { requested, deleted, missing } =
+        delete_ids(&store, &ids).map_err(|error| match error {
+            Error::BadArgument(reason) => CommandError::Usage(reason),
             other => other.into(),
         })?;
     let mut output = output::stdout();
     for id in &missing {
         if args.json {
-            output.json(&object! { missing_id: id })?;
+            output.write_json(&object! { missing_id: id })?;
         } else {
-            output.line(escaped_name(id))?;
+            output.write_line(escape_name(id))?;
         }
     }
     let missing = missing.len() as u64;
-    report(args, output, asked, Deleted { deleted, missing }, "id", progress)?;
+    report(args, output, requested, DeletionCounts { deleted, missing }, "id", progress)?;
     if missing == 0 {
         return Ok(());
     }
-    Err(Failure::Failed(format!("{}: {} not in the store", args.store.display(), count_of(missing, "id"))))
+    Err(CommandError::Failed(format!("{}: {} not in the store", args.store.display(), format_count_of(missing, "id"))))
 }
 
-/// The ids of a list.
-fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> Outcome<Vec<String>> {
-    let entries = inputs::entries(file, args.documents.null)?;
+/// Reads the ids of a list file: escaped lines, or with `--null` unescaped bytes.
+fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> CommandResult<Vec<String>> {
+    let entries = inputs::read_list(file, args.documents.null)?;
     if args.documents.null {
         let entries: Vec<Vec<u8>> = entries.into_iter().map(|(_, entry)| entry).collect();
-        return Ok(delete::ids_of_bytes(&Snapshot::<F>::open(&args.store)?, &entries)?);
+        return Ok(delete::ids_from_bytes(&Snapshot::<F>::open(&args.store)?, &entries)?);
     }
     let id = |(number, entry): (usize, Vec<u8>)| {
-        listed_name(&entry).map_err(|reason| inputs::bad_entry(file, number, &reason))
+        parse_listed_name(&entry).map_err(|reason| inputs::list_entry_error(file, number, &reason))
     };
     entries.into_iter().map(id).collect()
 }
@@ -141,24 +141,24 @@ fn report(
     args: &DeleteArgs,
     mut output: Output,
     read: u64,
-    Deleted { deleted, missing }: Deleted,
-    what: &str,
-    progress: &Progress,
+    DeletionCounts { deleted, missing }: DeletionCounts,
+    noun: &str,
+    progress: &ProgressDisplay,
 ) -> Result<()> {
     if args.json {
-        output.json(&object! {
+        output.write_json(&object! {
             store: args.store.to_string_lossy(),
             read,
             deleted,
             missing,
-            seconds: rounded(progress.seconds()),
+            seconds: rounded(progress.elapsed_seconds()),
         })?;
     } else {
-        progress.say(&format!(
+        progress.print_summary(&format!(
             "{}: {} deleted, {missing} not in the store, {:.1} s",
             args.store.display(),
-            count_of(deleted, what),
-            progress.seconds()
+            format_count_of(deleted, noun),
+            progress.elapsed_seconds()
         ));
     }
     output.finish()

@@ -1,4 +1,4 @@
-//! `simstore dump`: the fingerprints of a store, out again.
+//! `simstore dump`: prints the fingerprints and ids of a store.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use simstore::any::Width;
 use simstore::raw::Table;
 use simstore::{Entry, Fingerprint, Result, Snapshot, each_width};
 
-use crate::failure::Outcome;
-use crate::inspect::table::{segment_of, table_of};
-use crate::output::{self, Output, escaped_name};
-use crate::reading;
+use crate::command_error::CommandResult;
+use crate::inspect::table::{find_segment, find_table};
+use crate::output::{self, Output, escape_name};
+use crate::open_store::open_snapshot;
 
 const EXAMPLES: &str = "\
 A line is HEX<TAB>ID: the name if the document has one, else the number. In a store without ids, a line is HEX alone. Lines are \
@@ -63,14 +63,14 @@ struct EntryObject {
     name: Option<String>,
 }
 
-pub(crate) fn run(args: &DumpArgs) -> Outcome {
-    each_width!(Width::of_store(&args.store)?, type F => dump::<F>(args))
+pub(crate) fn run(args: &DumpArgs) -> CommandResult {
+    each_width!(Width::from_store(&args.store)?, type F => dump::<F>(args))
 }
 
-fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {
-    let store = reading::open::<F>(&args.store)?;
+fn dump<F: Fingerprint>(args: &DumpArgs) -> CommandResult {
+    let store = open_snapshot::<F>(&args.store)?;
     let table = match args.table {
-        Some(table) => Some(table_of(segment_of(&store, args.segment)?, table)?),
+        Some(table) => Some(find_table(find_segment(&store, args.segment)?, table)?),
         None => None,
     };
     let mut output = output::create(&args.output)?;
@@ -92,16 +92,16 @@ fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Ou
 }
 
 fn dump_entries<F: Fingerprint>(store: &Snapshot<F>, args: &DumpArgs, output: &mut Output) -> Result<()> {
-    let named = store.stats().names > 0 && !args.raw;
+    let has_names = store.stats().names > 0 && !args.raw;
     let mut previous = None;
     for entry in store.iter() {
         let entry = entry?;
-        let repeated = previous.replace(entry.fingerprint) == Some(entry.fingerprint);
-        if args.raw && repeated {
+        let is_repeated = previous.replace(entry.fingerprint) == Some(entry.fingerprint);
+        if args.raw && is_repeated {
             continue;
         }
         let name = match entry.id {
-            Some(id) if named => store.name(id)?,
+            Some(id) if has_names => store.name(id)?,
             _ => None,
         };
         print(entry, name, args, output)?;
@@ -119,15 +119,15 @@ fn print<F: Fingerprint>(
     if args.raw {
         let mut bytes = [0; 16];
         fingerprint.write_le(&mut bytes);
-        return output.push(&bytes[..F::BYTES]);
+        return output.write_bytes(&bytes[..F::BYTES]);
     }
     let fingerprint = fingerprint.to_hex();
     if args.json {
-        return output.json(&EntryObject { fingerprint, id, name });
+        return output.write_json(&EntryObject { fingerprint, id, name });
     }
     match (name, id) {
-        (Some(name), _) => output.line(format_args!("{fingerprint}\t{}", escaped_name(&name))),
-        (None, Some(id)) => output.line(format_args!("{fingerprint}\t{id}")),
-        (None, None) => output.line(fingerprint),
+        (Some(name), _) => output.write_line(format_args!("{fingerprint}\t{}", escape_name(&name))),
+        (None, Some(id)) => output.write_line(format_args!("{fingerprint}\t{id}")),
+        (None, None) => output.write_line(fingerprint),
     }
 }

@@ -1,4 +1,4 @@
-//! `simstore fingerprint`: documents to fingerprints.
+//! `simstore fingerprint`: prints the fingerprint of each document.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,14 @@ use simstore::any::Width;
 use simstore::{Fingerprint, each_width};
 use simstore_corpus::{InputKind, Inputs};
 
-use crate::counts::warn;
-use crate::failure::Outcome;
-use crate::inputs::{self, DocumentArgs, count_of};
+use crate::input_warnings::warn_about_fingerprints;
+use crate::command_error::CommandResult;
+use crate::inputs::{self, DocumentArgs};
+use crate::numbers::format_count_of;
 use crate::output::{self, object};
-use crate::progress::Progress;
-use crate::width::width;
-use simstore_io::IdRef as Id;
+use crate::progress::ProgressDisplay;
+use crate::width::width_parser;
+use simstore_io::IdRef;
 
 const EXAMPLES: &str = "\
 In ids, a backslash is escaped as \\\\, a tab as \\t, a line break as \\n or \\r, another control character as \\u{HEX}, the empty \
@@ -40,7 +41,7 @@ pub(crate) struct FingerprintArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
     /// Print one JSON object a line
     #[arg(long)]
@@ -49,29 +50,29 @@ pub(crate) struct FingerprintArgs {
     documents: DocumentArgs,
 }
 
-pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.documents(&args.inputs, "this command", progress)?;
+pub(crate) fn run(args: &FingerprintArgs, progress: &ProgressDisplay) -> CommandResult {
+    let inputs = args.documents.open_documents(&args.inputs, "this command", progress)?;
     each_width!(args.bits, type F => print::<F>(args, &inputs, progress))
 }
 
-fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Progress) -> Outcome {
+fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &ProgressDisplay) -> CommandResult {
     let mut output = output::stdout();
     let profile = args.documents.profile.profile(None)?;
     let counts = inputs::visit::<F>(inputs, &profile, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
-            let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
-            return output.json(&object! { fingerprint, id, features: item.features });
+            let (fingerprint, id) = (fingerprint.to_hex(), IdRef::from(&item.id));
+            return output.write_json(&object! { fingerprint, id, features: item.feature_count });
         }
-        output.line(format_args!("{}\t{}", fingerprint.to_hex(), Id::from(&item.id).column()))
+        output.write_line(format_args!("{}\t{}", fingerprint.to_hex(), IdRef::from(&item.id).escaped_text()))
     })?;
     output.finish()?;
-    warn(&counts, InputKind::Documents, progress);
-    progress.say(&format!(
+    warn_about_fingerprints(&counts, InputKind::Documents, progress);
+    progress.print_summary(&format!(
         "{}, {} in {:.1} s",
-        count_of(counts.read, "document"),
-        count_of(counts.read - counts.empty, "fingerprint"),
-        progress.seconds()
+        format_count_of(counts.read, "document"),
+        format_count_of(counts.read - counts.empty, "fingerprint"),
+        progress.elapsed_seconds()
     ));
     Ok(())
 }

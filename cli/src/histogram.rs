@@ -1,57 +1,57 @@
-//! Histograms and bars drawn in the terminal.
+//! Histograms and bars of text characters.
 
 use std::io::{self, Write};
 
-/// Width of the longest bar, in columns.
-const COLUMNS: usize = 50;
-/// Eighths of a column, one to eight.
+/// Width of the longest bar, in columns of the terminal.
+const BAR_COLUMNS: usize = 50;
+/// Characters for one to eight eighths of a column.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Draws one bar for each count, from the first that is not 0 to the last, the longest over the whole width.
+/// Draws a line for each count, from the first to the last that is not 0: index, percentage of the sum, and bar. The bar of the largest
+/// count has the full width.
 pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
-    let most = counts.iter().copied().max().unwrap_or(0);
+    let largest = counts.iter().copied().max().unwrap_or(0);
     let Some(first) = counts.iter().position(|&count| count > 0) else { return Ok(()) };
     let last = counts.iter().rposition(|&count| count > 0).unwrap_or(first);
-    let all: u64 = counts.iter().sum();
+    let total: u64 = counts.iter().sum();
     for (position, &count) in counts.iter().enumerate().take(last + 1).skip(first) {
-        let share = count as f64 * 100.0 / all as f64;
-        let bar = bar(count as f64 / most as f64, COLUMNS);
+        let share = count as f64 * 100.0 / total as f64;
+        let bar = bar(count as f64 / largest as f64, BAR_COLUMNS);
         writeln!(out, "  {position:>3} {share:>6.2}% {bar}")?;
     }
     Ok(())
 }
 
-/// Draws a line for each row, which has a label and a count for each head: their shares of all, and a bar of their sum, the
-/// longest over the whole width.
+/// Draws a table with a line for each row: its number, the percentage of each count in the sum of all counts, and a bar for the sum of
+/// the row. The bar of the largest sum has the full width. `label` is the heading of the numbers, `headings` are the headings of the counts.
 pub(crate) fn draw_rows(
     out: &mut impl Write,
     label: &str,
-    heads: &[String],
+    headings: &[String],
     rows: &[(u32, Vec<u64>)],
 ) -> io::Result<()> {
     let sum = |(_, counts): &(u32, Vec<u64>)| counts.iter().sum::<u64>();
-    let most = rows.iter().map(sum).max().unwrap_or(0);
-    if most == 0 {
+    let largest = rows.iter().map(sum).max().unwrap_or(0);
+    if largest == 0 {
         return Ok(());
     }
-    let all: u64 = rows.iter().map(sum).sum();
-    let heads: String = heads.iter().map(|head| format!(" {head:>6}")).collect();
-    writeln!(out, "  {label:>3}{heads}")?;
+    let total: u64 = rows.iter().map(sum).sum();
+    let headings: String = headings.iter().map(|heading| format!(" {heading:>6}")).collect();
+    writeln!(out, "  {label:>3}{headings}")?;
     for row in rows {
         let share = |&count: &u64| match count {
             0 => format!(" {:>6}", "-"),
-            _ => format!(" {:>6.2}", count as f64 * 100.0 / all as f64),
+            _ => format!(" {:>6.2}", count as f64 * 100.0 / total as f64),
         };
         let shares: String = row.1.iter().map(share).collect();
-        writeln!(out, "  {:>3}{shares} {}", row.0, bar(sum(row) as f64 / most as f64, COLUMNS))?;
+        writeln!(out, "  {:>3}{shares} {}", row.0, bar(sum(row) as f64 / largest as f64, BAR_COLUMNS))?;
     }
     Ok(())
 }
 
-/// A bar for a share from 0 to 1, which is as long as `columns` for 1.
+/// Returns a bar for a share from 0 to 1. It is `columns` wide for 1, and has at least one eighth of a column if the share is not 0.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (columns * 8) as f64).round() as usize;
-    // What is there at all is seen.
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
     if !eighths.is_multiple_of(8) {
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn rows_with_the_share_of_each_count() {
         let mut drawn = Vec::new();
-        let heads = ["gap".to_owned(), "+0".to_owned()];
-        draw_rows(&mut drawn, "h", &heads, &[(9, vec![1, 2]), (8, vec![0, 0]), (7, vec![0, 1])]).unwrap();
+        let headings = ["gap".to_owned(), "+0".to_owned()];
+        draw_rows(&mut drawn, "h", &headings, &[(9, vec![1, 2]), (8, vec![0, 0]), (7, vec![0, 1])]).unwrap();
         let drawn = String::from_utf8(drawn).unwrap();
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[0], "    h    gap     +0");
         assert_eq!(lines[1], format!("    9  25.00  50.00 {}", "█".repeat(50)));
         assert_eq!(lines[2], "    8      -      - ");
         assert!(lines[3].starts_with("    7      -  25.00 █"), "{drawn}");
-        draw_rows(&mut Vec::new(), "h", &heads, &[]).unwrap();
+        draw_rows(&mut Vec::new(), "h", &headings, &[]).unwrap();
     }
 }

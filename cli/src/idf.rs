@@ -1,17 +1,17 @@
-//! `simstore idf`: inverse document frequencies, learned from a corpus.
+//! `simstore idf`: prints the inverse document frequency of each feature of a corpus.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use simstore_corpus::InputKind;
-use simstore_corpus::idf::{Options, document_frequencies};
+use simstore_corpus::idf::{IdfOptions, document_frequencies};
 
-use crate::counts::warn;
-use crate::failure::{Failure, Outcome};
-use crate::inputs::{DocumentArgs, count_of};
-use crate::numbers::parse_bytes;
-use crate::output::{self, UNFINISHED, object};
-use crate::progress::Progress;
+use crate::input_warnings::warn_about_fingerprints;
+use crate::command_error::{CommandError, CommandResult};
+use crate::inputs::DocumentArgs;
+use crate::numbers::{parse_bytes, format_count_of};
+use crate::output::{self, UNFINISHED_OUTPUTS, object};
+use crate::progress::ProgressDisplay;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object:
@@ -51,30 +51,30 @@ pub(crate) struct IdfArgs {
     documents: DocumentArgs,
 }
 
-pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.documents(&args.inputs, "this command", progress)?;
+pub(crate) fn run(args: &IdfArgs, progress: &ProgressDisplay) -> CommandResult {
+    let inputs = args.documents.open_documents(&args.inputs, "this command", progress)?;
     let profile = args.documents.profile.profile(None)?;
     let options =
-        Options { memory: args.memory, temporary: args.temporary.clone(), unfinished: UNFINISHED.clone() };
+        IdfOptions { memory: args.memory, temporary: args.temporary.clone(), unfinished: UNFINISHED_OUTPUTS.clone() };
     let (frequencies, counts) =
-        document_frequencies(&inputs, &profile, &options, progress).map_err(Failure::usage)?;
-    warn(&counts, InputKind::Documents, progress);
+        document_frequencies(&inputs, &profile, &options, progress).map_err(CommandError::usage)?;
+    warn_about_fingerprints(&counts, InputKind::Documents, progress);
     let documents = frequencies.documents();
     let mut output = output::stdout();
     let visited = frequencies.visit(args.min_documents, |row| {
         if args.json {
-            output.json(&object! { feature: row.feature, documents: row.documents, idf: row.idf })
+            output.write_json(&object! { feature: row.feature, documents: row.documents, idf: row.idf })
         } else {
-            output.line(row)
+            output.write_line(row)
         }
     })?;
     output.finish()?;
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "{}: {} of {} printed, {:.1} s",
-        count_of(documents, "document"),
+        format_count_of(documents, "document"),
         visited.kept,
-        count_of(visited.features, "feature"),
-        progress.seconds()
+        format_count_of(visited.features, "feature"),
+        progress.elapsed_seconds()
     ));
     Ok(())
 }

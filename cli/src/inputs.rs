@@ -1,20 +1,19 @@
-//! Documents and fingerprints from the inputs of a command, as one stream.
+//! Inputs of a command: options for reading documents, and lists of paths and ids.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use simstore::{Fingerprint, Result};
-use simstore_corpus::{Counts, InputKind, Inputs, Item};
-use simstore_io::escape::listed_path;
+use simstore_corpus::{InputCounts, InputKind, Inputs, Item};
+use simstore_io::escape::parse_listed_path;
 use simstore_io::{DocumentFormat, DocumentOptions, Encoding};
 use simstore_text::Profile;
 
-pub(crate) use crate::counts::count_of;
-use crate::failure::{Failure, Outcome};
+use crate::command_error::{CommandError, CommandResult};
 use crate::numbers::parse_bytes;
-use crate::profile::{ProfileArgs, check_bits};
-use crate::progress::Progress;
+use crate::profile_args::{ProfileArgs, check_bits};
+use crate::progress::ProgressDisplay;
 
 /// The kinds of inputs, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
@@ -104,28 +103,28 @@ impl DocumentArgs {
         options
     }
 
-    /// The inputs of a command.
-    pub(crate) fn inputs(&self, paths: &[PathBuf], progress: &Progress) -> Outcome<Inputs> {
-        self.bad.as_deref().map_or(Ok(()), |path| progress.list_bad(path))?;
+    /// Opens the inputs of a command: `paths`, then the paths of `--files-from`. Creates the table of `--bad`.
+    pub(crate) fn open_inputs(&self, paths: &[PathBuf], progress: &ProgressDisplay) -> CommandResult<Inputs> {
+        self.bad.as_deref().map_or(Ok(()), |path| progress.create_malformed_list(path))?;
         let Some(list) = &self.files_from else { return open(paths, self.options(), self.skip_bad) };
         if is_stdin(list) && paths.iter().any(|path| is_stdin(path)) {
-            return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+            return Err(CommandError::Usage("standard input (`-`) can be read only once".to_owned()));
         }
         let path_of = |(number, entry): (usize, Vec<u8>)| {
-            listed_path(&entry, self.null).map_err(|reason| bad_entry(list, number, &reason))
+            parse_listed_path(&entry, self.null).map_err(|reason| list_entry_error(list, number, &reason))
         };
-        let named = entries(list, self.null)?.into_iter().map(path_of);
-        let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(named).collect::<Outcome<_>>()?;
+        let listed = read_list(list, self.null)?.into_iter().map(path_of);
+        let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(listed).collect::<CommandResult<_>>()?;
         open(&paths, self.options(), self.skip_bad)
     }
 
-    /// Opens inputs that must be documents; `user` is the command or option that needs them.
-    pub(crate) fn documents(&self, paths: &[PathBuf], user: &str, progress: &Progress) -> Outcome<Inputs> {
-        let inputs = self.inputs(paths, progress)?;
+    /// Opens inputs that must be documents. `needed_by` is the command or option that requires documents, for the error message.
+    pub(crate) fn open_documents(&self, paths: &[PathBuf], needed_by: &str, progress: &ProgressDisplay) -> CommandResult<Inputs> {
+        let inputs = self.open_inputs(paths, progress)?;
         match kind(&inputs)? {
             InputKind::Documents => Ok(inputs),
             InputKind::Fingerprints => {
-                Err(Failure::Usage(format!("{user} needs documents, but the inputs are fingerprints")))
+                Err(CommandError::Usage(format!("{needed_by} needs documents, but the inputs are fingerprints")))
             }
         }
     }
@@ -135,16 +134,16 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The entries of a list, or of standard input for `-`: lines, or with `null` bytes that end in a zero byte. Empty entries are left out.
-/// Each has its number, from 1.
-pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>> {
+/// Reads the entries of a list file; `-` is standard input. Entries end in a line break, or with `null` in a zero byte. Returns the
+/// entries that are not empty, each with its number, from 1.
+pub(crate) fn read_list(list: &Path, null: bool) -> CommandResult<Vec<(usize, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let read = if is_stdin(list) {
         std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
     } else {
         std::fs::read(list).map(|read| bytes = read)
     };
-    read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", list.display())))?;
+    read.map_err(|error| CommandError::Failed(format!("{}: cannot read: {error}", list.display())))?;
     let end = if null { b'\0' } else { b'\n' };
     let entries = bytes.split(|&byte| byte == end).map(|entry| match entry {
         [line @ .., b'\r'] if !null => line,
@@ -153,9 +152,9 @@ pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>>
     Ok((1..).zip(entries.map(<[u8]>::to_vec)).filter(|(_, entry)| !entry.is_empty()).collect())
 }
 
-/// The failure of an entry of a list that is no name.
-pub(crate) fn bad_entry(list: &Path, number: usize, reason: &str) -> Failure {
-    Failure::Failed(format!(
+/// Returns the error of an invalid list entry. `number` counts entries from 1.
+pub(crate) fn list_entry_error(list: &Path, number: usize, reason: &str) -> CommandError {
+    CommandError::Failed(format!(
         "{}:{number}: {reason}; use --null for a list of unescaped names that end in zero bytes",
         list.display()
     ))
@@ -169,27 +168,27 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Inputs that are read so.
-pub(crate) fn open(paths: &[PathBuf], options: DocumentOptions, skip_bad: bool) -> Outcome<Inputs> {
-    Ok(Inputs::new(paths, options).map_err(Failure::usage)?.skip_bad(skip_bad))
+/// Opens inputs with these options. With `skip_bad`, malformed documents are skipped and counted.
+pub(crate) fn open(paths: &[PathBuf], options: DocumentOptions, skip_bad: bool) -> CommandResult<Inputs> {
+    Ok(Inputs::new(paths, options).map_err(CommandError::usage)?.skip_malformed(skip_bad))
 }
 
-/// The kind of all inputs.
-pub(crate) fn kind(inputs: &Inputs) -> Outcome<InputKind> {
-    // A pattern that matches nothing is no bad usage: files come and go.
+/// Returns whether the inputs are documents or fingerprints. A mix of both is a usage error.
+pub(crate) fn kind(inputs: &Inputs) -> CommandResult<InputKind> {
+    // A glob without matches is not a usage error, because files come and go.
     inputs.kind().map_err(|error| {
-        if inputs.files_of_fingerprints().is_ok() { Failure::usage(error) } else { error.into() }
+        if inputs.fingerprint_files().is_ok() { CommandError::usage(error) } else { error.into() }
     })
 }
 
-/// Visits all items of the inputs in order, documents with fingerprints by a profile. A visitor may find one to be malformed
-/// by [`Item::bad`].
+/// Visits all items of the inputs in order. `profile` makes the fingerprints of documents; it must fit the width `F`. A visitor may
+/// return the error [`Item::malformed`] for a malformed item.
 pub(crate) fn visit<F: Fingerprint>(
     inputs: &Inputs,
     profile: &Profile,
-    progress: &Progress,
+    progress: &ProgressDisplay,
     visitor: impl FnMut(Item<F>) -> Result<()>,
-) -> Outcome<Counts> {
+) -> CommandResult<InputCounts> {
     if inputs.kind()? == InputKind::Documents {
         check_bits::<F>(profile)?;
     }

@@ -4,37 +4,38 @@ use std::io::ErrorKind;
 #[cfg(unix)]
 use std::sync::{Arc, atomic::AtomicBool};
 
-use crate::failure::{Failure, Outcome, complain};
-use crate::output::UNFINISHED;
+use crate::command_error::{CommandError, CommandResult, print_message};
+use crate::output::UNFINISHED_OUTPUTS;
 
 /// Exit code of an interrupted command, as in shells.
-pub(crate) const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED_EXIT_CODE: i32 = 130;
 
-/// Installs the handler: an interrupted command removes its unfinished output files, and exits. Its changes to a store stay, as a
-/// store is valid at every moment. If no thread can be started to wait for signals, the default handling of the system applies.
-pub(crate) fn handle() -> Outcome {
-    let stop = || {
-        UNFINISHED.remove_for_good();
-        complain("interrupted");
-        std::process::exit(INTERRUPTED);
+/// Installs the signal handler. An interrupted command removes its unfinished output files and exits. Its changes to a store stay,
+/// because a store is valid at every moment. If the thread that waits for signals cannot be started, the system's default handling
+/// applies.
+pub(crate) fn install_handler() -> CommandResult {
+    let handler = || {
+        UNFINISHED_OUTPUTS.remove_all_and_block();
+        print_message("interrupted");
+        std::process::exit(INTERRUPTED_EXIT_CODE);
     };
-    outlive_file_limit()?;
-    match ctrlc::set_handler(stop) {
+    catch_file_size_signal()?;
+    match ctrlc::set_handler(handler) {
         Err(ctrlc::Error::System(error)) if error.kind() == ErrorKind::WouldBlock => {
-            complain(&format!(
+            print_message(&format!(
                 "warning: cannot start a thread, so an interrupted run may leave unfinished output files: {error}"
             ));
             Ok(())
         }
-        handled => handled.map_err(|error| Failure::Failed(format!("cannot handle Ctrl-C: {error}"))),
+        result => result.map_err(|error| CommandError::Failed(format!("cannot handle Ctrl-C: {error}"))),
     }
 }
 
-/// Catches the signal of the file size limit (`ulimit -f`). Uncaught, it ends the process silently; caught, the write fails with an
-/// error that is reported.
-fn outlive_file_limit() -> Outcome {
+/// Catches the signal of the file size limit (`ulimit -f`). Uncaught, the signal ends the process silently. If it is caught, the write
+/// fails with an error, which the command reports.
+fn catch_file_size_signal() -> CommandResult {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .map_err(|error| Failure::Failed(format!("cannot handle the file size limit: {error}")))?;
+        .map_err(|error| CommandError::Failed(format!("cannot handle the file size limit: {error}")))?;
     Ok(())
 }

@@ -1,28 +1,29 @@
 //! The `simstore` command line: near-duplicate detection for text corpora, and stores of fingerprints.
 //!
-//! A library, so that cargo compiles it at the same time as the libraries that it uses; a program would have to wait for them.
+//! A library, because cargo compiles a library while its dependencies still compile. A binary has to wait until they are complete.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
+#![expect(clippy::doc_markdown, reason = "doc comments of arguments are help text, which is not Markdown")]
 
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::failure::{Failure, Outcome, complain};
-use crate::progress::Progress;
+use crate::command_error::{CommandError, CommandResult, print_message};
+use crate::progress::ProgressDisplay;
 
 mod add;
-mod bad;
+mod malformed_list;
 mod build;
 mod compact;
 mod compare;
 mod compression;
-mod counts;
+mod input_warnings;
 mod dedup;
 mod delete;
 mod dump;
 mod evaluate;
-mod failure;
+mod command_error;
 mod fingerprint;
 mod histogram;
 mod idf;
@@ -32,20 +33,19 @@ mod interrupt;
 mod numbers;
 mod output;
 mod plan;
-mod profile;
+mod profile_args;
 mod profiles;
 mod progress;
 mod query;
-mod reading;
-mod reference;
+mod open_store;
+mod help;
 mod salvage;
-mod similar;
-mod usage;
+mod similar_query;
+mod usage_error;
 mod verify;
 mod width;
-mod writing;
 
-/// More threads help nowhere, and can exhaust the machine.
+/// Maximum of `--threads`. More threads make no command faster, and can exhaust the machine.
 const MAX_THREADS: usize = 1024;
 
 /// Near-duplicate detection for text corpora, and a compressed on-disk index for simhash fingerprints
@@ -53,7 +53,7 @@ const MAX_THREADS: usize = 1024;
 #[command(name = "simstore", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -70,7 +70,7 @@ Examples:
 Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted.";
 
 #[derive(Debug, Args)]
-struct Common {
+struct CommonArgs {
     /// Number of threads [default: one per core]
     #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
     threads: Option<usize>,
@@ -98,22 +98,22 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Plan(plan::PlanArgs),
     Compression(compression::CompressionArgs),
-    Completions(reference::CompletionsArgs),
-    ManPages(reference::ManPagesArgs),
+    Completions(help::CompletionsArgs),
+    ManPages(help::ManPagesArgs),
 }
 
-fn run(cli: Cli) -> Outcome {
+fn run(cli: Cli) -> CommandResult {
     if cli.common.threads.is_some_and(|threads| !(1..=MAX_THREADS).contains(&threads)) {
-        return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
+        return Err(CommandError::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
     }
-    interrupt::handle()?;
+    interrupt::install_handler()?;
     simstore::threads::start_global_pool(cli.common.threads);
     let threads = rayon::current_num_threads();
-    if cli.common.threads.is_some_and(|wanted| threads < wanted) {
-        complain(&format!("warning: using {threads} threads: the system cannot start more"));
+    if cli.common.threads.is_some_and(|requested| threads < requested) {
+        print_message(&format!("warning: using {threads} threads: the system cannot start more"));
     }
-    let progress = Progress::new(cli.common.quiet);
-    let done = match cli.command {
+    let progress = ProgressDisplay::new(cli.common.quiet);
+    let result = match cli.command {
         Command::Build(args) => build::run(&args, &progress),
         Command::Add(args) => add::run(&args, &progress),
         Command::Delete(args) => delete::run(&args, &progress),
@@ -131,27 +131,27 @@ fn run(cli: Cli) -> Outcome {
         Command::Dump(args) => dump::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
-        Command::Completions(args) => reference::print_completions(&args, Cli::command()),
-        Command::ManPages(args) => reference::write_man_pages(&args, Cli::command()),
+        Command::Completions(args) => help::print_completions(&args, Cli::command()),
+        Command::ManPages(args) => help::write_man_pages(&args, Cli::command()),
     };
-    progress.end(done)
+    progress.finish(result)
 }
 
-/// The command line, with the commands grouped in its help.
+/// Returns the definition of the command line. Its help lists the commands in groups.
 fn command() -> clap::Command {
-    reference::grouped(Cli::command())
+    help::with_command_groups(Cli::command())
 }
 
-/// Parses the arguments; exits with a usage error.
+/// Parses the arguments of this process. If they are invalid, prints a usage error and exits.
 fn parse() -> Cli {
     let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| usage::explain(error).exit())
+    parsed.unwrap_or_else(|error| usage_error::improve_message(error).exit())
 }
 
-/// Runs the command line of this process, and returns its exit code.
+/// Runs the command that the arguments of this process name, and returns the exit code.
 pub fn main() -> ExitCode {
     match run(parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.print(),
     }
 }

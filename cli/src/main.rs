@@ -1,4 +1,4 @@
-//! The program `simstore`.
+//! Entry point of the program `simstore`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

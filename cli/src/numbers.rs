@@ -1,10 +1,10 @@
-//! Numbers as people write and read them.
+//! Parsing of numbers in arguments, and formatting of numbers for people.
 
 use simstore::error::excerpt;
 use simstore_io::numbers::parse_scaled;
-pub(crate) use simstore_io::numbers::{bytes, bytes_apart, count_of, grouped};
+pub(crate) use simstore_io::numbers::{format_bytes, format_distinct_bytes, format_count_of, format_count};
 
-/// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
+/// Parses a count from 1: `8e9`, `100M`, `1_000_000`. K, M, G (or B) and T are powers of 1000.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
         format!(
@@ -14,14 +14,14 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
+/// Parses a size and returns it in bytes: `512M`, `2G`, `1.5GiB`. K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     simstore_io::numbers::parse_bytes(text)
         .ok_or_else(|| format!("`{}` is not a size: expected a number such as 512M or 2G", excerpt(text)))
 }
 
-/// A duration in the largest fitting unit: `1.5 us`.
-pub(crate) fn duration(nanoseconds: f64) -> String {
+/// Formats a duration in the largest unit that gives at least 1: `1.5 us`.
+pub(crate) fn format_duration(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {
         t if t < 1e3 => (t, "ns"),
         t if t < 1e6 => (t / 1e3, "us"),
@@ -31,27 +31,27 @@ pub(crate) fn duration(nanoseconds: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A number of unknown magnitude with about three digits.
-pub(crate) fn short(value: f64) -> String {
+/// Formats a number of any magnitude briefly: one decimal below 10, none from 10, one digit and an exponent below 0.1.
+pub(crate) fn format_short(value: f64) -> String {
     match value {
-        v if v >= 1000.0 => grouped(v.round() as u64),
+        v if v >= 1000.0 => format_count(v.round() as u64),
         v if v >= 10.0 || v == 0.0 => format!("{v:.0}"),
         v if v >= 0.1 => format!("{v:.1}"),
         v => format!("{v:.0e}"),
     }
 }
 
-/// A figure for a report: three decimals are more than anything measured here is good for.
+/// Rounds to three decimals, which is finer than the accuracy of all measured values here.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// Bits per item of `count` items that take `bytes` bytes; 0 if `count` is 0.
-pub(crate) fn bits_each(bytes: u64, count: u64) -> f64 {
+/// Returns the average size in bits of `count` items that take `bytes` bytes in total; 0 if `count` is 0.
+pub(crate) fn bits_per_item(bytes: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { bytes as f64 * 8.0 / count as f64 }
 }
 
-/// The size of a block, in bytes.
+/// Parses a block size in bytes: a power of two from 256 to 65536.
 pub(crate) fn parse_block_size(text: &str) -> Result<u32, String> {
     let size = text.parse().ok().filter(|size: &u32| size.is_power_of_two() && (256..=65536).contains(size));
     size.ok_or_else(|| "expected a power of two from 256 to 65536".to_owned())
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn for_reading() {
-        assert_eq!(duration(1500.0), "1.5 us");
-        assert_eq!(short(12345.6), "12,346");
-        assert_eq!(short(0.25), "0.2");
+        assert_eq!(format_duration(1500.0), "1.5 us");
+        assert_eq!(format_short(12345.6), "12,346");
+        assert_eq!(format_short(0.25), "0.2");
     }
 }

@@ -1,4 +1,4 @@
-//! Where output goes: standard output, or a file that appears only when it is complete.
+//! Output to standard output, or to a file that appears only when it is complete.
 
 use std::fs::File;
 use std::io::{self, Stdout, Write};
@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use simstore_io::output::Unfinished;
+use simstore_io::output::UnfinishedOutputs;
 
-use crate::failure::{Failure, Outcome};
+use crate::command_error::{CommandError, CommandResult};
 
-pub(crate) use simstore_io::escape::{escaped, escaped_name};
+pub(crate) use simstore_io::escape::{escape_text, escape_name};
 pub(crate) use simstore_io::output::Output;
 
-/// Makes a JSON object of fields and values, in the order of the output. A field without a value takes the variable of its name.
+/// Builds a value that serializes as a JSON object with these fields, in this order. A field without a value takes the value of the
+/// variable of the same name.
 macro_rules! object {
     ($($(#[$meta:meta])* $field:ident $(: $value:expr)?),* $(,)?) => {{
         #[expect(non_camel_case_types, reason = "each field names the type of its value")]
@@ -27,70 +28,72 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// The output files of the one command of this process that are not finished.
-pub(crate) static UNFINISHED: LazyLock<Unfinished> = LazyLock::new(Unfinished::default);
+/// Unfinished output files of this process, which runs one command.
+pub(crate) static UNFINISHED_OUTPUTS: LazyLock<UnfinishedOutputs> = LazyLock::new(UnfinishedOutputs::default);
 
-/// Standard output.
+/// Returns standard output. If its reader closes it, writes fail.
 pub(crate) fn stdout() -> Output {
     to_stdout(Box::new(io::stdout()))
 }
 
-/// Standard output of a command that continues if its reader closes it. Sets `is_cut_off` in this case.
-pub(crate) fn stdout_that_may_close(is_cut_off: &Arc<AtomicBool>) -> Output {
-    to_stdout(Box::new(StdoutThatMayClose::new(is_cut_off)))
+/// Returns standard output for a command that continues after the reader closes it. Sets `is_closed` when that happens.
+pub(crate) fn closable_stdout(is_closed: &Arc<AtomicBool>) -> Output {
+    to_stdout(Box::new(ClosableStdout::new(is_closed)))
 }
 
 fn to_stdout(writer: Box<dyn Write + Send>) -> Output {
-    Output::of_writer(Path::new("-"), writer)
+    Output::from_writer(Path::new("-"), writer)
 }
 
-/// Creates a file, compressed as its name says, or returns standard output for `-`.
-pub(crate) fn create(path: &Path) -> Outcome<Output> {
+/// Creates a file, with the compression of its extension; returns standard output for `-`.
+pub(crate) fn create(path: &Path) -> CommandResult<Output> {
     if path.as_os_str() == "-" {
         Ok(stdout())
     } else {
-        Output::create(path, &UNFINISHED).map_err(Failure::usage)
+        Output::create(path, &UNFINISHED_OUTPUTS).map_err(CommandError::usage)
     }
 }
 
-/// Standard output that is passed over once nobody reads it any more.
-pub(crate) struct StdoutThatMayClose {
+/// Standard output that drops further bytes after its reader has closed it.
+pub(crate) struct ClosableStdout {
     stdout: Stdout,
-    /// Whether its reader closed it before all was written.
-    is_cut_off: Arc<AtomicBool>,
+    /// Whether the reader closed standard output before the last write.
+    is_closed: Arc<AtomicBool>,
 }
 
-impl StdoutThatMayClose {
-    pub(crate) fn new(is_cut_off: &Arc<AtomicBool>) -> Self {
-        StdoutThatMayClose { stdout: io::stdout(), is_cut_off: Arc::clone(is_cut_off) }
+impl ClosableStdout {
+    pub(crate) fn new(is_closed: &Arc<AtomicBool>) -> Self {
+        ClosableStdout { stdout: io::stdout(), is_closed: Arc::clone(is_closed) }
     }
 
-    fn unless_closed<T>(
+    /// Runs `call` on standard output. If its reader has closed it, now or earlier, returns `if_closed`.
+    fn ignore_broken_pipe<T>(
         &mut self,
-        otherwise: T,
+        if_closed: T,
         call: impl FnOnce(&mut Stdout) -> io::Result<T>,
     ) -> io::Result<T> {
-        if self.is_cut_off.load(Ordering::Relaxed) {
-            return Ok(otherwise);
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Ok(if_closed);
         }
         match call(&mut self.stdout) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.is_cut_off.store(true, Ordering::Relaxed);
-                Ok(otherwise)
+                self.is_closed.store(true, Ordering::Relaxed);
+                Ok(if_closed)
             }
             other => other,
         }
     }
 }
 
-impl Write for StdoutThatMayClose {
+impl Write for ClosableStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.unless_closed(bytes.len(), |stdout| stdout.write(bytes))
+        self.ignore_broken_pipe(bytes.len(), |stdout| stdout.write(bytes))
     }
 
-    /// Standard output may be a file: as durable as other files. A pipe cannot be synced, and need not.
+    /// Flushes and syncs, because standard output may be redirected to a file, which has to be as durable as other output files. Ignores a
+    /// failed sync: a pipe cannot be synced.
     fn flush(&mut self) -> io::Result<()> {
-        self.unless_closed((), Stdout::flush)?;
+        self.ignore_broken_pipe((), Stdout::flush)?;
         #[cfg(unix)]
         if let Ok(stdout) = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned() {
             let _ = File::from(stdout).sync_all();

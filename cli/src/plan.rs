@@ -1,16 +1,15 @@
-//! `simstore plan`: estimates the cost of each plan of tables.
+//! `simstore plan`: estimates the cost of each table plan.
 
 use clap::Args;
 use serde::Serialize;
 use simstore::any::Width;
-use simstore::plan::{self, Estimate, Medium, Plan, Workload};
+use simstore::plan::{self, CostEstimate, Medium, Plan, Workload};
 use simstore::{Codec, Fingerprint, Result, each_width};
 
-use crate::failure::Outcome;
-use crate::inputs::count_of;
-use crate::numbers::{bytes, duration, parse_block_size, parse_count, rounded, short};
+use crate::command_error::CommandResult;
+use crate::numbers::{format_bytes, format_duration, parse_block_size, parse_count, rounded, format_short, format_count_of};
 use crate::output::{self, Output};
-use crate::width::{check_distance, width};
+use crate::width::{check_distance, width_parser};
 
 const EXAMPLES: &str = "\
 Columns: number of tables; shortest and longest prefix, in bits; prefix bits flipped, summed over all tables; probes of one query; \
@@ -43,7 +42,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
     /// Width of fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
     /// Codec: first-difference, gap, elias-fano or all-differences; see `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
@@ -76,11 +75,11 @@ struct PlanObject<'a> {
     auto: bool,
 }
 
-pub(crate) fn run(args: &PlanArgs) -> Outcome {
+pub(crate) fn run(args: &PlanArgs) -> CommandResult {
     each_width!(args.bits, type F => print::<F>(args))
 }
 
-fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
+fn print<F: Fingerprint>(args: &PlanArgs) -> CommandResult {
     check_distance::<F>(args.distance)?;
     let workload = Workload {
         fingerprints: args.count,
@@ -90,18 +89,18 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
         medium: args.medium,
     };
     let chosen = plan::choose::<F>(args.distance, &workload)?;
-    let plans = plan::frontier::<F>(args.distance, &workload)?;
+    let plans = plan::estimate_all::<F>(args.distance, &workload)?;
     let mut output = output::stdout();
     if !args.json {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "{} of {} bits, distance {}, codec {}, read from {}",
-            count_of(args.count, "fingerprint"),
+            format_count_of(args.count, "fingerprint"),
             F::BITS,
             args.distance,
             args.codec,
             args.medium
         ))?;
-        output.line(format_args!(
+        output.write_line(format_args!(
             "  {:<11} {:>6} {:>7} {:>5} {:>9} {:>11} {:>11} {:>9} {:>11} {:>9}",
             "plan",
             "tables",
@@ -117,14 +116,14 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
     }
     for (plan, estimate) in &plans {
         let object = object(plan, estimate, args.count, plan.name() == chosen.name());
-        if args.json { output.json(&object)? } else { print_row(&mut output, &object)? }
+        if args.json { output.write_json(&object)? } else { print_row(&mut output, &object)? }
     }
     Ok(output.finish()?)
 }
 
 fn object<'a, F: Fingerprint>(
     plan: &'a Plan<F>,
-    estimate: &Estimate,
+    estimate: &CostEstimate,
     count: u64,
     auto: bool,
 ) -> PlanObject<'a> {
@@ -152,18 +151,18 @@ fn print_row(output: &mut Output, line: &PlanObject<'_>) -> Result<()> {
     } else {
         format!("{}-{}", line.prefix_bits_min, line.prefix_bits_max)
     };
-    output.line(format_args!(
+    output.write_line(format_args!(
         "{} {:<11} {:>6} {prefix:>7} {:>5} {:>9} {:>11.1} {:>11} {:>9} {:>11} {:>9}{}",
         if line.auto { '*' } else { ' ' },
         line.plan,
         line.tables,
         line.flips,
-        short(line.probes),
+        format_short(line.probes),
         line.bytes_per_fingerprint,
-        bytes(line.bytes),
-        short(line.reads),
-        short(line.candidates),
-        duration(line.nanoseconds),
+        format_bytes(line.bytes),
+        format_short(line.reads),
+        format_short(line.candidates),
+        format_duration(line.nanoseconds),
         if line.paper { "  paper" } else { "" }
     ))
 }

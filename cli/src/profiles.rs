@@ -3,7 +3,7 @@
 use clap::Args;
 use simstore_text::{Preset, Profile};
 
-use crate::failure::Outcome;
+use crate::command_error::CommandResult;
 use crate::output::{self, object};
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ pub(crate) struct ProfilesArgs {
     json: bool,
 }
 
-/// Groups of parts; each part with its meaning.
+/// Parts of profile names with their meanings, in groups: (heading, [(part, meaning)]).
 const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Tokenizers",
@@ -110,27 +110,28 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// Heading of the group of presets.
-const PRESETS: &str = "Presets: reproduce another tool's fingerprints; they take no options";
-const COLUMN: usize = 20;
+const PRESETS_HEADING: &str = "Presets: reproduce another tool's fingerprints; they take no options";
+/// Width of the column of parts, in characters.
+const PART_WIDTH: usize = 20;
 
-pub(crate) fn run(args: &ProfilesArgs) -> Outcome {
-    let presets = Preset::ALL.map(|preset| (preset.name(), preset.about()));
-    let groups = PARTS.into_iter().chain([(PRESETS, &presets[..])]);
+pub(crate) fn run(args: &ProfilesArgs) -> CommandResult {
+    let presets = Preset::ALL.map(|preset| (preset.name(), preset.description()));
+    let groups = PARTS.into_iter().chain([(PRESETS_HEADING, &presets[..])]);
     let mut output = output::stdout();
     if !args.json {
         let (default, shingles) = (Profile::default(), Profile::shingles());
-        output.line(format_args!(
+        output.write_line(format_args!(
             "Default profile of fingerprints: {default}. Default profile for text similarity: {shingles}."
         ))?;
     }
     for (group, parts) in groups {
         if !args.json {
-            output.line(format_args!("\n{group}"))?;
+            output.write_line(format_args!("\n{group}"))?;
         }
         for &(part, meaning) in parts {
             match args.json {
-                true => output.json(&object! { group, part, meaning })?,
-                false => output.line(format_args!("  {part:<COLUMN$} {meaning}"))?,
+                true => output.write_json(&object! { group, part, meaning })?,
+                false => output.write_line(format_args!("  {part:<PART_WIDTH$} {meaning}"))?,
             }
         }
     }

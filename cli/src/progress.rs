@@ -1,4 +1,4 @@
-//! Progress on a terminal, and the words for people beside the output.
+//! Progress bars, summaries and diagnostics on standard error.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -9,75 +9,77 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simstore::threads::lock;
-use simstore_corpus::{self, Notice, ReadNotes, Watch};
+use simstore_corpus::{self, Diagnostic, ReadDiagnosticCounts, Observer};
 
-use crate::bad::BadList;
-use crate::failure::{Failure, Outcome, complain, said_here, with_flags};
-use crate::numbers::grouped;
+use crate::malformed_list::MalformedList;
+use crate::command_error::{CommandError, CommandResult, print_message, error_message, options_as_flags};
+use crate::numbers::format_count;
 
-/// Malformed documents that are printed in a step; further ones are only counted.
+/// Maximum number of malformed documents that a stage prints. Further ones are only counted.
 const MALFORMED_SHOWN: u64 = 10;
 
-/// Says how far a command has come.
+/// Display of progress and diagnostics of a command, on standard error.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    quiet: bool,
-    shown: bool,
+pub(crate) struct ProgressDisplay {
+    /// Whether `--quiet` is given: no progress and no summary.
+    is_quiet: bool,
+    /// Whether progress is shown: standard error is a terminal, and `--quiet` is not given.
+    is_shown: bool,
     started: Instant,
-    /// Notes of the reading that are not printed yet.
-    notes: Mutex<ReadNotes>,
-    /// Malformed documents in this step.
-    malformed: Mutex<u64>,
-    /// Where all of it is listed.
-    list: Mutex<Option<BadList>>,
-    /// The progress lines of steps, by the noun that they count.
-    bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
+    /// Diagnostics of reading that are not printed yet, with their counts.
+    read_diagnostics: Mutex<ReadDiagnosticCounts>,
+    /// Number of malformed documents in the current stage.
+    malformed_count: Mutex<u64>,
+    /// Table of all malformed documents, for `--bad`.
+    malformed_list: Mutex<Option<MalformedList>>,
+    /// Progress bars of running stages, by the stage's name.
+    stage_bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal();
-        Progress {
-            quiet,
-            shown,
+        ProgressDisplay {
+            is_quiet: quiet,
+            is_shown: shown,
             started: Instant::now(),
-            notes: Mutex::default(),
-            malformed: Mutex::default(),
-            list: Mutex::default(),
-            bars: Mutex::default(),
+            read_diagnostics: Mutex::default(),
+            malformed_count: Mutex::default(),
+            malformed_list: Mutex::default(),
+            stage_bars: Mutex::default(),
         }
     }
 
-    /// Takes the notes that are not printed yet.
-    pub(crate) fn take_notes(&self) -> ReadNotes {
-        std::mem::take(&mut lock(&self.notes))
+    /// Removes and returns the diagnostics of reading that are not printed yet.
+    pub(crate) fn take_read_diagnostics(&self) -> ReadDiagnosticCounts {
+        std::mem::take(&mut lock(&self.read_diagnostics))
     }
 
-    /// A line that counts up, of something whose end is not known.
+    /// Returns a counter with a spinner, for a stage of unknown total.
     fn spinner(&self) -> ProgressBar {
-        let bar = ProgressBar::with_draw_target(None, self.target());
+        let bar = ProgressBar::with_draw_target(None, self.draw_target());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").unwrap_or_else(|_| {
-            // The template is a constant; without it the bar is only less pretty.
+            // The template is a valid constant. The default style is a fallback without the count.
             ProgressStyle::default_spinner()
         }));
-        if self.shown {
-            tick(&bar);
+        if self.is_shown {
+            enable_tick(&bar);
         }
         bar
     }
 
-    /// The line of a step of the library.
-    fn bar_of(&self, progress: &simstore_corpus::Progress) -> ProgressBar {
+    /// Returns the bar of a library stage: a byte bar if the total is known, else a spinner.
+    fn stage_bar(&self, progress: &simstore_corpus::StageProgress) -> ProgressBar {
         let Some(total) = progress.total_bytes else { return self.spinner() };
-        let bar = ProgressBar::with_draw_target(Some(total), self.target());
-        bar.set_style(reading_style());
-        tick(&bar);
+        let bar = ProgressBar::with_draw_target(Some(total), self.draw_target());
+        bar.set_style(byte_bar_style());
+        enable_tick(&bar);
         bar
     }
 
-    /// A bar that fills.
-    pub(crate) fn bar(&self, what: &'static str) -> ProgressBar {
-        let bar = ProgressBar::with_draw_target(Some(0), self.target()).with_message(what);
+    /// Returns a bar with a label, a percentage and the remaining time. The caller sets its length and position.
+    pub(crate) fn progress_bar(&self, label: &'static str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(0), self.draw_target()).with_message(label);
         let template = "{msg} {wide_bar} {percent}% [{elapsed}, {eta} left]";
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
@@ -85,54 +87,56 @@ impl Progress {
         bar
     }
 
-    fn target(&self) -> ProgressDrawTarget {
-        if self.shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() }
+    fn draw_target(&self) -> ProgressDrawTarget {
+        if self.is_shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() }
     }
 
-    /// From now on all that is malformed is listed in this file too.
-    pub(crate) fn list_bad(&self, path: &Path) -> Outcome {
-        *lock(&self.list) = Some(BadList::create(path)?);
+    /// Creates the table for `--bad`. Later malformed documents are written to it.
+    pub(crate) fn create_malformed_list(&self, path: &Path) -> CommandResult {
+        *lock(&self.malformed_list) = Some(MalformedList::create(path)?);
         Ok(())
     }
 
-    /// The end of a command: the list gets its name, unless the command could not be done.
-    pub(crate) fn end(&self, done: Outcome) -> Outcome {
-        match (lock(&self.list).take(), done) {
+    /// Ends the command: publishes the table of malformed documents, unless the command failed. Returns the result of the command, or the
+    /// error of the table.
+    pub(crate) fn finish(&self, done: CommandResult) -> CommandResult {
+        match (lock(&self.malformed_list).take(), done) {
             (Some(list), Ok(())) => list.finish(),
-            (Some(list), Err(Failure::Closed)) => list.finish().and(Err(Failure::Closed)),
+            (Some(list), Err(CommandError::OutputClosed)) => list.finish().and(Err(CommandError::OutputClosed)),
             (_, done) => done,
         }
     }
 
     /// Prints a line of a summary to standard error, unless `--quiet` is given.
-    pub(crate) fn say(&self, line: &str) {
-        if !self.quiet {
+    pub(crate) fn print_summary(&self, line: &str) {
+        if !self.is_quiet {
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
 
-    /// Says what is told on the way, in the words of the library.
-    pub(crate) fn tell(&self, notice: &Notice<'_>) {
-        match notice {
-            Notice::Published(_) => complain(&notice.to_string()),
-            _ if notice.is_warning() => complain(&with_flags(&format!("warning: {notice}"))),
-            _ if notice.is_passed_over() => complain(&with_flags(&notice.to_string())),
-            _ => self.say(&with_flags(&notice.to_string())),
+    /// Prints a library diagnostic, with flags in place of the library's option names. With `--quiet`, prints only warnings, skipped
+    /// inputs and completed outputs.
+    pub(crate) fn print_diagnostic(&self, diagnostic: &Diagnostic<'_>) {
+        match diagnostic {
+            Diagnostic::CompletedOutput(_) => print_message(&diagnostic.to_string()),
+            _ if diagnostic.is_warning() => print_message(&options_as_flags(&format!("warning: {diagnostic}"))),
+            _ if diagnostic.is_skipped_input() => print_message(&options_as_flags(&diagnostic.to_string())),
+            _ => self.print_summary(&options_as_flags(&diagnostic.to_string())),
         }
     }
 
     /// Seconds since the command started.
-    pub(crate) fn seconds(&self) -> f64 {
+    pub(crate) fn elapsed_seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 }
 
-impl Watch for Progress {
-    fn progress(&self, progress: &simstore_corpus::Progress) -> ControlFlow<()> {
-        if self.shown {
-            let mut bars = lock(&self.bars);
-            let bar = bars.entry(progress.what).or_insert_with(|| self.bar_of(progress));
-            bar.set_message(counted(progress.count, progress.what));
+impl Observer for ProgressDisplay {
+    fn progress(&self, progress: &simstore_corpus::StageProgress) -> ControlFlow<()> {
+        if self.is_shown {
+            let mut bars = lock(&self.stage_bars);
+            let bar = bars.entry(progress.stage).or_insert_with(|| self.stage_bar(progress));
+            bar.set_message(format_stage_count(progress.count, progress.stage));
             if progress.total_bytes.is_some() {
                 bar.set_position(progress.bytes);
             }
@@ -140,55 +144,56 @@ impl Watch for Progress {
         ControlFlow::Continue(())
     }
 
-    fn done(&self, what: &'static str) {
-        *lock(&self.malformed) = 0;
-        if let Some(bar) = lock(&self.bars).remove(what) {
+    fn stage_ended(&self, stage: &'static str) {
+        *lock(&self.malformed_count) = 0;
+        if let Some(bar) = lock(&self.stage_bars).remove(stage) {
             bar.finish_and_clear();
         }
     }
 
-    fn notice(&self, notice: &Notice<'_>) {
-        match notice {
-            Notice::Malformed(error) => {
-                if let Some(list) = &mut *lock(&self.list) {
+    fn diagnostic(&self, diagnostic: &Diagnostic<'_>) {
+        match diagnostic {
+            Diagnostic::Malformed(error) => {
+                if let Some(list) = &mut *lock(&self.malformed_list) {
                     list.push(error);
                 }
-                let mut malformed = lock(&self.malformed);
+                let mut malformed = lock(&self.malformed_count);
                 *malformed += 1;
                 if *malformed <= MALFORMED_SHOWN {
-                    complain(&said_here(error));
+                    print_message(&error_message(error));
                 }
                 if *malformed == MALFORMED_SHOWN + 1 {
                     let listed =
-                        if lock(&self.list).is_some() { "listed" } else { "counted (--bad FILE lists them)" };
-                    complain(&format!("further invalid documents are only {listed}"));
+                        if lock(&self.malformed_list).is_some() { "listed" } else { "counted (--bad FILE lists them)" };
+                    print_message(&format!("further invalid documents are only {listed}"));
                 }
             }
-            Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
-            other => self.tell(other),
+            Diagnostic::Read(read, count) => *lock(&self.read_diagnostics).entry(*read).or_default() += count,
+            other => self.print_diagnostic(other),
         }
     }
 
     fn wants_totals(&self) -> bool {
-        self.shown
+        self.is_shown
     }
 }
 
-/// A count and its noun, the first word, which is given in the plural.
-fn counted(count: u64, what: &str) -> String {
-    let (noun, rest) = what.split_once(' ').map_or((what, ""), |(noun, _)| (noun, &what[noun.len()..]));
+/// Returns the count and the stage's name. The first word of the name is a plural noun; it becomes singular if `count` is 1.
+fn format_stage_count(count: u64, stage: &str) -> String {
+    let (noun, rest) = stage.split_once(' ').map_or((stage, ""), |(noun, _)| (noun, &stage[noun.len()..]));
     let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
-    format!("{} {noun}{rest}", grouped(count))
+    format!("{} {noun}{rest}", format_count(count))
 }
 
-/// How a bar that fills as files are read looks. The template is a constant; without it the bar is only less pretty.
-fn reading_style() -> ProgressStyle {
+/// Returns the style of a bar that counts the bytes read. The template is a valid constant; the default style is a fallback.
+fn byte_bar_style() -> ProgressStyle {
     let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec} [{elapsed}, {eta} left]";
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Shows that time passes. The bar would panic where a thread cannot be started for that.
-fn tick(bar: &ProgressBar) {
+/// Redraws the bar every 200 ms from a thread of its own. Tests first whether a thread can be started, because indicatif panics if it
+/// cannot.
+fn enable_tick(bar: &ProgressBar) {
     if let Ok(thread) = std::thread::Builder::new().spawn(|| ()) {
         let _ = thread.join();
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -201,13 +206,13 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        for (count, what, said) in [
+        for (count, stage, expected) in [
             (0, "parts", "0 parts"),
             (1, "parts", "1 part"),
             (1, "pairs with the store", "1 pair with the store"),
             (2000, "texts to compare", "2,000 texts to compare"),
         ] {
-            assert_eq!(counted(count, what), said);
+            assert_eq!(format_stage_count(count, stage), expected);
         }
     }
 }

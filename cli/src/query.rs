@@ -1,4 +1,4 @@
-//! `simstore query`: finds the stored fingerprints near a query.
+//! `simstore query`: finds stored fingerprints near a query, or stored documents similar to a text.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use simstore::error::excerpt;
 use simstore::{Fingerprint, Match, Result, Snapshot, each_width};
 use simstore_corpus::{InputKind, Item};
 use simstore_io::{DocumentFormat, DocumentOptions, documents};
-use simstore_text::{Profile, SimilarSettings, StoredTexts};
+use simstore_text::{Profile, SimilarSettings, DocumentComparer};
 
-use crate::counts::warn;
-use crate::failure::{Failure, Outcome, complain};
+use crate::input_warnings::warn_about_fingerprints;
+use crate::command_error::{CommandError, CommandResult, print_message};
 use crate::inputs;
-use crate::numbers::grouped;
-use crate::output::{self, Output, escaped_name};
-use crate::profile::{ProfileArgs, check_bits};
-use crate::progress::Progress;
-use crate::reading;
-use crate::similar;
+use crate::numbers::format_count;
+use crate::output::{self, Output, escape_name};
+use crate::profile_args::{ProfileArgs, check_bits};
+use crate::progress::ProgressDisplay;
+use crate::open_store::open_snapshot;
+use crate::similar_query;
 
-/// Number of queries from a file that are answered together, on all threads.
-const BATCH: usize = 4096;
+/// Number of queries from a file that are answered together, in parallel on all threads.
+const BATCH_QUERIES: usize = 4096;
 
 const EXAMPLES: &str = "\
 Output lines have the columns distance, fingerprint, and id or name, separated by tabs; nearest first, then by fingerprint, then \
@@ -101,45 +101,45 @@ struct MatchObject<'a> {
     name: Option<&'a str>,
 }
 
-pub(crate) fn run(args: &QueryArgs, progress: &Progress) -> Outcome {
-    each_width!(Width::of_store(&args.store)?, type F => answer::<F>(args, progress))
+pub(crate) fn run(args: &QueryArgs, progress: &ProgressDisplay) -> CommandResult {
+    each_width!(Width::from_store(&args.store)?, type F => run_queries::<F>(args, progress))
 }
 
-/// Prints the answers to queries.
-struct Answers<'a, F> {
+/// Runs queries on a store, and prints their matches.
+struct QueryPrinter<'a, F> {
     store: &'a Snapshot<F>,
     distance: u32,
-    named: bool,
+    has_names: bool,
     json: bool,
     show_query: bool,
     output: Output,
 }
 
-fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
-    let store = reading::open::<F>(&args.store)?;
+fn run_queries<F: Fingerprint>(args: &QueryArgs, progress: &ProgressDisplay) -> CommandResult {
+    let store = open_snapshot::<F>(&args.store)?;
     let is_fingerprint =
         |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
     let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());
-    let several = args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
-    let settings = SimilarSettings::of_store(&store)?;
+    let has_several = args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
+    let settings = SimilarSettings::from_store(&store)?;
     if settings.is_some() && !args.queries.is_empty() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "{}: a store of similar documents cannot be queried by fingerprint: use --text or --file",
             args.store.display()
         )));
     }
-    let mut answers = Answers {
+    let mut printer = QueryPrinter {
         distance: args.distance.unwrap_or(store.distance()),
-        named: store.stats().names > 0,
+        has_names: store.stats().names > 0,
         json: args.json,
-        show_query: several,
+        show_query: has_several,
         output: output::stdout(),
         store: &store,
     };
     let stdin = args.queries.iter().filter(|query| *query == "-").count()
         + usize::from(args.file.as_deref() == Some(Path::new("-")));
     if stdin > 1 {
-        return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+        return Err(CommandError::Usage("standard input (`-`) can be read only once".to_owned()));
     }
 
     let mut batch = Vec::new();
@@ -148,74 +148,75 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             batch.push(F::parse_hex(query)?);
             continue;
         }
-        let is_there = Path::new(query).try_exists();
+        let exists = Path::new(query).try_exists();
         if query != "-"
-            && !is_there
-                .map_err(|error| Failure::Failed(format!("{}: cannot find: {error}", excerpt(query))))?
+            && !exists
+                .map_err(|error| CommandError::Failed(format!("{}: cannot find: {error}", excerpt(query))))?
         {
-            return Err(Failure::Failed(format!(
+            return Err(CommandError::Failed(format!(
                 "{}: neither a fingerprint ({} hexadecimal digits) nor a file",
                 excerpt(query),
                 F::BYTES * 2
             )));
         }
         let queries = inputs::open(&[query.into()], DocumentOptions::default(), args.skip_bad)?;
-        let take = |item: Item<F>| {
+        let visitor = |item: Item<F>| {
             batch.extend(item.fingerprint);
-            if batch.len() >= BATCH && !args.batch { answers.print(&mut batch) } else { Ok(()) }
+            if batch.len() >= BATCH_QUERIES && !args.batch { printer.print_each(&mut batch) } else { Ok(()) }
         };
-        let counts = queries.visit_fingerprints(progress, take)?;
-        warn(&counts, InputKind::Fingerprints, progress);
+        let counts = queries.visit_fingerprints(progress, visitor)?;
+        warn_about_fingerprints(&counts, InputKind::Fingerprints, progress);
     }
     if texts > 0 {
-        let profile = profile_of(args, &store)?;
+        let profile = query_profile(args, &store)?;
         if settings.is_some() && (args.distance.is_some() || args.batch) {
             let message = "--distance and --batch need a store of fingerprints; this store compares texts by similarity";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(CommandError::Usage(message.to_owned()));
         }
         let texts = args.text.iter().map(|text| Ok(text.clone()));
         if args.diff || args.show {
             let option = if args.diff { "--diff" } else { "--show" };
             if !settings.is_some_and(|settings| settings.has_texts()) {
                 let store = args.store.display();
-                return Err(Failure::Usage(format!(
+                return Err(CommandError::Usage(format!(
                     "{option}: {store} has no texts; create a store with `simstore add --similar S --with-texts`"
                 )));
             }
         }
-        let show = similar::Show::of(args.diff, args.show);
+        let text_output = similar_query::TextOutput::from_flags(args.diff, args.show);
         for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
             if let Some(settings) = &settings {
-                let stored = StoredTexts::new(&store, *settings, profile.clone())?;
-                similar::print(&store, &stored, &text?, show, args.json, &mut answers.output)?;
+                let comparer = DocumentComparer::new(&store, *settings, profile.clone())?;
+                similar_query::print_similar(&store, &comparer, &text?, text_output, args.json, &mut printer.output)?;
                 continue;
             }
             batch.push(fingerprint_text(&profile, &text?)?);
         }
     }
     if args.batch {
-        answers.print_at_once(&batch, args.method, progress)?;
+        printer.print_batch(&batch, args.method, progress)?;
     } else {
-        answers.print(&mut batch)?;
+        printer.print_each(&mut batch)?;
     }
-    Ok(answers.output.finish()?)
+    Ok(printer.output.finish()?)
 }
 
 /// Reads the text of a file in any supported compression and encoding.
-fn read_text(path: &Path) -> Outcome<String> {
+fn read_text(path: &Path) -> CommandResult<String> {
     let options = DocumentOptions { format: Some(DocumentFormat::Text), ..DocumentOptions::default() };
     let mut texts = documents(&[path.to_path_buf()], &options);
     match (texts.next(), texts.next()) {
         (Some(text), None) => Ok(text?.text),
-        _ => Err(Failure::Usage(format!("{}: expected one text, found several", path.display()))),
+        _ => Err(CommandError::Usage(format!("{}: expected one text, found several", path.display()))),
     }
 }
 
-/// Returns the profile for query texts: the store's profile, or the requested one if the store records none.
-fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
-    if store.profile().is_empty() && !args.profile.is_given() {
+/// Returns the profile for query texts: the store's profile or, if the store records none, the profile of the options. If both are missing,
+/// warns and returns the default profile.
+fn query_profile<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> CommandResult<Profile> {
+    if store.profile().is_empty() && !args.profile.is_requested() {
         let profile = Profile::default();
-        complain(&format!(
+        print_message(&format!(
             "warning: the store has no text profile; using `{profile}` (select another with --profile)"
         ));
         return Ok(profile);
@@ -225,25 +226,25 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
     Ok(profile)
 }
 
-fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
+fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> CommandResult<F> {
     let Some(simhash) = profile.fingerprint::<F>(text) else {
-        return Err(Failure::Failed(
+        return Err(CommandError::Failed(
             "the text has no fingerprint, because it has no letters or digits".to_owned(),
         ));
     };
     if simhash.is_short() {
-        complain("warning: the text is too short for a reliable fingerprint");
+        print_message("warning: the text is too short for a reliable fingerprint");
     }
     Ok(simhash.fingerprint)
 }
 
-impl<F: Fingerprint> Answers<'_, F> {
-    /// Answers the queries of a batch in order, then clears the batch.
-    fn print(&mut self, batch: &mut Vec<F>) -> Result<()> {
+impl<F: Fingerprint> QueryPrinter<'_, F> {
+    /// Looks up each query of the batch in parallel, and prints the matches in the order of the queries. Clears the batch.
+    fn print_each(&mut self, batch: &mut Vec<F>) -> Result<()> {
         let (store, distance) = (self.store, self.distance);
-        let answers: Vec<Result<Vec<Match<F>>>> =
+        let results: Vec<Result<Vec<Match<F>>>> =
             batch.par_iter().map(|&query| store.query(query, distance)).collect();
-        for (query, matches) in batch.drain(..).zip(answers) {
+        for (query, matches) in batch.drain(..).zip(results) {
             for found in matches? {
                 self.print_match(query, found)?;
             }
@@ -251,19 +252,19 @@ impl<F: Fingerprint> Answers<'_, F> {
         Ok(())
     }
 
-    /// Answers all queries as one batch.
-    fn print_at_once(&mut self, queries: &[F], method: BatchMethod, progress: &Progress) -> Result<()> {
+    /// Runs all queries as one batch query, and prints the matches.
+    fn print_batch(&mut self, queries: &[F], method: BatchMethod, progress: &ProgressDisplay) -> Result<()> {
         let method = match method {
             BatchMethod::Auto => self.store.batch_method(queries.len(), self.distance),
-            chosen => chosen,
+            method => method,
         };
-        let started = progress.seconds();
+        let started = progress.elapsed_seconds();
         let matches = self.store.batch_query_by(queries, self.distance, method)?;
-        progress.say(&format!(
+        progress.print_summary(&format!(
             "queries: {}, matches: {}, method: {method}, {:.1} s",
-            grouped(queries.len() as u64),
-            grouped(matches.len() as u64),
-            progress.seconds() - started
+            format_count(queries.len() as u64),
+            format_count(matches.len() as u64),
+            progress.elapsed_seconds() - started
         ));
         matches
             .into_iter()
@@ -273,12 +274,12 @@ impl<F: Fingerprint> Answers<'_, F> {
     fn print_match(&mut self, query: F, found: Match<F>) -> Result<()> {
         let Match { fingerprint, distance, id } = found;
         let name = match id {
-            Some(id) if self.named => self.store.name(id)?,
+            Some(id) if self.has_names => self.store.name(id)?,
             _ => None,
         };
         if self.json {
             let (query, fingerprint) = (query.to_hex(), fingerprint.to_hex());
-            return self.output.json(&MatchObject {
+            return self.output.write_json(&MatchObject {
                 query,
                 fingerprint,
                 distance,
@@ -287,15 +288,15 @@ impl<F: Fingerprint> Answers<'_, F> {
             });
         }
         if self.show_query {
-            self.output.push(query.to_hex().as_bytes())?;
-            self.output.push(b"\t")?;
+            self.output.write_bytes(query.to_hex().as_bytes())?;
+            self.output.write_bytes(b"\t")?;
         }
-        let shown = match (&name, id) {
-            (Some(name), _) => escaped_name(name).into_owned(),
+        let label = match (&name, id) {
+            (Some(name), _) => escape_name(name).into_owned(),
             (None, Some(id)) => id.to_string(),
             (None, None) => String::new(),
         };
-        let separator = if shown.is_empty() { "" } else { "\t" };
-        self.output.line(format_args!("{distance}\t{}{separator}{shown}", fingerprint.to_hex()))
+        let separator = if label.is_empty() { "" } else { "\t" };
+        self.output.write_line(format_args!("{distance}\t{}{separator}{label}", fingerprint.to_hex()))
     }
 }

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use simstore::any::Width;
-use simstore::store::{Finding, SalvageOptions, salvageable_bits};
+use simstore::store::{Issue, SalvageOptions, salvageable_bits};
 use simstore::{Fingerprint, Result, each_width};
 
-use simstore_text::{DEFAULT_RECALL, SimilarSettings, salvage_similar};
+use simstore_text::{DEFAULT_RECALL, SimilarSettings, salvage_similar_store};
 
-use crate::failure::{Failure, Outcome};
-use crate::inputs::count_of;
-use crate::numbers::{parse_bytes, rounded};
+use crate::command_error::{CommandError, CommandResult};
+use crate::numbers::{parse_bytes, rounded, format_count_of};
 use crate::output::{self, Output, object};
-use crate::profile::ProfileArgs;
-use crate::progress::Progress;
+use crate::profile_args::ProfileArgs;
+use crate::progress::ProgressDisplay;
+use crate::width::check_distance;
 
 const EXAMPLES: &str = "\
 Each line describes one damage: file, offset if known, `lost` or `note`, and a description. A `note` is damage without loss: the \
@@ -63,7 +63,7 @@ pub(crate) struct SalvageArgs {
     /// Largest distance of the new store, in bits [default: as in the damaged store]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
-    /// Of the texts, where the manifest is lost
+    // Profile of the texts, if the manifest is lost.
     #[command(flatten)]
     profile: ProfileArgs,
     /// If the settings are lost: threshold of the store of similar documents
@@ -80,40 +80,40 @@ pub(crate) struct SalvageArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &SalvageArgs, progress: &Progress) -> Outcome {
-    let bits = Width::of(salvageable_bits(&args.store)?)?;
+pub(crate) fn run(args: &SalvageArgs, progress: &ProgressDisplay) -> CommandResult {
+    let bits = Width::from_bits(salvageable_bits(&args.store)?)?;
     each_width!(bits, type F => salvage::<F>(args, progress))
 }
 
-fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
+fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &ProgressDisplay) -> CommandResult {
     if let Some(distance) = args.distance {
-        crate::width::check_distance::<F>(distance)?;
+        check_distance::<F>(distance)?;
     }
     let similar = args.similar.map(|similar| SimilarSettings::new(similar, args.recall)).transpose();
-    let similar = similar.map_err(Failure::usage)?;
+    let similar = similar.map_err(CommandError::usage)?;
     let options = SalvageOptions {
         keep_without_ids: args.keep_without_ids,
         distance: args.distance,
         memory: args.memory,
-        profile: args.profile.given()?.map(|profile| profile.to_string()),
+        profile: args.profile.requested_profile()?.map(|profile| profile.to_string()),
         ..SalvageOptions::default()
     };
     let salvaged = match F::BITS {
         // A store of similar documents has 64 bits.
-        64 => salvage_similar(&args.store, &args.new, &options, similar).map_err(Failure::usage)?,
+        64 => salvage_similar_store(&args.store, &args.new, &options, similar).map_err(CommandError::usage)?,
         _ if similar.is_some() => {
             let message = format!("--similar needs a store of 64 bits; this store has {}", F::BITS);
-            return Err(Failure::Usage(message));
+            return Err(CommandError::Usage(message));
         }
         _ => simstore::store::salvage::<F>(&args.store, &args.new, &options)?,
     };
     let whole = salvaged.is_whole();
     let mut output = output::stdout();
-    for finding in &salvaged.findings {
-        print(&mut output, finding, args.json)?;
+    for issue in &salvaged.issues {
+        print_issue(&mut output, issue, args.json)?;
     }
     if args.json {
-        output.json(&object! {
+        output.write_json(&object! {
             store: args.store.to_string_lossy(),
             new: args.new.to_string_lossy(),
             whole,
@@ -124,18 +124,18 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
             operations: salvaged.operations,
             without_ids: salvaged.without_ids,
             lost_fingerprints: salvaged.lost_fingerprints,
-            seconds: rounded(progress.seconds()),
+            seconds: rounded(progress.elapsed_seconds()),
         })?;
     } else {
-        let noted = salvaged.notes;
-        let noted = if noted > 0 { format!(", {}", count_of(noted, "note")) } else { String::new() };
-        output.line(format_args!(
-            "{}: rescued {}, {}, {}{noted}; replayed {} from logs",
+        let notes = salvaged.notes;
+        let notes = if notes > 0 { format!(", {}", format_count_of(notes, "note")) } else { String::new() };
+        output.write_line(format_args!(
+            "{}: rescued {}, {}, {}{notes}; replayed {} from logs",
             args.new.display(),
-            count_of(salvaged.fingerprints, "fingerprint"),
-            count_of(salvaged.ids, "id"),
-            count_of(salvaged.names, "name"),
-            count_of(salvaged.operations, "operation")
+            format_count_of(salvaged.fingerprints, "fingerprint"),
+            format_count_of(salvaged.ids, "id"),
+            format_count_of(salvaged.names, "name"),
+            format_count_of(salvaged.operations, "operation")
         ))?;
     }
     output.finish()?;
@@ -143,18 +143,18 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         return Ok(());
     }
     let (store, new) = (args.store.display(), args.new.display());
-    Err(Failure::Failed(format!("{store}: some content is lost; {new} has the rest")))
+    Err(CommandError::Failed(format!("{store}: some content is lost; {new} has the rest")))
 }
 
-fn print(output: &mut Output, finding: &Finding, json: bool) -> Result<()> {
-    let file = finding.path.to_string_lossy();
+fn print_issue(output: &mut Output, issue: &Issue, json: bool) -> Result<()> {
+    let file = issue.path.to_string_lossy();
     if json {
-        let Finding { offset, lost, what, .. } = finding;
-        return output.json(&object! { file, offset, lost, what });
+        let Issue { offset, is_loss: lost, description: what, .. } = issue;
+        return output.write_json(&object! { file, offset, lost, what });
     }
-    let kind = if finding.lost { "lost" } else { "note" };
-    match finding.offset {
-        Some(offset) => output.line(format_args!("{file}: at offset {offset}: {kind}: {}", finding.what)),
-        None => output.line(format_args!("{file}: {kind}: {}", finding.what)),
+    let kind = if issue.is_loss { "lost" } else { "note" };
+    match issue.offset {
+        Some(offset) => output.write_line(format_args!("{file}: at offset {offset}: {kind}: {}", issue.description)),
+        None => output.write_line(format_args!("{file}: {kind}: {}", issue.description)),
     }
 }

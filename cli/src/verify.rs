@@ -1,4 +1,4 @@
-//! `simstore verify`: is a store intact.
+//! `simstore verify`: checks that a store is intact.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use simstore::any::Width;
 use simstore::store::LogInfo;
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use simstore_corpus::describe::{StoreDescription, describe_store};
-use simstore_text::check_similar;
+use simstore_text::check_similar_store;
 
-use crate::failure::{Failure, Outcome};
-use crate::inputs::count_of;
+use crate::command_error::{CommandError, CommandResult};
+use crate::numbers::format_count_of;
 use crate::output::{self, Output, object};
 
 const EXAMPLES: &str = "\
@@ -46,67 +46,67 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &VerifyArgs) -> Outcome {
-    let verified = Width::of_store(&args.store)
-        .map_err(Failure::from)
+pub(crate) fn run(args: &VerifyArgs) -> CommandResult {
+    let verified = Width::from_store(&args.store)
+        .map_err(CommandError::from)
         .and_then(|bits| each_width!(bits, type F => verify::<F>(args)));
     match verified {
-        // So damaged that it cannot be opened: the one problem that can be told.
-        Err(Failure::Engine(error @ (Error::Corrupt { .. } | Error::UnsupportedVersion { .. }))) => {
+        // The store is too damaged to open. The error is the only known problem.
+        Err(CommandError::Library(error @ (Error::Corrupt { .. } | Error::UnsupportedVersion { .. }))) => {
             let mut output = output::stdout();
-            print(&mut output, &error, args.json)?;
+            print_problem(&mut output, &error, args.json)?;
             report(args, output, 1, None)
         }
         other => other,
     }
 }
 
-fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
-    // A record that another process is writing looks torn, and is whole a moment later.
-    let opened = Snapshot::<F>::open_settled(&args.store);
+fn verify<F: Fingerprint>(args: &VerifyArgs) -> CommandResult {
+    // A log may look torn while another process appends a record. Opening again shortly after reads the whole record.
+    let opened = Snapshot::<F>::open_retrying(&args.store);
     let mut output = output::stdout();
     let mut printed = Ok(());
-    let mut damaged = |error: Error| {
+    let mut on_damage = |error: Error| {
         if printed.is_ok() {
-            printed = print(&mut output, &error, args.json);
+            printed = print_problem(&mut output, &error, args.json);
         }
     };
     let problems = match &opened {
-        Ok(store) => match store.verify(&mut damaged) {
-            // Notes and marks are read where their files have no damage.
-            0 => check_similar(store, damaged)?,
+        Ok(store) => match store.verify(&mut on_damage) {
+            // The check of similar documents reads notes and metadata, so it needs undamaged files.
+            0 => check_similar_store(store, on_damage)?,
             problems => problems,
         },
-        Err(_) => simstore::store::damage::<F>(&args.store, damaged)?,
+        Err(_) => simstore::store::find_damaged_files::<F>(&args.store, on_damage)?,
     };
     printed?;
     if let (0, Err(error)) = (problems, &opened) {
-        // Refused for another reason than its files.
-        print(&mut output, error, args.json)?;
+        // The files are intact, but the store cannot be opened for another reason.
+        print_problem(&mut output, error, args.json)?;
         return report(args, output, 1, None);
     }
     if let Ok(store) = &opened {
-        for log in store.logs().iter().filter(|log| log.torn_bytes > 0 && log.ended) {
+        for log in store.logs().iter().filter(|log| log.torn_bytes > 0 && log.is_sealed) {
             print_note(&mut output, store.path(), log, args.json)?;
         }
     }
     report(args, output, problems, opened.ok().map(|store| describe_store(&store)))
 }
 
-/// Tells what a crash has left at the end of a log.
+/// Prints a note about the torn tail that a crash left in a log.
 fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> Result<()> {
     let file = store.join(log.file_name()).to_string_lossy().into_owned();
     let offset = log.bytes - log.torn_bytes;
     let note = format!(
         "{file}: note: {} from offset {offset} on: cut off by a crash",
-        count_of(log.torn_bytes, "byte")
+        format_count_of(log.torn_bytes, "byte")
     );
-    if json { output.json(&object! { note, file, offset }) } else { output.line(note) }
+    if json { output.write_json(&object! { note, file, offset }) } else { output.write_line(note) }
 }
 
-fn print(output: &mut Output, error: &Error, json: bool) -> Result<()> {
+fn print_problem(output: &mut Output, error: &Error, json: bool) -> Result<()> {
     if !json {
-        return output.line(error);
+        return output.write_line(error);
     }
     let (file, offset) = match error {
         Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
@@ -116,33 +116,33 @@ fn print(output: &mut Output, error: &Error, json: bool) -> Result<()> {
         _ => (None, None),
     };
     output
-        .json(&object! { problem: error.to_string(), file: file.map(|path| path.to_string_lossy()), offset })
+        .write_json(&object! { problem: error.to_string(), file: file.map(|path| path.to_string_lossy()), offset })
 }
 
-/// Prints the summary; `held` by a store that could be opened.
-fn report(args: &VerifyArgs, mut output: Output, problems: u64, held: Option<StoreDescription>) -> Outcome {
+/// Prints the summary. `description` is `None` if the store cannot be opened. Returns an error if there are problems.
+fn report(args: &VerifyArgs, mut output: Output, problems: u64, description: Option<StoreDescription>) -> CommandResult {
     let ok = problems == 0;
     if args.json {
-        output.json(&object! {
+        output.write_json(&object! {
             ok,
             problems,
-            fingerprints: held.as_ref().map(|held| held.fingerprints),
-            ids: held.as_ref().map(|held| held.ids),
-            tables: held.as_ref().map(|held| held.tables),
-            logs: held.as_ref().map(|held| held.logs.len()),
+            fingerprints: description.as_ref().map(|store| store.fingerprints),
+            ids: description.as_ref().map(|store| store.ids),
+            tables: description.as_ref().map(|store| store.tables),
+            logs: description.as_ref().map(|store| store.logs.len()),
         })?;
-    } else if let (true, Some(held)) = (ok, held) {
-        output.line(format_args!(
+    } else if let (true, Some(store)) = (ok, description) {
+        output.write_line(format_args!(
             "ok: {} in {} and {}, {}",
-            count_of(held.fingerprints, "fingerprint"),
-            count_of(held.tables as u64, "table"),
-            count_of(held.logs.len() as u64, "log"),
-            count_of(held.ids, "id")
+            format_count_of(store.fingerprints, "fingerprint"),
+            format_count_of(store.tables as u64, "table"),
+            format_count_of(store.logs.len() as u64, "log"),
+            format_count_of(store.ids, "id")
         ))?;
     }
     output.finish()?;
     if ok {
         return Ok(());
     }
-    Err(Failure::Failed(format!("{}: {} found", args.store.display(), count_of(problems, "problem"))))
+    Err(CommandError::Failed(format!("{}: {} found", args.store.display(), format_count_of(problems, "problem"))))
 }

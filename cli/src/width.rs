@@ -1,4 +1,4 @@
-//! The width of fingerprints as an option, and the distances that go with it.
+//! The option `--bits`, the width of fingerprints, and the largest distance of each width.
 
 use std::num::ParseIntError;
 
@@ -6,24 +6,24 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use simstore::Fingerprint;
 use simstore::any::Width;
 
-use crate::failure::{Failure, Outcome};
+use crate::command_error::{CommandError, CommandResult};
 
-/// Reads an option that is a width.
-pub(crate) fn width() -> impl TypedValueParser<Value = Width> {
+/// Returns the parser of `--bits`.
+pub(crate) fn width_parser() -> impl TypedValueParser<Value = Width> {
     PossibleValuesParser::new(["64", "128"])
-        .try_map(|bits| bits.parse().map_err(|error: ParseIntError| error.to_string()).and_then(width_of))
+        .try_map(|bits| bits.parse().map_err(|error: ParseIntError| error.to_string()).and_then(width_from_bits))
 }
 
-fn width_of(bits: u32) -> Result<Width, String> {
-    Width::of(bits).map_err(|error| error.to_string())
+fn width_from_bits(bits: u32) -> Result<Width, String> {
+    Width::from_bits(bits).map_err(|error| error.to_string())
 }
 
-/// Refuses a distance that no plan can be made for.
-pub(crate) fn check_distance<F: Fingerprint>(distance: u32) -> Outcome {
+/// Returns a usage error for a distance above the maximum of this width, because no table plan exists for it.
+pub(crate) fn check_distance<F: Fingerprint>(distance: u32) -> CommandResult {
     if distance <= F::MAX_DISTANCE {
         return Ok(());
     }
-    Err(Failure::Usage(format!(
+    Err(CommandError::Usage(format!(
         "distance {distance} is too large: at most {} for {}-bit fingerprints",
         F::MAX_DISTANCE,
         F::BITS

@@ -1,4 +1,4 @@
-//! `simstore add`, run repeatedly: it recognises input that was read before by its contents.
+//! `simstore add`, run repeatedly. It recognises input that an earlier run has read by its contents.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random};
+use crate::{TestFolder, Random};
 
-/// The summary of an `add`.
-fn add(folder: &Folder, args: &[&str]) -> Value {
+/// Runs `simstore add` and returns its JSON summary.
+fn add(folder: &TestFolder, args: &[&str]) -> Value {
     folder.run(&[&["add", "--json"], args].concat()).json().pop().unwrap()
 }
 
@@ -24,10 +24,10 @@ fn lines(seeds: std::ops::Range<u64>) -> String {
 
 #[test]
 fn another_file_under_the_same_name_is_read() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("batch.jsonl", lines(0..20));
     add(&folder, &["s", "batch.jsonl"]);
-    // As long, shorter and longer than the one before.
+    // The new file is as long as the previous one, then shorter, then longer.
     for (seeds, stored) in [(20..40, 40), (40..50, 50), (50..90, 90)] {
         folder.write("batch.jsonl", lines(seeds.clone()));
         let summary = add(&folder, &["s", "batch.jsonl"]);
@@ -38,22 +38,22 @@ fn another_file_under_the_same_name_is_read() {
         );
         assert_eq!(folder.ids("s").len(), stored);
     }
-    // Of a file that was changed in its midst, the documents that are stored are not stored twice.
+    // If a line in the middle of a file has changed, the unchanged documents are not stored twice.
     folder.write("batch.jsonl", lines(50..90).replacen("page-60", "page-x", 1));
     let run = folder.run(&["add", "s", "batch.jsonl"]);
-    let told = run.stderr.clone();
+    let printed = run.stderr.clone();
     run.ok();
     assert!(
-        told.contains("1 document added, 39 documents already stored, 1 file changed since the last run"),
-        "{told}"
+        printed.contains("1 document added, 39 documents already stored, 1 file changed since the last run"),
+        "{printed}"
     );
     assert_eq!(folder.ids("s").len(), 91);
     assert_eq!(add(&folder, &["s", "batch.jsonl"])["carried_on"], 40);
 }
 
 #[test]
-fn the_files_of_a_folder_are_known_by_themselves() {
-    let folder = Folder::new();
+fn the_files_of_a_folder_are_tracked_separately() {
+    let folder = TestFolder::new();
     fs::create_dir(folder.path("f")).unwrap();
     for name in ["b", "d", "f"] {
         folder.write(&format!("f/{name}.txt"), format!("page {name} words"));
@@ -62,7 +62,7 @@ fn the_files_of_a_folder_are_known_by_themselves() {
     folder.write("f/a.txt", "new");
     assert_eq!(add(&folder, &["s", "f"])["added"], 1);
     assert_eq!(folder.ids("s"), ["f/a.txt", "f/b.txt", "f/d.txt", "f/f.txt"]);
-    // A pattern, a file by itself, and the same folder by another path.
+    // A glob, a single file, and the same folder by another path.
     assert_eq!(add(&folder, &["s", "f/*.txt", "f/d.txt", "./f"])["added"], json!(0));
     folder.write("f/d.txt", "page d, others");
     let summary = add(&folder, &["s", "f"]);
@@ -72,8 +72,8 @@ fn the_files_of_a_folder_are_known_by_themselves() {
 }
 
 #[test]
-fn a_pattern_carries_on_in_each_file() {
-    let folder = Folder::new();
+fn a_glob_resumes_in_each_file() {
+    let folder = TestFolder::new();
     let mut all = Vec::new();
     for (name, first) in [("a", 0), ("b", 3000), ("c", 6000)] {
         let fingerprints = Random(first + 1).clustered(3000);
@@ -82,10 +82,10 @@ fn a_pattern_carries_on_in_each_file() {
         all.extend(rows.lines().map(str::to_owned));
         folder.write(&format!("{name}.tsv"), rows);
     }
-    // A run that is cut off in the midst of a file.
-    let cut: String = folder.read("b.tsv").lines().take(1500).map(|line| format!("{line}\n")).collect();
+    // A run that fails in the middle of a file.
+    let first_half: String = folder.read("b.tsv").lines().take(1500).map(|line| format!("{line}\n")).collect();
     let whole = folder.read("b.tsv");
-    folder.write("b.tsv", cut + "not a fingerprint\n");
+    folder.write("b.tsv", first_half + "not a fingerprint\n");
     folder.run(&["add", "s", "*.tsv"]).fails(1, "b.tsv:1501");
     folder.write("b.tsv", whole);
     let summary = add(&folder, &["s", "*.tsv"]);
@@ -99,14 +99,14 @@ fn a_pattern_carries_on_in_each_file() {
 
 #[test]
 fn a_last_line_that_grows_is_read_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000001\tone\n00000000000000ff\ttw");
     assert_eq!(add(&folder, &["s", "a.tsv"])["added"], 2);
     folder.write("a.tsv", "0000000000000001\tone\n00000000000000ff\ttwo\n0000000000ffffff\tthree\n");
     let summary = add(&folder, &["s", "a.tsv"]);
     assert_eq!((&summary["added"], &summary["carried_on"]), (&json!(2), &json!(1)));
     assert_eq!(folder.ids("s"), ["one", "three", "tw", "two"]);
-    // A line that was incomplete, and so malformed, is read once it is complete.
+    // An incomplete line is malformed. The line is read after it has been completed.
     folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"te", lines(0..3)));
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
     folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
@@ -117,14 +117,14 @@ fn a_last_line_that_grows_is_read_again() {
 
 #[test]
 fn the_same_name_with_the_same_fingerprint_is_stored_once() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", lines(0..10));
     folder.write("b.jsonl", format!("{}{}", lines(5..15), lines(5..15)));
     add(&folder, &["s", "a.jsonl"]);
     let summary = add(&folder, &["s", "b.jsonl"]);
     assert_eq!((&summary["added"], &summary["known"]), (&json!(5), &json!(15)));
     assert_eq!(folder.ids("s").len(), 15);
-    // The same name for another text is another document; it is found under both fingerprints.
+    // The same name for another text is another document. Both fingerprints have this name.
     folder.write("c.jsonl", lines(20..21).replace("page-20", "page-3"));
     assert_eq!(add(&folder, &["s", "c.jsonl"])["added"], 1);
     assert_eq!(folder.ids("s").iter().filter(|id| *id == "page-3").count(), 2);
@@ -134,17 +134,17 @@ fn the_same_name_with_the_same_fingerprint_is_stored_once() {
 
 #[test]
 fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
-    let folder = Folder::new();
-    let named = |seeds: std::ops::Range<u64>, step: u64| -> String {
+    let folder = TestFolder::new();
+    let named_documents = |seeds: std::ops::Range<u64>, step: u64| -> String {
         seeds.map(|id| format!("{}\n", json!({"id": format!("p{id}"), "text": text(id * step)}))).collect()
     };
-    let numbered = |seeds: std::ops::Range<u64>, step: u64| -> String {
+    let numbered_fingerprints = |seeds: std::ops::Range<u64>, step: u64| -> String {
         seeds.map(|id| format!("{:016x}\t{id}\n", Random(id * step).next())).collect()
     };
-    folder.write("old.jsonl", named(0..20, 1));
-    folder.write("new.jsonl", named(10..30, 1).replacen("p10", "p25", 1) + &named(5..7, 1000));
-    folder.write("old.tsv", numbered(0..20, 1));
-    folder.write("new.tsv", numbered(10..30, 1).replacen("\t10\n", "\t25\n", 1) + &numbered(5..7, 1000));
+    folder.write("old.jsonl", named_documents(0..20, 1));
+    folder.write("new.jsonl", named_documents(10..30, 1).replacen("p10", "p25", 1) + &named_documents(5..7, 1000));
+    folder.write("old.tsv", numbered_fingerprints(0..20, 1));
+    folder.write("new.tsv", numbered_fingerprints(10..30, 1).replacen("\t10\n", "\t25\n", 1) + &numbered_fingerprints(5..7, 1000));
     for (old, new) in [("old.jsonl", "new.jsonl"), ("old.tsv", "new.tsv")] {
         for store in ["both", "replace", "refuse"] {
             let _ = fs::remove_dir_all(folder.path(store));
@@ -154,7 +154,7 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
         }
         let both = add(&folder, &["both", new]);
         assert_eq!((&both["replaced"], folder.ids("both").len()), (&json!(0), 33), "{new}");
-        // Of the file, 25 comes twice, and 5 and 6 are others than in the store.
+        // In the file, the id 25 occurs twice, and the ids 5 and 6 have other content than in the store.
         let replaced = add(&folder, &["replace", new, "--same-id", "replace"]);
         assert_eq!(
             ["added", "known", "replaced"].map(|field| &replaced[field]),
@@ -181,7 +181,7 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
 
 #[test]
 fn fingerprints_without_ids_are_numbered_on() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (name, values) in [("a.u64", [1_u64, 0xff]), ("b.u64", [0xffff, 0xff_ffff])] {
         folder.write(name, values.map(u64::to_le_bytes).concat());
     }
@@ -193,7 +193,7 @@ fn fingerprints_without_ids_are_numbered_on() {
 
 #[test]
 fn no_id_comes_after_the_greatest() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("m.hex", "c0ffee0123456789\t18446744073709551615\n");
     folder.write("n.hex", "00ffee0123456789\tname\n");
     folder.run(&["build", "s", "m.hex"]).ok();
@@ -209,15 +209,15 @@ fn no_id_comes_after_the_greatest() {
     assert_eq!(folder.run(&["dump", "t"]).ok(), expected);
 }
 
-/// Near-duplicates of one another, by eights.
-fn near(count: u64) -> String {
+/// Returns lines of HEX<TAB>ID in groups of eight near-duplicates.
+fn near_duplicates(count: u64) -> String {
     (0..count).map(|i| format!("{:016x}\td{i}\n", Random(i / 8 + 1).next() ^ (1 << (i % 8)))).collect()
 }
 
 #[test]
-fn a_store_is_written_on_when_nobody_reads_the_output() {
-    let folder = Folder::new();
-    folder.write("a.tsv", near(20_000));
+fn a_closed_output_does_not_stop_writing_the_store() {
+    let folder = TestFolder::new();
+    folder.write("a.tsv", near_duplicates(20_000));
     let mut child = folder.command(&["add", "--if-new", "s", "a.tsv"]).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
@@ -230,30 +230,30 @@ fn a_store_is_written_on_when_nobody_reads_the_output() {
 }
 
 #[test]
-fn no_duplicate_goes_untold_when_a_run_is_cut_off() {
-    let folder = Folder::new();
-    folder.write("a.tsv", near(40_000));
+fn killed_and_repeated_runs_report_all_duplicates() {
+    let folder = TestFolder::new();
+    folder.write("a.tsv", near_duplicates(40_000));
     let expected = folder.run(&["add", "--if-new", "whole", "a.tsv"]).ok();
-    let mut told = String::new();
+    let mut printed = String::new();
     let mut random = Random(7);
     for _ in 0..12 {
         let mut child =
             folder.command(&["add", "--if-new", "s", "a.tsv"]).stderr(Stdio::null()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         for _ in 0..random.next() % 6000 {
-            output.read_line(&mut told).unwrap();
+            output.read_line(&mut printed).unwrap();
         }
         child.kill().unwrap();
-        output.read_to_string(&mut told).unwrap();
+        output.read_to_string(&mut printed).unwrap();
         child.wait().unwrap();
     }
-    told += &folder.run(&["add", "--if-new", "s", "a.tsv"]).ok();
+    printed += &folder.run(&["add", "--if-new", "s", "a.tsv"]).ok();
     let lines = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines.dedup();
         lines
     };
-    assert_eq!(lines(&told), lines(&expected));
+    assert_eq!(lines(&printed), lines(&expected));
     assert_eq!(folder.run(&["dump", "s"]).ok(), folder.run(&["dump", "whole"]).ok());
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::{Folder, Random, fields, hex_lines, sample};
+use crate::{TestFolder, Random, fields, hex_lines, sample};
 
 #[test]
 fn numbers_stay_ids() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder
         .write("a.tsv", "0000000000000001\t18446744073709551615\n0000000000000001\t7\nffffffffffffffff\t0\n");
     folder.run(&["build", "store", "a.tsv"]).ok();
@@ -20,8 +20,8 @@ fn numbers_stay_ids() {
 }
 
 #[test]
-fn names_stand_beside_positions() {
-    let folder = Folder::new();
+fn names_are_stored_beside_positions() {
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000002\tb\n0000000000000001\ta\n0000000000000001\t5\n");
     folder.run(&["build", "store", "a.tsv"]).ok();
     assert_eq!(
@@ -40,7 +40,7 @@ fn names_stand_beside_positions() {
 
 #[test]
 fn a_name_after_numbers_is_malformed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000001\t5\n\n0000000000000002\ta\n0000000000000003\t6\n");
     folder.run(&["build", "store", "a.tsv"]).fails(1, "a.tsv:3: the id `a` is a name");
     folder.run(&["build", "store", "a.tsv"]).fails(1, "--names");
@@ -64,7 +64,7 @@ fn a_name_after_numbers_is_malformed() {
 
 #[test]
 fn without_ids() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000002\tb\n0000000000000001\t5\n0000000000000001\t5\n");
     folder.run(&["build", "store", "a.tsv", "--no-ids"]).ok();
     assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\n0000000000000002\n");
@@ -79,7 +79,7 @@ fn without_ids() {
 
 #[test]
 fn empty_and_short_texts() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"\"}\n{\"id\": 2, \"text\": \"few words\"}\n");
     let run = folder.run(&["build", "store", "a.jsonl"]);
     assert!(run.stderr.contains("1 document has no text"), "{}", run.stderr);
@@ -101,8 +101,8 @@ fn empty_and_short_texts() {
 
 #[test]
 fn a_codec_for_a_purpose() {
-    let folder = Folder::new();
-    // Numbers in a row: a gap of 1 each, which takes a bit.
+    let folder = TestFolder::new();
+    // Consecutive numbers: each gap is 1 and takes one bit.
     let rows: String = (0..5000).map(|i| format!("{i:016x}\n")).collect();
     folder.write("a.hex", &rows);
     let build = |more: &[&str]| {
@@ -120,7 +120,7 @@ fn a_codec_for_a_purpose() {
 
 #[test]
 fn a_store_is_replaced_only_by_force() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\n");
     folder.write("b.hex", "0000000000000002\n");
     folder.write("bad.hex", "0000000000000002\nx\n");
@@ -139,7 +139,7 @@ fn a_store_is_replaced_only_by_force() {
 
 #[test]
 fn inputs_of_one_kind() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\n");
     folder.write("a.jsonl", "{\"text\": \"a\"}\n");
     for inputs in [["a.hex", "a.jsonl"], ["a.jsonl", "a.hex"]] {
@@ -161,7 +161,7 @@ fn inputs_of_one_kind() {
 
 #[test]
 fn from_standard_input() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines = folder.run(&["fingerprint", &sample("zh.jsonl")]).ok();
     assert_eq!(lines.lines().count(), 71);
     folder.run_with_input(&["build", "piped", "-"], &lines).ok();
@@ -173,8 +173,8 @@ fn from_standard_input() {
 }
 
 #[test]
-fn one_thread_or_two_little_memory_or_much() {
-    let folder = Folder::new();
+fn threads_and_memory_do_not_change_the_store() {
+    let folder = TestFolder::new();
     folder.write("a.hex", hex_lines(&Random(1).clustered(20_000)));
     folder.run(&["build", "one", "a.hex", "--threads", "1"]).ok();
     folder.run(&["build", "two", "a.hex", "--threads", "2", "--memory", "16M"]).ok();
@@ -187,8 +187,8 @@ fn one_thread_or_two_little_memory_or_much() {
 }
 
 #[test]
-fn an_empty_store_is_told_and_replaces_none() {
-    let folder = Folder::new();
+fn an_empty_store_is_reported_and_replaces_none() {
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\n");
     folder.write("empty.hex", "");
     folder.write("empty.jsonl", "{\"id\": 1, \"text\": \"\"}\n");

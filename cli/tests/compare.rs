@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::{Folder, sample};
+use crate::{TestFolder, sample};
 
-const A: &str = "docs/dmx/multiply-dmx.md";
-const B: &str = "docs/dmx/subtract-dmx.md";
+const ID_A: &str = "docs/dmx/multiply-dmx.md";
+const ID_B: &str = "docs/dmx/subtract-dmx.md";
 
-fn compare(folder: &Folder, args: &[&str]) -> Value {
+fn compare(folder: &TestFolder, args: &[&str]) -> Value {
     serde_json::from_str(&folder.run(&[&["compare", "--json"], args].concat()).ok()).unwrap()
 }
 
@@ -19,36 +19,36 @@ fn text(value: &Value) -> &str {
 
 /// `compare` prints the same similarity and distance as `dedup`.
 #[test]
-fn the_similarity_and_the_distance_are_those_of_dedup() {
-    let folder = Folder::new();
+fn the_similarity_and_the_distance_equal_those_of_dedup() {
+    let folder = TestFolder::new();
     let (en, zh) = (sample("en.jsonl"), sample("zh.jsonl"));
-    for (how, least, field) in [("--similar", "0.6", "similarity"), ("--distance", "8", "distance")] {
-        let tables = folder.run(&["dedup", "-q", &en, &zh, how, least, "--pairs", "-", "--json"]).ok();
+    for (option, threshold, field) in [("--similar", "0.6", "similarity"), ("--distance", "8", "distance")] {
+        let tables = folder.run(&["dedup", "-q", &en, &zh, option, threshold, "--pairs", "-", "--json"]).ok();
         let pairs: Vec<Value> = tables.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let pairs: Vec<&Value> = pairs.iter().filter(|pair| pair.get("a").is_some()).collect();
         assert!(pairs.len() > 5);
         for pair in pairs.iter().step_by(pairs.len().div_ceil(6)) {
-            let found = compare(&folder, &[&en, &zh, "--id", text(&pair["a"]), "--id", text(&pair["b"])]);
-            assert_eq!(found[field], pair[field], "{pair}");
-            assert_eq!((&found["a"]["id"], &found["b"]["id"]), (&pair["a"], &pair["b"]));
+            let comparison = compare(&folder, &[&en, &zh, "--id", text(&pair["a"]), "--id", text(&pair["b"])]);
+            assert_eq!(comparison[field], pair[field], "{pair}");
+            assert_eq!((&comparison["a"]["id"], &comparison["b"]["id"]), (&pair["a"], &pair["b"]));
         }
     }
 }
 
-/// Every word outside the reported differences is in both texts.
+/// Without the reported differences, both texts are equal except for white space.
 #[test]
-fn without_their_differences_texts_are_one() {
-    let folder = Folder::new();
-    let texts: HashMap<String, String> = folder_texts("zh.jsonl");
-    let found = compare(&folder, &[&sample("zh.jsonl"), "--id", A, "--id", B]);
-    let differences = found["differences"].as_array().unwrap();
+fn texts_without_their_differences_are_equal() {
+    let folder = TestFolder::new();
+    let texts: HashMap<String, String> = sample_texts("zh.jsonl");
+    let comparison = compare(&folder, &[&sample("zh.jsonl"), "--id", ID_A, "--id", ID_B]);
+    let differences = comparison["differences"].as_array().unwrap();
     assert!(differences.len() > 3);
     let rest = |side: &str, id: &str| {
         let (mut rest, mut kept) = (texts[id].as_str(), String::new());
         for difference in differences {
             let piece = text(&difference[side]);
             let line = difference[&format!("line_{side}")].as_u64().unwrap() as usize;
-            // The first occurrence at or after this line.
+            // Skip to the first occurrence of the difference at or after its line.
             let done = texts[id].len() - rest.len();
             let start: usize = texts[id].split_inclusive('\n').take(line - 1).map(str::len).sum();
             let from = start.saturating_sub(done);
@@ -59,10 +59,11 @@ fn without_their_differences_texts_are_one() {
         kept.push_str(rest);
         kept.split_whitespace().collect::<String>()
     };
-    assert_eq!(rest("a", A), rest("b", B));
+    assert_eq!(rest("a", ID_A), rest("b", ID_B));
 }
 
-fn folder_texts(name: &str) -> HashMap<String, String> {
+/// Returns the texts of a sample file by id.
+fn sample_texts(name: &str) -> HashMap<String, String> {
     let lines = std::fs::read_to_string(sample(name)).unwrap();
     let rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     rows.map(|row| (text(&row["id"]).to_owned(), text(&row["text"]).to_owned())).collect()
@@ -70,7 +71,7 @@ fn folder_texts(name: &str) -> HashMap<String, String> {
 
 #[test]
 fn two_files_side_by_side() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let words: Vec<String> = (0..60).map(|at| format!("w{at}")).collect();
     let (mut a, mut b) = (words.clone(), words.clone());
     a[20] = "here".to_owned();
@@ -100,14 +101,15 @@ fn two_files_side_by_side() {
     );
 }
 
+/// Returns an output line of two columns, the left one padded to 57 characters.
 fn columns(left: &str, right: &str) -> String {
     format!("{left:57}  |  {right}").trim_end().to_owned()
 }
 
-/// Wide characters take two columns. Control characters are escaped.
+/// Wide characters count as two columns. Control characters are escaped.
 #[test]
-fn any_text_keeps_its_columns() {
-    let folder = Folder::new();
+fn wide_and_control_characters_keep_the_columns_aligned() {
+    let folder = TestFolder::new();
     let long = "x".repeat(200);
     let text = "数据库的名称".repeat(20);
     folder.write("a.txt", format!("{text}一{text}\n\u{1b}[2J"));
@@ -115,19 +117,19 @@ fn any_text_keeps_its_columns() {
     let shown = folder.run(&["compare", "a.txt", "b.txt"]).ok();
     assert!(shown.contains("[-一-]") && shown.contains("{+二+}") && shown.contains("\\u{1b}"), "{shown}");
     assert!(!shown.contains('\u{1b}'));
-    let wide = |text: &str| text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+    let display_width = |text: &str| text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
     let rows: Vec<&str> = shown.lines().skip(4).filter(|line| line.contains("  |")).collect();
     assert!(rows.len() > 5);
     for row in rows {
         let (left, right) = row.split_once("  |").unwrap();
-        assert_eq!(wide(left), 57, "{row}");
-        assert!(wide(right.trim()) <= 57, "{row}");
+        assert_eq!(display_width(left), 57, "{row}");
+        assert!(display_width(right.trim()) <= 57, "{row}");
     }
 }
 
 #[test]
 fn equal_texts_and_no_texts() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.txt", "To be, or not to be");
     folder.write("b.txt", "To be,\n\nor not  to be\n");
     folder.write("empty.txt", "");
@@ -136,10 +138,10 @@ fn equal_texts_and_no_texts() {
         shown.contains("similarity 1: ") && shown.ends_with("no differences except white space\n"),
         "{shown}"
     );
-    let found = compare(&folder, &["a.txt", "empty.txt"]);
-    assert_eq!((&found["distance"], &found["similarity"]), (&Value::Null, &json!(0.0)));
+    let comparison = compare(&folder, &["a.txt", "empty.txt"]);
+    assert_eq!((&comparison["distance"], &comparison["similarity"]), (&Value::Null, &json!(0.0)));
     assert_eq!(
-        found["differences"],
+        comparison["differences"],
         json!([{"line_a": 1, "a": "To be, or not to be", "line_b": 1, "b": ""}])
     );
     assert!(folder.run(&["compare", "a.txt", "empty.txt"]).ok().contains("no distance: "));
@@ -147,13 +149,13 @@ fn equal_texts_and_no_texts() {
 
 #[test]
 fn which_documents_are_compared() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines =
         "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n{\"id\": 1, \"text\": \"three\"}\n";
     folder.write("some.jsonl", lines);
     let places = |args: &[&str]| {
-        let found = compare(&folder, &[&["some.jsonl"], args].concat());
-        [found["a"]["place"].clone(), found["b"]["place"].clone()]
+        let comparison = compare(&folder, &[&["some.jsonl"], args].concat());
+        [comparison["a"]["place"].clone(), comparison["b"]["place"].clone()]
     };
     assert_eq!(places(&["--id", "2", "--id", "1"]), ["some.jsonl:2", "some.jsonl:1"]);
     // Two documents have the same id.
@@ -178,15 +180,15 @@ fn which_documents_are_compared() {
     assert!(run.stderr.contains("bad.jsonl:2") && run.code == Some(0), "{}", run.stderr);
 }
 
-/// The similarity equals the one from `dedup`. In source code, signs count.
+/// `compare` and `dedup` compare source code in the same way: punctuation counts.
 #[test]
 fn source_code_is_compared_as_dedup_does() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.c", "int a = b - c;");
     folder.write("b.c", "int a = b + c;");
     let similarity = |more: &[&str]| {
-        let found = folder.run(&[&["compare", "--json", "a.c", "b.c"], more].concat()).json();
-        found[0]["similarity"].as_f64().unwrap()
+        let comparison = folder.run(&[&["compare", "--json", "a.c", "b.c"], more].concat()).json();
+        comparison[0]["similarity"].as_f64().unwrap()
     };
     assert_eq!(similarity(&[]), 0.0);
     assert_eq!(similarity(&["--verify-profile", "words-3"]), 1.0);

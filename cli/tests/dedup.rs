@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random, fields, hex_lines, sample};
+use crate::{TestFolder, Random, fields, hex_lines, sample};
 
 #[test]
 fn clusters_of_the_samples() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (name, documents, similar, near) in [("en.jsonl", 77, 6, 2), ("zh.jsonl", 71, 4, 4)] {
         for (args, clusters) in [(&[][..], similar), (&["--similar", "0.8"], similar), (&["-d", "3"], near)] {
             let run = folder.run(&[&["dedup", &sample(name)], args].concat());
@@ -17,8 +17,8 @@ fn clusters_of_the_samples() {
 }
 
 #[test]
-fn clusters_pairs_and_what_is_kept() {
-    let folder = Folder::new();
+fn clusters_pairs_and_kept_documents() {
+    let folder = TestFolder::new();
     let lines = [
         "0000000000000000\ta",
         "ffffffffffffffff\tfar",
@@ -31,7 +31,7 @@ fn clusters_pairs_and_what_is_kept() {
     folder.write("a.tsv", lines.join("\n"));
     let objects = folder.run(&["dedup", "a.tsv", "--json"]).json();
     let files = folder.run(&["dedup", "a.tsv", "--json", "--output", "kept", "--pairs", "pairs"]).json();
-    // Only the elapsed time may differ.
+    // With output files, only the summary is printed. Only its elapsed time may differ.
     assert_eq!(files.len(), 1);
     assert_eq!(files[0]["duplicates"], objects[2]["duplicates"]);
     let member = |id: &str, fingerprint: &str, distance: u32| -> Value {
@@ -62,7 +62,7 @@ fn clusters_pairs_and_what_is_kept() {
     );
     assert_eq!(objects[2]["duplicates"], 4);
     assert_eq!(objects[2]["kept"], 3);
-    // In the first cluster, 0 and 3f are farthest apart.
+    // In the first cluster, the fingerprints 0 and 3f have the largest distance.
     assert_eq!(objects[2]["largest"], json!([{"size": 4, "farthest": 6}, {"size": 2, "farthest": 1}]));
     assert_eq!(objects[2]["fingerprints"], 6);
     assert_eq!(folder.read("kept"), format!("{}\n{}\n{}\n", lines[0], lines[1], lines[6]));
@@ -89,7 +89,7 @@ fn clusters_pairs_and_what_is_kept() {
 
 #[test]
 fn kept_lines_are_the_lines_of_the_input() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines = [
         r#"{"text": "one two three four", "id":  1, "more": [1, 2]}"#,
         r#"{ "id": 2, "text": "" }"#,
@@ -109,7 +109,7 @@ fn kept_lines_are_the_lines_of_the_input() {
     // The kept documents have no duplicates.
     folder.run(&["dedup", "kept", "--output", "again.jsonl"]).fails(0, "0 duplicates");
     assert_eq!(folder.read("again.jsonl"), expected);
-    // A run that fails leaves nothing, and an earlier output as it was.
+    // A failed run creates no file and leaves an existing output unchanged.
     let names = folder.names();
     folder.run(&["dedup", "kept", "--output", "none/kept"]).fails(1, "none/kept: cannot write");
     folder.run(&["dedup", "a.jsonl", "--output", "kept", "--pairs", "pairs"]).fails(1, "a.jsonl:4:");
@@ -118,7 +118,7 @@ fn kept_lines_are_the_lines_of_the_input() {
 
 #[test]
 fn equal_texts_without_words_are_duplicates() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let texts = ["!!!", "???", "!!!", "", " ", "", "!!! ", "\u{1f600}", "\u{1f600}"];
     let lines: Vec<String> = texts.iter().map(|text| json!({"text": text}).to_string()).collect();
     folder.write("a.jsonl", lines.join("\n"));
@@ -158,7 +158,7 @@ fn equal_texts_without_words_are_duplicates() {
 
 #[test]
 fn kept_text_files_are_listed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("pages")).unwrap();
     folder.write("pages/a.md", "some words of a page");
     folder.write("pages/b.txt", "some words of a page");
@@ -167,8 +167,8 @@ fn kept_text_files_are_listed() {
 }
 
 #[test]
-fn same_output_whatever_the_threads() {
-    let folder = Folder::new();
+fn the_number_of_threads_does_not_change_the_output() {
+    let folder = TestFolder::new();
     let fingerprints = Random(3).clustered(3000);
     folder.write("a.hex", hex_lines(&fingerprints));
     let run = |threads: &str, distance: &str| {
@@ -185,37 +185,37 @@ fn same_output_whatever_the_threads() {
     }
 }
 
-fn raw(fingerprints: &[u64]) -> Vec<u8> {
+fn raw_bytes(fingerprints: &[u64]) -> Vec<u8> {
     fingerprints.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 #[test]
-fn raw_files_give_what_lines_give() {
-    let folder = Folder::new();
-    // More fingerprints than fit the read buffer.
+fn raw_files_and_lines_give_the_same_results() {
+    let folder = TestFolder::new();
+    // More fingerprints than fit into the read buffer.
     let fingerprints = Random(4).clustered(20_000);
-    folder.write("a.u64", raw(&fingerprints));
+    folder.write("a.u64", raw_bytes(&fingerprints));
     folder.write("a.hex", hex_lines(&fingerprints));
     let run = |input: &str| {
         folder.run(&["dedup", input, "-q", "--pairs", "pairs", "--output", "kept"]).ok();
         let clusters = folder.run(&["dedup", input, "-q"]).ok();
         (clusters, folder.read("pairs"), folder.read("kept"))
     };
-    let of_lines = run("a.hex");
-    assert!(of_lines.0.contains("cluster 100:"));
-    assert_eq!(run("a.u64"), of_lines);
+    let from_lines = run("a.hex");
+    assert!(from_lines.0.contains("cluster 100:"));
+    assert_eq!(run("a.u64"), from_lines);
     let wide: Vec<u8> = fingerprints.iter().flat_map(|&value| u128::from(value).to_le_bytes()).collect();
     folder.write("a.u128", wide);
-    assert_eq!(folder.run(&["dedup", "a.u128", "-q", "--bits", "128"]).ok(), of_lines.0);
+    assert_eq!(folder.run(&["dedup", "a.u128", "-q", "--bits", "128"]).ok(), from_lines.0);
 }
 
 /// A document without an id is named by its position among all inputs, including documents with ids.
 #[test]
 fn ids_of_mixed_inputs() {
-    let folder = Folder::new();
-    folder.write("a.u64", raw(&[0, 1 << 8, 1 << 16]));
+    let folder = TestFolder::new();
+    folder.write("a.u64", raw_bytes(&[0, 1 << 8, 1 << 16]));
     folder.write("b.tsv", "0000000000000001\nbad\n0000000000000002\tname\n0000000000000004\t007\n");
-    folder.write("c.u64", [raw(&[8, 16]), vec![1, 2, 3]].concat());
+    folder.write("c.u64", [raw_bytes(&[8, 16]), vec![1, 2, 3]].concat());
     folder.write("d.tsv", "0000000000000020\t4000000000\n0000000000000040\n");
     let pairs = |inputs: &[&str]| {
         let args = [&["dedup", "-q", "--skip-bad", "-d", "1", "--pairs", "-"], inputs].concat();
@@ -229,13 +229,13 @@ fn ids_of_mixed_inputs() {
     folder.run(&["dedup", "c.u64"]).fails(1, "c.u64:3: the file ends within a fingerprint: 3 of 8 bytes");
 }
 
-/// Every document is kept, removed or malformed.
+/// Each document is either kept, removed or malformed, and the counts agree with the output files.
 #[test]
 fn every_document_is_accounted_for() {
     let words = ["", "!", "one two three", "one two three four", "five six seven", "eight"];
     let mut random = Random(11);
     for round in 0..6 {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let (mut lines, mut bad) = (Vec::new(), 0);
         for _ in 0..200 {
             let text = words[(random.next() % 6) as usize];
@@ -260,13 +260,13 @@ fn every_document_is_accounted_for() {
         }
         let summary = &folder.run(&args).json()[0];
         let count = |name: &str| folder.read(name).lines().count();
-        let of = |name: &str| summary[name].as_u64().unwrap() as usize;
-        assert_eq!(of("documents") + of("bad"), lines.len());
-        assert_eq!(of("bad"), bad);
-        assert_eq!(of("kept") + of("duplicates"), of("documents"));
-        assert_eq!((count("kept"), count("list")), (of("kept"), of("kept")));
-        assert_eq!((count("removed"), count("all")), (of("duplicates"), of("documents")));
-        // Each listed place leads to the document's own line.
+        let count_of = |name: &str| summary[name].as_u64().unwrap() as usize;
+        assert_eq!(count_of("documents") + count_of("bad"), lines.len());
+        assert_eq!(count_of("bad"), bad);
+        assert_eq!(count_of("kept") + count_of("duplicates"), count_of("documents"));
+        assert_eq!((count("kept"), count("list")), (count_of("kept"), count_of("kept")));
+        assert_eq!((count("removed"), count("all")), (count_of("duplicates"), count_of("documents")));
+        // Each listed place (FILE:LINE) is the line of its document.
         let place =
             |line: &str| serde_json::from_str::<Value>(line).unwrap()["place"].as_str().unwrap().to_owned();
         let line_at = |place: &str| {

@@ -4,24 +4,25 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::{Folder, Random, Run, hex_lines};
+use crate::{TestFolder, Random, CommandOutput, hex_lines};
 
-/// Waits until a run has created its temporary output.
-fn wait_for(folder: &Folder, temporary: &str) {
+/// Waits until a run has created the temporary file of its output.
+fn wait_for_file(folder: &TestFolder, temporary: &str) {
     while !folder.path(temporary).exists() {
         std::thread::yield_now();
     }
 }
 
-fn start(folder: &Folder, args: &[&str]) -> Child {
+/// Starts a command with a pipe as standard input.
+fn start(folder: &TestFolder, args: &[&str]) -> Child {
     folder.command(args).stdin(Stdio::piped()).spawn().unwrap()
 }
 
-/// Inputs change after a run has listed them and before it reads them.
+/// A run fails if an input changes after the run has listed it and before the run reads it.
 #[test]
 fn inputs_that_change_under_a_run_stop_it() {
     let line = |id: &str| format!("{{\"id\": \"{id}\", \"text\": \"document {id} has words\"}}\n");
-    type Change = fn(&Folder);
+    type Change = fn(&TestFolder);
     let changes: [(&str, Change); 5] = [
         ("a.jsonl", |folder| folder.write("in/a.jsonl", "{\"id\": \"new\", \"text\": \"the first file\"}\n")),
         ("b.jsonl", |folder| {
@@ -38,7 +39,7 @@ fn inputs_that_change_under_a_run_stop_it() {
         ("z.jsonl", |folder| folder.write("in/z.jsonl", "{\"id\": \"new\", \"text\": \"the last file\"}\n")),
     ];
     for (name, change) in changes {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         std::fs::create_dir(folder.path("in")).unwrap();
         folder.write("in/b.jsonl", line("b1") + &line("b2"));
         folder.write("in/c.jsonl", line("c1"));
@@ -46,20 +47,20 @@ fn inputs_that_change_under_a_run_stop_it() {
         let mut child = start(&folder, &["dedup", "in", "-", "--output", "kept"]);
         let mut input = child.stdin.take().unwrap();
         input.write_all(line("from a pipe").as_bytes()).unwrap();
-        wait_for(&folder, ".kept.tmp");
+        wait_for_file(&folder, ".kept.tmp");
         change(&folder);
         drop(input);
-        Run::new(child.wait_with_output().unwrap())
+        CommandOutput::new(child.wait_with_output().unwrap())
             .fails(1, &format!("in/{name}: the list of input files changed while they were read"));
         assert_eq!(folder.names(), ["in", "kept"], "{name}");
         assert_eq!(folder.read("kept"), "as before", "{name}");
     }
 }
 
-/// A part is refused if its file has changed, even if the file's length and time are the same.
+/// A file that is read again is checked by content: a change is detected even if length and modification time are equal.
 #[test]
 fn documents_that_are_read_again_are_checked() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let filler = |from: usize| {
         let line = |id: usize| format!("{{\"id\": {id}, \"text\": \"{id:0>60}\"}}\n");
         (from..from + 2000).map(line).collect::<String>()
@@ -91,8 +92,8 @@ const KEPT: &str = "ffff000000000000\tx\n00000000ffffffff\ty\n";
 const ADD: [&str; 6] = ["dedup", "-", "--against", "seen", "--add", "-q"];
 
 #[test]
-fn what_was_added_is_not_added_again_nor_its_output_emptied() {
-    let folder = Folder::new();
+fn a_repeated_run_adds_nothing_and_keeps_its_output() {
+    let folder = TestFolder::new();
     folder.write("old.tsv", OLD);
     folder.run(&["build", "seen", "old.tsv"]).ok();
     let run = |more: &[&str], input: &str| folder.run_with_input(&[&ADD, more].concat(), input);
@@ -104,12 +105,12 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     }
     let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
     assert_eq!((&summary["added"], &summary["added_before"]), (&0.into(), &2.into()));
-    // An output that the first run did not write is not available later.
+    // A repeated run cannot write an output that the first run did not write.
     run(&["--output", "-"], NEW).fails(1, "its output (standard output) is missing");
     run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "its output (pairs) is missing");
     run(&["--output", "other.tsv", "--again"], NEW).ok();
     assert_eq!(folder.read("other.tsv"), "");
-    // Other documents make a different run.
+    // With other documents, it is a different run.
     run(&["--output", "new.tsv"], "000000000000ffff\tz\n").ok();
     assert_eq!(folder.read("new.tsv"), "000000000000ffff\tz\n");
     assert_eq!(folder.ids("seen"), ["old", "x", "y", "z"]);
@@ -117,8 +118,8 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
 
 /// Simulates a kill between the commit of the store and the last rename.
 #[test]
-fn a_run_that_was_cut_off_gets_its_output() {
-    let folder = Folder::new();
+fn a_repeated_run_completes_the_output_of_an_interrupted_run() {
+    let folder = TestFolder::new();
     folder.write("old.tsv", OLD);
     folder.run(&["build", "seen", "old.tsv"]).ok();
     let args = [&ADD[..], &["--output", "new.tsv", "--keep-list", "ids"]].concat();
@@ -126,16 +127,16 @@ fn a_run_that_was_cut_off_gets_its_output() {
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"\n").unwrap();
     input.write_all(NEW.as_bytes()).unwrap();
-    wait_for(&folder, ".ids.tmp");
-    // A folder with the output's name makes the rename fail.
+    wait_for_file(&folder, ".ids.tmp");
+    // A folder at the output's path makes the rename fail.
     std::fs::create_dir(folder.path("new.tsv")).unwrap();
     drop(input);
-    Run::new(child.wait_with_output().unwrap()).fails(1, "new.tsv: cannot write");
+    CommandOutput::new(child.wait_with_output().unwrap()).fails(1, "new.tsv: cannot write");
     assert_eq!(folder.ids("seen"), ["old", "x", "y"]);
     std::fs::remove_dir(folder.path("new.tsv")).unwrap();
-    let names = |folder: &Folder| folder.names().into_iter().filter(|name| name.starts_with('.')).count();
+    let names = |folder: &TestFolder| folder.names().into_iter().filter(|name| name.starts_with('.')).count();
     assert!(names(&folder) > 0);
-    // A different run does not overwrite the waiting output.
+    // A different run does not overwrite the pending output.
     folder
         .run_with_input(&args, "000000000000ffff\tz\n")
         .fails(1, "new.tsv: holds the result of another run");
@@ -147,8 +148,8 @@ fn a_run_that_was_cut_off_gets_its_output() {
 }
 
 #[test]
-fn killed_at_any_time_nothing_is_lost() {
-    let folder = Folder::new();
+fn a_run_killed_at_any_time_loses_nothing() {
+    let folder = TestFolder::new();
     let mut random = Random(7);
     let old = random.clustered(2000);
     let new: Vec<u64> = old.iter().step_by(3).copied().chain(random.clustered(3000)).collect();
@@ -174,7 +175,7 @@ fn killed_at_any_time_nothing_is_lost() {
     };
     copy("whole");
     let started = std::time::Instant::now();
-    Run::new(run("whole").wait_with_output().unwrap()).ok();
+    CommandOutput::new(run("whole").wait_with_output().unwrap()).ok();
     let mut time = started.elapsed().as_micros() as u64;
     let mut killed = 0;
     for round in 0..10 {
@@ -182,19 +183,19 @@ fn killed_at_any_time_nothing_is_lost() {
         copy(&store);
         for _ in 0..4 {
             let mut child = run(&store);
-            // Most steps worth interrupting come near the end.
+            // Every second round kills near the end of the run, where the outputs and the store are committed.
             let wait =
                 if round % 2 == 0 { random.next() % time } else { time * 3 / 4 + random.next() % (time / 2) };
             std::thread::sleep(Duration::from_micros(wait));
             child.kill().unwrap();
             if child.wait().unwrap().success() {
-                // The run was faster than the first measurement.
+                // The run was faster than measured before: kill earlier next time.
                 time = (time * 3 / 4).max(100);
             } else {
                 killed += 1;
             }
         }
-        Run::new(run(&store).wait_with_output().unwrap()).ok();
+        CommandOutput::new(run(&store).wait_with_output().unwrap()).ok();
         for output in ["kept", "pairs"] {
             let (now, whole) =
                 (folder.read(&format!("{store}.{output}")), folder.read(&format!("whole.{output}")));
@@ -209,8 +210,8 @@ fn killed_at_any_time_nothing_is_lost() {
 /// A closed standard output does not stop the run from adding documents to the store.
 #[cfg(unix)]
 #[test]
-fn the_store_outlives_a_closed_standard_output() {
-    let folder = Folder::new();
+fn documents_are_added_even_if_standard_output_is_closed() {
+    let folder = TestFolder::new();
     let lines: String = (0..50_000_u64)
         .map(|i| format!("{:016x}\tname {i}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random, hex_lines, sample};
+use crate::{TestFolder, Random, hex_lines, sample};
 
-/// A chain of fingerprints, each 3 bits from the next.
+/// Lines of HEX<TAB>ID: a chain of four fingerprints, each 3 bits from the next, and an unrelated one.
 const CHAIN: [&str; 5] = [
     "0000000000000000\ta",
     "0000000000000007\tb",
@@ -15,8 +15,8 @@ const CHAIN: [&str; 5] = [
     "ffff000000000000\talone",
 ];
 
-/// Returns the members of each cluster by representative, from `--clusters -`.
-fn clusters(folder: &Folder, args: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+/// Runs `dedup --clusters -` and returns the members of each cluster by representative.
+fn clusters(folder: &TestFolder, args: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let table = folder.run(&[&["dedup", "-q", "--clusters", "-"], args].concat()).ok();
     let mut clusters: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in table.lines() {
@@ -26,30 +26,32 @@ fn clusters(folder: &Folder, args: &[&str]) -> BTreeMap<String, BTreeSet<String>
     clusters
 }
 
-fn sets(sets: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {
+/// Converts pairs of (representative, members) to the result type of [`clusters`].
+fn expected_clusters(clusters: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {
     let set = |(name, members): &(&str, &[&str])| {
         ((*name).to_owned(), members.iter().map(|&member| member.to_owned()).collect())
     };
-    sets.iter().map(set).collect()
+    clusters.iter().map(set).collect()
 }
 
 #[test]
 fn chains_and_stars() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", CHAIN.join("\n"));
-    assert_eq!(clusters(&folder, &["a.tsv"]), sets(&[("a", &["a", "b", "c", "d"])]));
-    let stars = sets(&[("a", &["a", "b"]), ("c", &["c", "d"])]);
+    assert_eq!(clusters(&folder, &["a.tsv"]), expected_clusters(&[("a", &["a", "b", "c", "d"])]));
+    let stars = expected_clusters(&[("a", &["a", "b"]), ("c", &["c", "d"])]);
     assert_eq!(clusters(&folder, &["a.tsv", "--cluster-by", "stars"]), stars);
     let table = folder.run(&["dedup", "a.tsv", "-q", "--cluster-by", "stars", "--clusters", "-"]).ok();
     assert_eq!(table, "a\t1\ta\t0\nb\t1\ta\t3\nc\t2\tc\t0\nd\t2\tc\t3\n");
-    let said = folder.run(&["dedup", "a.tsv", "-d", "3"]).stderr;
-    assert!(said.contains("cluster of 4: largest distance 9 bits"), "{said}");
+    let stderr = folder.run(&["dedup", "a.tsv", "-d", "3"]).stderr;
+    assert!(stderr.contains("cluster of 4: largest distance 9 bits"), "{stderr}");
 }
 
-/// Computes stars by definition: in order of preference, each unassigned document takes all near unassigned documents.
+/// Stars equal their definition, computed by a plain loop: in order of preference, each unassigned document becomes the
+/// representative of all unassigned documents within the distance.
 #[test]
-fn stars_are_those_of_the_plain_loop() {
-    let folder = Folder::new();
+fn stars_equal_those_of_the_plain_loop() {
+    let folder = TestFolder::new();
     for seed in 0..5 {
         let fingerprints = Random(seed).clustered(600);
         folder.write("a.hex", hex_lines(&fingerprints));
@@ -74,8 +76,8 @@ fn stars_are_those_of_the_plain_loop() {
 }
 
 #[test]
-fn which_one_is_kept() {
-    let folder = Folder::new();
+fn rules_for_the_kept_document() {
+    let folder = TestFolder::new();
     let words = "one two three four five six seven";
     let line = |id: &str, text: &str, date: &str, size: u32| {
         json!({"id": id, "text": text, "date": date, "size": size}).to_string()
@@ -113,8 +115,8 @@ fn which_one_is_kept() {
         }
     }
     // The last document has an empty date, which counts as no date.
-    let said = folder.run(&["dedup", "a.jsonl", "--keep", "newest:date"]).stderr;
-    assert!(said.contains("1 document without `date`"), "{said}");
+    let stderr = folder.run(&["dedup", "a.jsonl", "--keep", "newest:date"]).stderr;
+    assert!(stderr.contains("1 document without `date`"), "{stderr}");
     folder
         .run(&["dedup", "a.jsonl", "--keep", "newest:day"])
         .fails(1, "no document has a field `day`; the first has `date`, `id`, `size`, `text`");
@@ -123,7 +125,7 @@ fn which_one_is_kept() {
     folder
         .run(&["dedup", "a.jsonl", "--keep", "largest:date"])
         .fails(1, "no document has a number in a field `date`");
-    let misspelt: [(&[&str], &str); 10] = [
+    let misspelled: [(&[&str], &str); 10] = [
         (
             &["--keep", "newest:dat"],
             "no document has a field `dat` (did you mean `date`?); the first has `date`, `id`",
@@ -141,9 +143,9 @@ fn which_one_is_kept() {
         (&["--format", "jsnl"], "jsonl"),
         (&["--encoding", "uft-8"], "(did you mean `utf-8`?)"),
     ];
-    for (args, said) in misspelt {
+    for (args, message) in misspelled {
         let run = folder.run(&[&["dedup", "a.jsonl"], args].concat());
-        assert!(run.stderr.contains(said), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(message), "{args:?}: {}", run.stderr);
     }
     folder.write("a.csv", "id,content\n1,text\n");
     folder
@@ -155,9 +157,9 @@ fn which_one_is_kept() {
 }
 
 #[test]
-fn texts_decide_what_is_alike() {
-    let folder = Folder::new();
-    // The fingerprints are equal, since the profile weighs words by frequency. The texts share a third of their words.
+fn verified_texts_decide_what_is_a_duplicate() {
+    let folder = TestFolder::new();
+    // The fingerprints are equal, because the profile weights words by frequency. The texts share one of five distinct words.
     let often = "common ".repeat(1000);
     let lines = [
         json!({"id": "a", "text": format!("{often} one two")}),
@@ -171,16 +173,16 @@ fn texts_decide_what_is_alike() {
             &[&["a.jsonl", "--profile", "words-1", "--verify-profile", "words-1"], more].concat(),
         )
     };
-    assert_eq!(run(&[]), sets(&[("a", &["a", "b", "c"])]));
+    assert_eq!(run(&[]), expected_clusters(&[("a", &["a", "b", "c"])]));
     for shape in ["components", "stars"] {
-        assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
-        // One word of five is in both texts.
-        assert_eq!(run(&["--verify-text", "0.2", "--cluster-by", shape]), sets(&[("a", &["a", "b", "c"])]));
-        assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
+        assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "c"])]));
+        // One of the five distinct words is in both texts, so the similarity is 0.2.
+        assert_eq!(run(&["--verify-text", "0.2", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "b", "c"])]));
+        assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "c"])]));
     }
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
-    // Each pair is compared once, even if making clusters compared texts before.
+    // Each pair is compared once, although both the clusters and the pairs need its similarity.
     assert!(run.stderr.contains("3 pairs of texts compared; 2 below the threshold"), "{}", run.stderr);
     assert_eq!(run.ok(), "a\tc\t0\t1\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
@@ -190,7 +192,7 @@ fn texts_decide_what_is_alike() {
 
 #[test]
 fn tables_by_the_name_of_their_file() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", format!("{}\n0000000000000000\t\"quoted\", \\\\\n", CHAIN.join("\n")));
     let run = |file: &str| {
         folder
@@ -223,7 +225,7 @@ fn tables_by_the_name_of_their_file() {
             json!({"id": "\"quoted\", \\", "cluster": 1, "representative": "a", "distance": 0}),
         ]
     );
-    // For other file names, the table has tab-separated columns and escapes backslashes.
+    // If the extension names no table format, columns are separated by tabs and backslashes are escaped.
     assert_eq!(run("x"), "a\t1\ta\t0\n\"quoted\", \\\\\t1\ta\t0\n");
     folder.run(&["dedup", "a.tsv", "--pairs", "-", "--clusters", "-"]).fails(2, "only one output");
 }
@@ -234,7 +236,7 @@ fn tables_as_parquet() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let read = |file: &str| -> Vec<Vec<Field>> {
         let reader = SerializedFileReader::new(std::fs::File::open(folder.path(file)).unwrap()).unwrap();
         let rows = reader.get_row_iter(None).unwrap();
@@ -264,20 +266,21 @@ fn tables_as_parquet() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn without_parquet_it_says_so() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", CHAIN.join("\n"));
     folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet"]).fails(2, "with the feature `parquet`");
 }
 
 #[test]
 fn against_a_store() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("old.tsv", "0000000000000000\told\nff00000000000000\tother\n");
     folder.run(&["build", "seen", "old.tsv"]).ok();
     folder.write("new.tsv", "000000000000003f\tby chain\n0000000000000007\tnear\n00ff00ff00ff00ff\tx\n00ff00ff00ff00fe\ty\nffff000000000000\tfar\n");
     let args = ["dedup", "new.tsv", "-q", "--against", "seen"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
-    // As components, a document linked to a stored one by a chain is removed; as stars, only documents near a stored one are removed.
+    // By components, a document that a chain links to a stored document is removed. By stars, only documents within the
+    // distance of a stored document are removed.
     assert_eq!(run(&["--keep-list", "-"]), "x\nfar\n");
     assert_eq!(run(&["--keep-list", "-", "--cluster-by", "stars"]), "by chain\nx\nfar\n");
     assert_eq!(
@@ -292,7 +295,7 @@ fn against_a_store() {
     assert_eq!(objects[0]["stored"], true);
     let summary = objects.last().unwrap();
     assert_eq!((&summary["stored"], &summary["added"], &summary["kept"]), (&json!(2), &json!(2), &json!(2)));
-    // The store has all documents now.
+    // The store now has all kept documents, so no document is new.
     assert_eq!(run(&["--keep-list", "-"]), "");
     let stored = folder.run(&["dump", "seen"]).ok();
     assert_eq!(stored.lines().count(), 4, "{stored}");
@@ -302,10 +305,10 @@ fn against_a_store() {
     folder.run(&["dedup", "new.tsv", "--add"]).fails(2, "--against");
 }
 
-/// Deduplicating a corpus in several runs keeps the same documents as one run.
+/// Deduplicating a corpus in several runs with a store keeps the same documents as a single run.
 #[test]
-fn a_store_remembers_from_run_to_run() {
-    let folder = Folder::new();
+fn several_runs_with_a_store_equal_one_run() {
+    let folder = TestFolder::new();
     let corpus = std::fs::read_to_string(sample("en.jsonl")).unwrap();
     let lines: Vec<&str> = corpus.lines().collect();
     let mut kept = String::new();
@@ -318,17 +321,17 @@ fn a_store_remembers_from_run_to_run() {
         assert!(run.stderr.contains("added to the store"), "{i}: {}", run.stderr);
         kept += &run.ok();
     }
-    let at_once = folder
+    let in_one_run = folder
         .run(&["dedup", &sample("en.jsonl"), "-q", "-d", "3", "--cluster-by", "stars", "--keep-list", "-"])
         .ok();
-    assert_eq!(kept, at_once);
+    assert_eq!(kept, in_one_run);
     let profile = folder.run(&["dedup", "part.jsonl", "--against", "seen", "--profile", "chars-4"]);
     profile.fails(1, "the store has profile by-script,plain-text,simplified, not chars-4");
 }
 
 #[test]
 fn exact_finds_equal_texts_alone() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let texts = [
         "C++ is old", "C# is old", "c++ is old", "caf\u{e9}", "cafe\u{301}", "C++ is old", " ", "  ", "", "",
     ];
@@ -349,8 +352,8 @@ fn exact_finds_equal_texts_alone() {
 }
 
 #[test]
-fn documents_that_lose_most_words_are_told() {
-    let folder = Folder::new();
+fn documents_that_lose_most_words_are_reported() {
+    let folder = TestFolder::new();
     let link = "[two words](https://example.org/a/b/c \"a title of many words\") and [one](https://example.org/d/e/f/g)";
     let lines = [
         json!({"id": 1, "text": link}),
@@ -361,7 +364,7 @@ fn documents_that_lose_most_words_are_told() {
     for command in [&["dedup", "a.jsonl"][..], &["dedup", "-d", "3", "a.jsonl"], &["fingerprint", "a.jsonl"]]
     {
         let run = folder.run(command);
-        let told = "cleaning removed more than half of the words of 1 document that is not HTML";
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+        let message = "cleaning removed more than half of the words of 1 document that is not HTML";
+        assert!(run.stderr.contains(message), "{}", run.stderr);
     }
 }

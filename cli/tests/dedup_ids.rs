@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::Folder;
+use crate::TestFolder;
 
-/// Three documents with the id 1, two of them alike, and one document with another id.
+/// Three documents with the id 1, two of them with equal texts, and one document with another id.
 const LINES: [&str; 4] = [
     "{\"id\": 1, \"text\": \"one two three four\"}",
     "{\"id\": 2, \"text\": \"quite another text\"}",
@@ -14,13 +14,13 @@ const LINES: [&str; 4] = [
 
 #[test]
 fn several_documents_may_have_one_id() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     // Blank lines count as lines.
     folder.write("a.jsonl", LINES.join("\n\n"));
     let run = folder.run(&["dedup", "a.jsonl", "-q", "--output", "-"]);
     assert_eq!(run.stderr.matches("3 documents have duplicate ids").count(), 1, "{}", run.stderr);
     assert_eq!(run.ok(), [LINES[0], LINES[1], LINES[3], ""].join("\n"));
-    // Lists name the place, so that the right document is removed.
+    // If ids repeat, lists also give the place (FILE:LINE), which identifies the document.
     let run = |more: &[&str]| folder.run(&[&["dedup", "a.jsonl", "-q"], more].concat()).ok();
     assert_eq!(run(&["--remove-list", "-"]), "1\ta.jsonl:5\n");
     assert_eq!(run(&["--keep-list", "-"]), "1\ta.jsonl:1\n2\ta.jsonl:3\n1\ta.jsonl:7\n");
@@ -46,7 +46,7 @@ fn several_documents_may_have_one_id() {
 
 #[test]
 fn one_id_in_several_files() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES[1]);
     folder.write("b.jsonl", LINES[..2].join("\n"));
     let run = folder.run(&["dedup", "a.jsonl", "b.jsonl", "--remove-list", "-"]);
@@ -61,10 +61,10 @@ fn one_id_in_several_files() {
     );
 }
 
-/// A repeated run from parts reports the same malformed documents as the first run.
+/// Runs that reuse parts give the same result for repeated ids as a plain run.
 #[test]
 fn one_id_twice_in_parts() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES.join("\n"));
     let args = ["dedup", "a.jsonl", "--skip-bad", "--remove-list", "-"];
     let plain = folder.run(&args).ok();
@@ -77,8 +77,8 @@ fn one_id_twice_in_parts() {
 }
 
 #[test]
-fn the_last_number_is_an_id() {
-    let folder = Folder::new();
+fn the_largest_number_is_an_id() {
+    let folder = TestFolder::new();
     let last = u64::MAX;
     folder.write(
         "a.hex",
@@ -87,7 +87,7 @@ fn the_last_number_is_an_id() {
     folder.write("b.hex", format!("c0ffee0123456789\t{last}\n"));
     assert_eq!(folder.run(&["dedup", "b.hex", "--keep-list", "-"]).ok(), format!("{last}\n"));
     assert_eq!(folder.run(&["dedup", "a.hex", "-q", "--keep-list", "-"]).ok(), format!("{last}\ta.hex:1\n"));
-    // If the store has the highest possible id, a document with a name cannot get a new id.
+    // A store accepts the largest number as an id.
     folder.run(&["dedup", "b.hex", "--against", "s", "--add"]).ok();
     assert_eq!(folder.run(&["dump", "s"]).ok(), format!("c0ffee0123456789\t{last}\n"));
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::{Folder, sample};
+use crate::{TestFolder, sample};
 
-/// Pages of 100 words, the first ones with other words at the end.
+/// Returns JSON lines of five pages of 100 words. The first 0, 0, 4, 9 and 30 words of the pages are unique to each.
 fn pages() -> String {
     let page = |id: usize, others: usize| {
         let words: Vec<String> = (0..100)
@@ -16,11 +16,11 @@ fn pages() -> String {
 }
 
 #[test]
-fn what_is_asked_by_default_is_similarity() {
-    let folder = Folder::new();
+fn the_default_criterion_is_similarity() {
+    let folder = TestFolder::new();
     folder.write("a.jsonl", pages());
     let pairs = "0\t1\t1\n0\t2\t0.9216\n0\t3\t0.8318\n";
-    let shown = |table: &str| {
+    let rounded = |table: &str| {
         let line = |line: &str| {
             let fields: Vec<&str> = line.split('\t').collect();
             let similarity: f64 = fields[2].parse().unwrap();
@@ -30,12 +30,12 @@ fn what_is_asked_by_default_is_similarity() {
     };
     let by_default = folder.run(&["dedup", "a.jsonl", "--pairs", "-"]);
     assert!(by_default.stderr.contains("similarity >= 0.8"), "{}", by_default.stderr);
-    assert_eq!(shown(&by_default.ok()), pairs);
-    assert_eq!(shown(&folder.run(&["dedup", "a.jsonl", "-q", "-s", "0.8", "--pairs", "-"]).ok()), pairs);
+    assert_eq!(rounded(&by_default.ok()), pairs);
+    assert_eq!(rounded(&folder.run(&["dedup", "a.jsonl", "-q", "-s", "0.8", "--pairs", "-"]).ok()), pairs);
     let few = folder.run(&["dedup", "a.jsonl", "-q", "--similar", "0.9", "--pairs", "-"]).ok();
-    assert_eq!(shown(&few).lines().count(), 2);
+    assert_eq!(rounded(&few).lines().count(), 2);
     let many = folder.run(&["dedup", "a.jsonl", "-q", "--similar", "0.5", "--pairs", "-"]).ok();
-    assert_eq!(shown(&many).lines().count(), 4);
+    assert_eq!(rounded(&many).lines().count(), 4);
     // Similarity ignores case, Markdown marks and front matter.
     folder.write(
         "b.jsonl",
@@ -47,16 +47,16 @@ fn what_is_asked_by_default_is_similarity() {
 }
 
 #[test]
-fn tables_clusters_and_the_summary_tell_the_similarity() {
-    let folder = Folder::new();
+fn tables_clusters_and_the_summary_have_the_similarity() {
+    let folder = TestFolder::new();
     folder.write("a.jsonl", pages());
     let objects = folder.run(&["dedup", "a.jsonl", "--json"]).json();
     let [cluster, summary] = &objects[..] else { panic!("{objects:?}") };
     assert_eq!((&cluster["representative"], &cluster["size"]), (&json!(0), &json!(4)));
     assert_eq!(cluster["members"][1]["similarity"], 1.0);
     assert!(cluster["members"][1].get("distance").is_none());
-    let least = summary["largest"][0]["least_similar"].as_f64().unwrap();
-    assert!((0.83..0.84).contains(&least), "{least}");
+    let lowest = summary["largest"][0]["least_similar"].as_f64().unwrap();
+    assert!((0.83..0.84).contains(&lowest), "{lowest}");
     assert_eq!((&summary["kept"], &summary["fingerprints"]), (&json!(2), &json!(4)));
     folder.run(&["dedup", "a.jsonl", "--clusters", "c.csv", "--pairs", "p.jsonl"]).ok();
     assert!(
@@ -72,7 +72,7 @@ fn tables_clusters_and_the_summary_tell_the_similarity() {
         human.stderr
     );
     assert_eq!(human.ok(), "cluster 1: 4 documents\n      1  0\n      1  1\n  0.921  2\n  0.831  3\n");
-    // By distance, with texts, both are told.
+    // With --distance and --verify-text, tables have both the distance and the similarity.
     let both =
         ["dedup", "a.jsonl", "-d", "16", "--verify-text", "0.8", "--clusters", "b.csv", "--pairs", "b.tsv"];
     folder.run(&both).ok();
@@ -80,10 +80,10 @@ fn tables_clusters_and_the_summary_tell_the_similarity() {
     assert!(folder.read("b.tsv").starts_with("a\tb\tdistance\tsimilarity\n0\t1\t0\t1\n"));
 }
 
-/// A double in each output, and not one of 32 bits: 0.9 is not 0.8999999761581421.
+/// Each output writes the similarity as a 64-bit float. A 32-bit float would print 0.9 as 0.8999999761581421.
 #[test]
-fn a_similarity_is_written_as_it_was_compared() {
-    let folder = Folder::new();
+fn a_similarity_is_written_in_full_precision() {
+    let folder = TestFolder::new();
     let text = "a1 a2 a3 a4 a5 a6 a7 a8 a9 b1 b2 b3";
     let texts = [text, &text[..text.len() - 3]];
     folder.write("a.jsonl", texts.map(|text| json!({"text": text}).to_string()).join("\n"));
@@ -99,8 +99,8 @@ fn a_similarity_is_written_as_it_was_compared() {
 }
 
 #[test]
-fn short_texts_are_compared_by_what_they_hold() {
-    let folder = Folder::new();
+fn short_texts_are_compared_by_content() {
+    let folder = TestFolder::new();
     let texts = [
         "道可道非常道",
         "道可道，非常道。",
@@ -121,12 +121,12 @@ fn short_texts_are_compared_by_what_they_hold() {
 }
 
 #[test]
-fn a_dry_run_says_how_it_would_be_searched() {
-    let folder = Folder::new();
-    let said = folder.run(&["dedup", &sample("en.jsonl"), "--dry-run"]).ok();
+fn a_dry_run_describes_the_candidate_search() {
+    let folder = TestFolder::new();
+    let output = folder.run(&["dedup", &sample("en.jsonl"), "--dry-run"]).ok();
     assert!(
-        said.contains("search: candidates differ in at most") && said.contains("at similarity 0.8"),
-        "{said}"
+        output.contains("search: candidates differ in at most") && output.contains("at similarity 0.8"),
+        "{output}"
     );
     let object =
         &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json", "--recall", "0.99"]).json()[0];
@@ -138,54 +138,54 @@ fn a_dry_run_says_how_it_would_be_searched() {
 
 #[test]
 fn the_help_fits_two_screens() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut command = folder.command(&["dedup", "--help"]);
     command.env("COLUMNS", "100");
-    let help = crate::Run::new(command.output().unwrap()).ok();
+    let help = crate::CommandOutput::new(command.output().unwrap()).ok();
     assert!(help.lines().count() <= 108, "{} lines\n{help}", help.lines().count());
 }
 
 #[test]
-fn source_code_is_compared_with_its_signs() {
-    let folder = Folder::new();
+fn source_code_is_compared_with_its_punctuation() {
+    let folder = TestFolder::new();
     folder.write("plus.c", "int f(int a, int b) {\n  return a + b; // C++\n}\n");
     folder.write("minus.c", "int f(int a, int b) {\n  return a - b; // C#\n}\n");
     folder.write("same.c", "int f(int a,int b)\n{ return a + b;\n// C++\n}\n");
     let duplicates = |args: &[&str]| {
         let run = folder.run(&[&["dedup", "--remove-list", "-", "--similar", "1"], args].concat());
-        let said = run.stderr.clone();
-        (run.ok(), said)
+        let stderr = run.stderr.clone();
+        (run.ok(), stderr)
     };
     let files = ["minus.c", "plus.c", "same.c"];
-    // By their names, they are code; and it is told.
-    let (removed, said) = duplicates(&files);
+    // File extensions select the comparison as source code, and a message reports it.
+    let (removed, stderr) = duplicates(&files);
     assert_eq!(removed, "same.c\n");
     assert!(
-        said.contains("comparing 3 files of source code by identifiers, numbers and symbols")
-            && said.contains("--verify-profile words-3"),
-        "{said}"
+        stderr.contains("comparing 3 files of source code by identifiers, numbers and symbols")
+            && stderr.contains("--verify-profile words-3"),
+        "{stderr}"
     );
-    // Among others, they are texts, unless code is asked for.
+    // If other texts are among the inputs, all files are compared as texts, unless the profile `code` is requested.
     folder.write("page.md", "A page");
     let mixed = ["minus.c", "plus.c", "same.c", "page.md"];
-    let (removed, said) = duplicates(&mixed);
+    let (removed, stderr) = duplicates(&mixed);
     assert_eq!(removed, "plus.c\nsame.c\n");
     assert!(
-        said.contains("3 files of 4 are source code") && said.contains("--verify-profile code"),
-        "{said}"
+        stderr.contains("3 files of 4 are source code") && stderr.contains("--verify-profile code"),
+        "{stderr}"
     );
     for option in ["--profile", "--verify-profile"] {
-        let (removed, said) = duplicates(&[&[option, "code"], &mixed[..]].concat());
+        let (removed, stderr) = duplicates(&[&[option, "code"], &mixed[..]].concat());
         assert_eq!(removed, "same.c\n", "{option}");
-        assert!(!said.contains("source code"), "{said}");
+        assert!(!stderr.contains("source code"), "{stderr}");
     }
-    let (removed, said) = duplicates(&[&["--verify-profile", "words-3"], &files[..]].concat());
+    let (removed, stderr) = duplicates(&[&["--verify-profile", "words-3"], &files[..]].concat());
     assert_eq!(removed, "plus.c\nsame.c\n");
-    assert!(!said.contains("source code"), "{said}");
+    assert!(!stderr.contains("source code"), "{stderr}");
     let dry = folder.run(&[&["dedup", "--dry-run"], &files[..]].concat());
     assert!(dry.stderr.contains("source code"), "{}", dry.stderr);
     dry.ok();
-    // Shards are made in the same way as they are joined.
+    // A shard and the run that joins the shards select the same profile, so the part is reused.
     let parts = ["dedup", "--similar", "1", "--resume", "parts", "minus.c", "plus.c", "same.c"];
     folder.run(&[&parts[..], &["--shard", "1/1"]].concat()).ok();
     let joined = folder.run(&[&parts[..], &["--remove-list", "-"]].concat());
@@ -194,8 +194,8 @@ fn source_code_is_compared_with_its_signs() {
 }
 
 #[test]
-fn boilerplate_is_told() {
-    let folder = Folder::new();
+fn boilerplate_is_reported() {
+    let folder = TestFolder::new();
     let words = |name: &str, count: usize| -> String {
         (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>().join(" ")
     };
@@ -221,7 +221,7 @@ fn boilerplate_is_told() {
         folder.run(&["dedup", "--verify-profile", "main-text", "--remove-list", "gone", "framed.jsonl"]);
     assert!(run.stderr.contains("0 duplicates") && !run.stderr.contains("9 of 10"), "{}", run.stderr);
     run.ok();
-    // The same pages twice, each half in its own frame: no frame is in nine of ten pages.
+    // Two sites, each with its own navigation text: no navigation text is in nine of ten pages.
     let two = pages.replace("page", "article").replace(&frame, &others);
     folder.write("two.jsonl", pages + &two);
     let run = folder.run(&["dedup", "--remove-list", "gone", "two.jsonl"]);

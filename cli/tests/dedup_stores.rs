@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use crate::Folder;
+use crate::TestFolder;
 
-/// Two stores of fingerprints, and new ones: near both, near the second alone, near one another, near nothing.
-fn folder() -> Folder {
-    let folder = Folder::new();
+/// Creates two stores of fingerprints, and a file of new ones: `a` is near both stores, `b` only near the second one,
+/// `c` and `d` are near each other, and `e` is near none.
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     folder.write("yesterday.tsv", "0000000000000003\told\n00ff000000000000\tolder\n");
     folder.write("tests.tsv", "0000000000000001\tquestion\nff00000000000000\tanswer\n");
     for name in ["yesterday", "tests"] {
@@ -20,7 +21,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn tables_say_which_store_has_it() {
+fn tables_name_the_store_of_a_stored_document() {
     let folder = folder();
     let args = ["dedup", "new.tsv", "-q", "--against", "yesterday", "--against", "tests"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat());
@@ -44,7 +45,7 @@ fn tables_say_which_store_has_it() {
 }
 
 #[test]
-fn a_removed_document_is_told_with_what_it_is_a_duplicate_of() {
+fn reasons_name_the_duplicate_of_each_removed_document() {
     let folder = folder();
     let args = ["dedup", "new.tsv", "-q", "--reasons", "--remove-list"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat());
@@ -60,7 +61,7 @@ fn a_removed_document_is_told_with_what_it_is_a_duplicate_of() {
     );
     let objects = run(&["-", "--json", "--against", "tests"]).json();
     assert_eq!(objects[0], json!({"id": "a", "duplicate_of": "question", "distance": 1, "stored": true}));
-    // Where ids repeat, places too.
+    // If ids repeat, the list has the places of both documents too.
     folder.write("same.tsv", "0000000000000000\tx\n0000000000000001\tx\n");
     assert_eq!(
         folder.run(&["dedup", "same.tsv", "-q", "--reasons", "--remove-list", "-"]).ok(),
@@ -70,7 +71,7 @@ fn a_removed_document_is_told_with_what_it_is_a_duplicate_of() {
 }
 
 #[test]
-fn nothing_is_kept_of_what_has_a_near_duplicate() {
+fn keep_none_removes_all_documents_with_near_duplicates() {
     let folder = folder();
     let run = |more: &[&str]| folder.run(&[&["dedup", "new.tsv", "-q", "--keep", "none"], more].concat());
     assert_eq!(run(&["--keep-list", "-"]).ok(), "a\nb\ne\n");
@@ -83,7 +84,7 @@ fn nothing_is_kept_of_what_has_a_near_duplicate() {
     );
     assert_eq!(run(&["--keep-list", "-", "--against", "tests"]).ok(), "e\n");
     run(&["--cluster-by", "stars"]).fails(2, "leave out --cluster-by");
-    // By similarity too.
+    // The same holds for comparison by similarity.
     let texts = ["one two three four five", "one two three four five", "quite another text"];
     folder.write("a.jsonl", texts.map(|text| json!({"text": text}).to_string()).join("\n"));
     let left = folder.run(&["dedup", "a.jsonl", "-q", "--keep", "none", "--keep-list", "-"]).ok();
@@ -95,21 +96,21 @@ fn nothing_is_kept_of_what_has_a_near_duplicate() {
 }
 
 #[test]
-fn what_is_kept_is_added_to_the_first_of_them_once() {
+fn kept_documents_are_added_once_to_the_first_store() {
     let folder = folder();
     let args = ["dedup", "new.tsv", "--against", "yesterday", "--against", "tests", "--add"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat());
     let tests = folder.run(&["dump", "tests"]).ok();
-    let said = run(&["--output", "left.tsv"]).stderr;
-    assert!(said.contains("2 documents added to yesterday"), "{said}");
+    let stderr = run(&["--output", "left.tsv"]).stderr;
+    assert!(stderr.contains("2 documents added to yesterday"), "{stderr}");
     assert_eq!(folder.run(&["dump", "yesterday"]).ok().lines().count(), 4);
     assert_eq!(folder.run(&["dump", "tests"]).ok(), tests);
-    // The same run again does nothing; one that is compared with another store is another run.
-    let said = run(&["--output", "left.tsv"]).stderr;
-    assert!(said.contains("has already added 2 documents"), "{said}");
+    // Repeating the run adds nothing. A run against other stores is a different run.
+    let stderr = run(&["--output", "left.tsv"]).stderr;
+    assert!(stderr.contains("has already added 2 documents"), "{stderr}");
     let other = ["dedup", "new.tsv", "--against", "yesterday", "--add", "--output", "left.tsv"];
-    let said = folder.run(&other).stderr;
-    assert!(said.contains("1 document added to the store"), "{said}");
+    let stderr = folder.run(&other).stderr;
+    assert!(stderr.contains("1 document added to the store"), "{stderr}");
     folder
         .run(&["dedup", "new.tsv", "--against", "yesterday", "--against", "none"])
         .fails(1, "none: no such store");
@@ -119,8 +120,8 @@ fn what_is_kept_is_added_to_the_first_of_them_once() {
 }
 
 #[test]
-fn similar_documents_are_those_of_the_most_similar_in_any_store() {
-    let folder = Folder::new();
+fn the_most_similar_document_of_all_stores_is_reported() {
+    let folder = TestFolder::new();
     let page = |id: &str, others: usize| {
         let word = |i: usize| if i < others { format!("other{i}") } else { format!("word{i}") };
         json!({"id": id, "text": (0..100).map(word).collect::<Vec<_>>().join(" ")}).to_string() + "\n"
@@ -134,11 +135,11 @@ fn similar_documents_are_those_of_the_most_similar_in_any_store() {
     let args = ["dedup", "new.jsonl", "-q", "--against", "far", "--against", "near"];
     let table = folder.run(&[&args[..], &["--clusters", "-"]].concat()).ok();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split('\t').collect()).collect();
-    let told = |row: &[&str]| (row[0].to_owned(), row[2].to_owned(), row[6].to_owned());
-    let told: Vec<_> = rows.iter().map(|row| told(row)).collect();
+    let columns = |row: &[&str]| (row[0].to_owned(), row[2].to_owned(), row[6].to_owned());
+    let columns: Vec<_> = rows.iter().map(|row| columns(row)).collect();
     let expected = [("x", "near", "near"), ("y", "far", "far")];
-    assert_eq!(told, expected.map(|(id, of, store)| (id.to_owned(), of.to_owned(), store.to_owned())));
-    // The threshold must be one that all stores support.
+    assert_eq!(columns, expected.map(|(id, representative, store)| (id.to_owned(), representative.to_owned(), store.to_owned())));
+    // Every store must support the threshold.
     folder
         .run(&[&args[..], &["--similar", "0.75"]].concat())
         .fails(2, "created for a similarity of at least 0.8");

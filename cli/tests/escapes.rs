@@ -1,4 +1,4 @@
-//! Ids, names and paths in lines. The table lists each place that writes or reads them.
+//! Escapes of ids, names and paths in lines of text. The table lists each command and option that writes or reads them.
 //!
 //! | place | writes | reads |
 //! |---|---|---|
@@ -13,11 +13,11 @@
 
 use std::collections::BTreeSet;
 
-use simstore_io::escape::listed_name;
+use simstore_io::escape::parse_listed_name;
 
-use crate::{Folder, Random};
+use crate::{TestFolder, Random};
 
-/// Names with each character of one byte, or of two that begin with C2 or C3, and names that look like escapes.
+/// Returns names with each character from U+0000 to U+00FF, and names that look like escapes.
 fn names() -> Vec<String> {
     let mut names: Vec<String> =
         ["", "\\", "\\e", "\\\\", "\\x41", "a\\tb", "C:\\new\\docs", "\r", " ", "\u{2028}", "一", "e\u{301}"]
@@ -31,28 +31,29 @@ fn text(random: &mut Random) -> String {
     (0..40).map(|_| format!("w{} ", random.next() % 100_000)).collect()
 }
 
+/// Returns a JSON line of a document.
 fn json(id: &str, text: &str) -> String {
     format!("{}\n", serde_json::json!({ "id": id, "text": text }))
 }
 
-/// A column of lines, read back; columns are counted from 0.
+/// Returns the unescaped values of a tab-separated column, counted from 0. Panics if a value occurs twice.
 #[track_caller]
 fn column(lines: &str, column: usize) -> BTreeSet<String> {
-    let read = |line: &str| listed_name(line.split('\t').nth(column).unwrap().as_bytes()).unwrap();
+    let read = |line: &str| parse_listed_name(line.split('\t').nth(column).unwrap().as_bytes()).unwrap();
     let all: Vec<String> = lines.strip_suffix('\n').unwrap().split('\n').map(read).collect();
     let set: BTreeSet<String> = all.iter().cloned().collect();
     assert_eq!(set.len(), all.len());
     set
 }
 
-fn names_of_store(folder: &Folder, store: &str) -> BTreeSet<String> {
+fn store_names(folder: &TestFolder, store: &str) -> BTreeSet<String> {
     let entries = folder.run(&["dump", store, "--json"]).json();
     entries.iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn every_id_comes_back_from_every_place() {
-    let (folder, names, mut random) = (Folder::new(), names(), Random(12));
+fn ids_survive_every_output_and_input() {
+    let (folder, names, mut random) = (TestFolder::new(), names(), Random(12));
     let expected: BTreeSet<String> = names.iter().cloned().collect();
     let different: String = names.iter().map(|name| json(name, &text(&mut random))).collect();
     folder.write("a.jsonl", different);
@@ -60,7 +61,7 @@ fn every_id_comes_back_from_every_place() {
     folder.write("first.jsonl", json("first", &same));
     folder.write("same.jsonl", names.iter().map(|name| json(name, &same)).collect::<String>());
 
-    // Places that write.
+    // Commands and options that write names.
     folder.write("a.hex", folder.run(&["fingerprint", "-q", "a.jsonl"]).ok());
     folder.run(&["build", "-q", "s", "a.jsonl"]).ok();
     folder.write("dumped.hex", folder.run(&["dump", "s"]).ok());
@@ -96,17 +97,17 @@ fn every_id_comes_back_from_every_place() {
         assert_eq!(column(&folder.read(place), at), expected, "{place}");
     }
     let pairs = folder.read("pairs");
-    let of_first: String =
+    let first_pairs: String =
         pairs.lines().filter(|line| line.starts_with("first\t")).map(|line| format!("{line}\n")).collect();
-    assert_eq!(column(&of_first, 1), expected);
+    assert_eq!(column(&first_pairs, 1), expected);
 
-    // Places that read.
+    // Commands and options that read names.
     for lines in ["a.hex", "dumped.hex", "left.hex"] {
         folder.run(&["build", "-q", "--force", "built", lines]).ok();
-        assert_eq!(names_of_store(&folder, "built"), expected, "{lines}");
+        assert_eq!(store_names(&folder, "built"), expected, "{lines}");
     }
     folder.run(&["add", "-q", "added", "dumped.hex"]).ok();
-    assert_eq!(names_of_store(&folder, "added"), expected);
+    assert_eq!(store_names(&folder, "added"), expected);
     folder.run(&["delete", "-q", "added", "dumped.hex"]).ok();
     assert_eq!(folder.run(&["dump", "added"]).ok(), "");
     folder.run(&["dedup", "-q", "-d", "0", "dumped.hex", "--keep-list", "kept-of-hex"]).ok();
@@ -118,10 +119,10 @@ fn every_id_comes_back_from_every_place() {
     }
 }
 
-/// A list that ends its ids in zero bytes has no place for one with such a byte; all others come back.
+/// A list with zero bytes as terminators holds all ids except those that contain a zero byte.
 #[test]
-fn ids_of_lists_that_end_in_zeros_come_back() {
-    let (folder, mut random) = (Folder::new(), Random(13));
+fn ids_survive_lists_terminated_by_zero_bytes() {
+    let (folder, mut random) = (TestFolder::new(), Random(13));
     let names: Vec<String> =
         names().into_iter().filter(|name| !name.is_empty() && !name.contains('\0')).collect();
     let documents: String = names.iter().map(|name| json(name, &text(&mut random))).collect();
@@ -138,8 +139,8 @@ fn ids_of_lists_that_end_in_zeros_come_back() {
 }
 
 #[test]
-fn what_is_no_escape_is_refused_with_advice() {
-    let folder = Folder::new();
+fn unknown_escapes_are_refused_with_advice() {
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\tC:\\docs\n");
     folder.run(&["build", "s", "a.hex"]).fails(1, "a.hex:1: unknown escape `\\d`");
     folder.run(&["build", "s", "a.hex"]).fails(1, "write a backslash in a name as `\\\\`");
@@ -151,14 +152,14 @@ fn what_is_no_escape_is_refused_with_advice() {
     run.fails(1, "list:2: unknown escape `\\`: write a backslash in a name as `\\\\`; use --null");
 }
 
-/// Every byte that a name of a file can have.
+/// Paths with every byte that a file name can contain.
 #[test]
 #[cfg(target_os = "linux")]
-fn every_path_comes_back() {
+fn paths_survive_every_list() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let (folder, mut random) = (Folder::new(), Random(14));
+    let (folder, mut random) = (TestFolder::new(), Random(14));
     std::fs::create_dir(folder.path("d")).unwrap();
     let bytes = (1..=u8::MAX).filter(|&byte| byte != b'/').map(|byte| vec![b'a', byte, b'b']);
     let more = [&b"\\x41"[..], b"\\\\x41", b"\\", b"\\e", b"\\\xff", b"a\\tb", b"x\\u{41}", b" ", b"- "];
@@ -192,13 +193,13 @@ fn every_path_comes_back() {
     for args in [&["kept"][..], &["left"], &["kept0", "--null"], &["left0", "--null"]] {
         assert_eq!(ids(&[&["--files-from"], args].concat()), expected, "{args:?}");
         folder.run(&["build", "-q", "--force", "s", "d"]).ok();
-        assert_eq!(names_of_store(&folder, "s"), expected);
+        assert_eq!(store_names(&folder, "s"), expected);
         folder.run(&[&["delete", "-q", "s", "--ids"], args].concat()).ok();
         assert_eq!(folder.run(&["dump", "s"]).ok(), "", "{args:?}");
     }
-    // Bytes that are the id of one document and the path of another mean the path.
+    // If a list entry equals the id of one document and the path of another, it means the path.
     folder.write("d/\\x41.jsonl", json("d/\\x41.txt", "another text of other words"));
     folder.run(&["build", "-q", "--force", "s", "d"]).ok();
     folder.run(&["delete", "-q", "s", "--null", "--ids", "kept0"]).ok();
-    assert_eq!(names_of_store(&folder, "s"), BTreeSet::from(["d/\\x41.txt".to_owned()]));
+    assert_eq!(store_names(&folder, "s"), BTreeSet::from(["d/\\x41.txt".to_owned()]));
 }

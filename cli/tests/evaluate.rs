@@ -4,10 +4,10 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random, fields, sample};
+use crate::{TestFolder, Random, fields, sample};
 
-/// A word whose fingerprint is at this distance, in bits, from the fingerprint of `w0`.
-fn word_at(folder: &Folder, distance: u32) -> String {
+/// Returns a word whose fingerprint differs from the fingerprint of `w0` in `distance` bits.
+fn word_at_distance(folder: &TestFolder, distance: u32) -> String {
     let line = |number| json!({"id": format!("w{number}"), "text": format!("w{number}")}).to_string() + "\n";
     folder.write("words.jsonl", (0..200_000).map(line).collect::<String>());
     let fingerprints = folder.run(&["fingerprint", "-q", "--profile", "words-1", "words.jsonl"]).ok();
@@ -17,16 +17,17 @@ fn word_at(folder: &Folder, distance: u32) -> String {
     near[17..].to_owned()
 }
 
+/// Returns a JSON line of a labelled pair of texts.
 fn pair(a: &str, b: &str, label: &Value) -> String {
     json!({"text_a": a, "text_b": b, "label": label}).to_string() + "\n"
 }
 
-const WORDS: [&str; 3] = ["--profile", "words-1", "--json"];
+const PROFILE_ARGS: [&str; 3] = ["--profile", "words-1", "--json"];
 
 #[test]
-fn counts_by_hand() {
-    let folder = Folder::new();
-    let near = word_at(&folder, 16);
+fn counts_equal_those_computed_by_hand() {
+    let folder = TestFolder::new();
+    let near = word_at_distance(&folder, 16);
     let lines = [
         pair("one", "one", &json!(true)),
         pair("two", "three", &json!(false)),
@@ -34,7 +35,7 @@ fn counts_by_hand() {
         pair("four", "?!", &json!(0)),
     ];
     folder.write("pairs.jsonl", lines.concat());
-    let args = [&["evaluate", "pairs.jsonl", "--documents", "1001"][..], &WORDS].concat();
+    let args = [&["evaluate", "pairs.jsonl", "--documents", "1001"][..], &PROFILE_ARGS].concat();
     let objects = folder.run(&args).json();
     assert_eq!(objects.len(), 17 + 1);
     assert_eq!(
@@ -51,7 +52,8 @@ fn counts_by_hand() {
         assert_eq!(object["recall"], json!(f64::from(positives) / 2.0));
         assert_eq!((&object["paper"], &object["recommended"]), (&json!(k == 3), &json!(false)));
     }
-    // Texts are one, two and three, w0 and the one near it, four: in groups of 1, 2, 2 and 1.
+    // The six texts with features form groups of 1, 2, 2 and 1 by pair: `one`; `two`, `three`; `w0`, `near`; `four`.
+    // Random pairs are all pairs of texts from different groups.
     let summary = &objects[17];
     assert_eq!(
         fields(summary),
@@ -73,13 +75,14 @@ fn counts_by_hand() {
     ] {
         assert_eq!(summary[field], value, "{field}");
     }
-    // The rule of three: 3 / 13 of 1001 * 1000 / 2.
+    // Upper bound by the rule of three: no false pair among 13 means at most 3 / 13 of the 1001 * 1000 / 2 pairs.
     let bound = objects[0]["false_pairs_at_most"].as_f64().unwrap();
     assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
 }
 
-/// Three pages of one template, each in two versions; one text is in two of the pairs.
-fn template(folder: &Folder) {
+/// Writes three pairs of page versions: one of the path `a`, two of the path `b`. Two versions of `a` and two of `b` have
+/// the same words.
+fn write_template_pairs(folder: &TestFolder) {
     let page = |path: &str, old: &str, new: &str| {
         json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"
     };
@@ -89,15 +92,15 @@ fn template(folder: &Folder) {
 
 #[test]
 fn random_pairs_within_k_are_false_unless_their_texts_are_alike() {
-    let folder = Folder::new();
-    template(&folder);
-    let args = [&["evaluate", "pairs.jsonl", "--documents", "3"][..], &WORDS].concat();
+    let folder = TestFolder::new();
+    write_template_pairs(&folder);
+    let args = [&["evaluate", "pairs.jsonl", "--documents", "3"][..], &PROFILE_ARGS].concat();
     let objects = folder.run(&args).json();
-    // Of 2 texts of `a` and 4 of `b`, 8 pairs; both of `a` are as two of `b`.
+    // Two texts of `a` and four of `b` form 8 random pairs. Both texts of `a` equal two texts of `b`.
     assert_eq!((&objects[0]["random"], &objects[17]["random"]), (&json!(4), &json!(8)));
     assert_eq!((&objects[0]["alike"], &objects[17]["looked_at"]), (&json!(4), &json!(4)));
     assert_eq!((&objects[0]["false_share"], &objects[0]["precision"]), (&json!(0.0), &json!(1.0)));
-    // Of words backwards the fingerprint is the same, and no shingle.
+    // The same words in reverse order have the same fingerprint but no common shingle.
     let backwards = [("same", "a b c d e"), ("more", "e d c b a"), ("other", "a c e b d")]
         .iter()
         .fold(folder.read("pairs.jsonl"), |text, (word, words)| text.replace(word, words));
@@ -108,7 +111,7 @@ fn random_pairs_within_k_are_false_unless_their_texts_are_alike() {
         (&json!(8), &json!(4), &json!(8))
     );
     assert_eq!(objects[0]["false_share"], json!(0.5));
-    // All three positive pairs are within 0, and each meets two random ones, half of them false.
+    // All three positive pairs have distance 0. Half of the random pairs at distance 0 are false.
     assert_eq!((&objects[0]["recall"], &objects[0]["precision"]), (&json!(1.0), &json!(0.5)));
     let unlike = folder.run(&[&args[..], &["--alike-from", "1"]].concat()).json();
     assert_eq!(unlike[0]["alike"], json!(4));
@@ -119,8 +122,8 @@ fn random_pairs_within_k_are_false_unless_their_texts_are_alike() {
 }
 
 #[test]
-fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
-    let folder = Folder::new();
+fn a_recommendation_depends_on_the_corpus_and_is_never_bad() {
+    let folder = TestFolder::new();
     let page = |path: u32, text: String| {
         json!({"path": path, "text_old": text, "text_new": text}).to_string() + "\n"
     };
@@ -130,7 +133,7 @@ fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
         let args = ["evaluate", "pairs.jsonl", "--profile", "words-1", "--documents", documents];
         (folder.run(&args).ok(), folder.run(&[&args[..], &["--json"]].concat()).json().pop().unwrap())
     };
-    // 780 random pairs say enough of 261 documents.
+    // 780 random pairs are enough for a corpus of 261 documents.
     let (text, summary) = run("261");
     let expected =
         "Recommended for a corpus of 261 documents: k = 0. It has recall 100.00% and precision 100.00%.\n";
@@ -145,7 +148,7 @@ fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
     );
     assert!(text.contains("or --documents 261 or less") && !text.contains(" * "), "{text}");
     assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&Value::Null, &json!(true)));
-    // Pages of the same words in other orders: every random pair is within 0, and few are alike.
+    // Pages of the same words in different orders: all random pairs have distance 0, but few are similar.
     let orders: String = (0..40)
         .map(|path| {
             let words: Vec<String> =
@@ -173,8 +176,8 @@ fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
 }
 
 #[test]
-fn similar_stands_beside_the_distances() {
-    let folder = Folder::new();
+fn similar_is_listed_beside_the_distances() {
+    let folder = TestFolder::new();
     let pairs = sample("pairs.jsonl");
     let labelled = ["evaluate", &pairs, "--label-field", "jaccard3", "--positive-from", "0.8", "--similar"];
     let text = folder.run(&[&labelled[..], &["0.8", "--similar", "0.95"]].concat()).ok();
@@ -185,7 +188,7 @@ fn similar_stands_beside_the_distances() {
         fields(&objects[17]),
         ["excluded", "f1", "negatives", "positives", "precision", "recall", "similar"]
     );
-    // The label is the similarity of words; markup counts here, and did not there.
+    // The label is the similarity of words without markup. Here markup counts, so the recall may be below 1.
     assert!(objects[17]["recall"].as_f64().unwrap() >= 0.9, "{:?}", objects[17]);
     assert_eq!((&objects[17]["similar"], &objects[18]["alike_from"]), (&json!(0.8), &json!(0.8)));
     let several =
@@ -201,7 +204,7 @@ fn similar_stands_beside_the_distances() {
 
 #[test]
 fn the_pairs_of_the_samples() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let pairs = sample("pairs.jsonl");
     let text = folder.run(&["evaluate", &pairs]).ok();
     assert!(
@@ -228,14 +231,14 @@ fn the_pairs_of_the_samples() {
     assert!(text.contains("30 positive pairs, 10 negative pairs"), "{text}");
     assert!(text.lines().nth(2).unwrap().contains("negatives"), "{text}");
     assert!(text.lines().take(20).all(|line| line.chars().count() <= 100), "{text}");
-    // At 128 bits, k = 3 is not the paper's.
+    // The paper's k = 3 is for 64 bits, so 128 bits have no row marked `paper`.
     let wide = folder.run(&["evaluate", &pairs, "--bits", "128"]).ok();
     assert!(wide.contains("by-script,plain-text,simplified, 128 bits") && !wide.contains("paper"), "{wide}");
 }
 
 #[test]
 fn markdown_and_comparison() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let pairs = sample("pairs.jsonl");
     let one = folder.run(&["evaluate", &pairs, "--markdown"]).ok();
     let rows: Vec<&str> = one.lines().filter(|line| line.starts_with('|')).collect();
@@ -249,7 +252,7 @@ fn markdown_and_comparison() {
     assert!(rows[2].starts_with("| words-2") && rows[3].starts_with("| chars-4,plain-text"), "{markdown}");
     let text = folder.run(&several).ok();
     assert!(text.lines().nth(1).unwrap().starts_with("words-2 "), "{text}");
-    // The same figures as each by itself.
+    // Several profiles together give the same figures as each profile alone.
     let together = folder.run(&[&several[..], &["--json"]].concat()).json();
     let alone = folder.run(&["evaluate", &pairs, "--profile", "words-2", "--json"]).json();
     assert_eq!(together.len(), 2 * 17 + 2);
@@ -257,8 +260,8 @@ fn markdown_and_comparison() {
 }
 
 #[test]
-fn same_output_whatever_the_threads_and_the_compression() {
-    let folder = Folder::new();
+fn threads_and_compression_do_not_change_the_output() {
+    let folder = TestFolder::new();
     let pairs = std::fs::read(sample("pairs.jsonl")).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&pairs).unwrap();
@@ -274,10 +277,9 @@ fn same_output_whatever_the_threads_and_the_compression() {
     assert_eq!(folder.run(&["evaluate", "pairs.jsonl.gz", "--svg", "-"]).ok(), first.1);
 }
 
-/// Start and end tags match, and there is text or a tag everywhere.
 #[test]
-fn a_picture_that_cannot_be_drawn_leaves_the_old_one() {
-    let folder = Folder::new();
+fn a_failed_run_leaves_the_old_picture() {
+    let folder = TestFolder::new();
     folder.write("curve.svg", "old");
     folder.write("empty.jsonl", "");
     folder.write("bad.jsonl", "no JSON\n");
@@ -293,13 +295,14 @@ fn a_picture_that_cannot_be_drawn_leaves_the_old_one() {
     }
 }
 
+/// Asserts that start and end tags match, quotes are balanced, and only the entities `amp`, `lt` and `gt` occur.
 fn assert_well_formed(svg: &str) {
     let mut open = Vec::new();
     for part in svg.split('<').skip(1) {
         let (tag, text) = part.split_once('>').unwrap();
         assert!(!text.contains('>') && tag.matches('"').count() % 2 == 0, "{part}");
         for entity in text.split('&').skip(1) {
-            assert!(["amp;", "lt;", "gt;"].iter().any(|known| entity.starts_with(known)), "{part}");
+            assert!(["amp;", "lt;", "gt;"].iter().any(|entity_name| entity.starts_with(entity_name)), "{part}");
         }
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "{svg}");
@@ -312,7 +315,7 @@ fn assert_well_formed(svg: &str) {
 
 #[test]
 fn a_curve_of_every_k() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let pairs = sample("pairs.jsonl");
     let args = ["evaluate", &pairs, "--svg", "a.svg", "--profile", "auto", "--profile", "chars-3"];
     folder.run(&args).ok();
@@ -332,7 +335,7 @@ fn a_curve_of_every_k() {
 
 #[test]
 fn bad_pairs() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let good = pair("a rose is a rose", "a rose is the rose", &json!(1));
     for (name, line, message) in [
         ("broken", "{\"text_a\": \"x\n".to_owned(), "pairs.jsonl:2: invalid JSON object: EOF"),
@@ -370,7 +373,7 @@ fn bad_pairs() {
 
 #[test]
 fn nothing_panics_on_odd_lines() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(11);
     let whole = pair("one two three", "one two four", &json!(1));
     let mut lines: Vec<u8> = Vec::new();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::pages::{run_shell, with_samples};
-use crate::{Folder, Run};
+use crate::{TestFolder, CommandOutput};
 
 pub(crate) const COMMANDS: [&str; 17] = [
     "build", "add", "delete", "compact", "compare", "query", "dedup", "fingerprint", "profiles", "evaluate",
@@ -18,7 +18,7 @@ fn examples(help: &str) -> Vec<String> {
     lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()).collect()
 }
 
-fn with_pages() -> Folder {
+fn with_pages() -> TestFolder {
     let folder = with_samples();
     folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
     folder.write("other.md", "# A page\n\nSome words of another page, and then some more words of it.\n");
@@ -54,7 +54,7 @@ fn run_as_they_stand() {
 fn the_demo() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo.sh");
     let mut demo = Command::new(script);
-    let run = Run::new(demo.env("SIMSTORE", env!("CARGO_BIN_EXE_simstore")).output().unwrap());
+    let run = CommandOutput::new(demo.env("SIMSTORE", env!("CARGO_BIN_EXE_simstore")).output().unwrap());
     assert!(!run.stderr.contains("warning"), "{}", run.stderr);
     let shown = run.ok();
     let places = ["cluster 1: ", "similarity 0.939", "\tdesktop-src/AD/forests.md", "bits each"]
@@ -65,12 +65,12 @@ fn the_demo() {
 
 #[test]
 fn help_explains_json() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for command in COMMANDS {
         let help = folder.run(&[command, "--help"]).ok();
         // A separate page describes the output of `dedup`.
-        let told = if command == "dedup" { "See docs/dedup.md (output formats)" } else { "With --json" };
-        assert!(help.contains(told), "{command}");
+        let expected = if command == "dedup" { "See docs/dedup.md (output formats)" } else { "With --json" };
+        assert!(help.contains(expected), "{command}");
         assert!(help.contains("Example"), "{command}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}");
     }
@@ -78,7 +78,7 @@ fn help_explains_json() {
 
 #[test]
 fn bad_usage() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\n");
     for args in [
         &[][..],

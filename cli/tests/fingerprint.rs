@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::{Folder, Random, fields, sample};
+use crate::{TestFolder, Random, fields, sample};
 
 #[test]
 fn lines_of_fingerprints() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "a.jsonl",
         "{\"url\": \"u\", \"title\": \"A rose\", \"body\": \"is a rose\"}\n{\"url\": \"v\", \"body\": 7}\n",
@@ -25,13 +25,13 @@ fn lines_of_fingerprints() {
 
 #[test]
 fn a_broken_line_on_standard_input() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.run_with_input(&["fingerprint", "-"], "{\"text\": \"a\"}\n{").fails(1, "-:2:");
 }
 
 #[test]
 fn plans() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let plans = folder.run(&["plan", "--count", "8e9", "--distance", "3", "--json"]).json();
     assert_eq!(
         fields(&plans[0]),
@@ -58,7 +58,7 @@ fn plans() {
 
 #[test]
 fn compression_of_random_fingerprints() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(5);
     let raw: Vec<u8> = (0..50_000).flat_map(|_| random.next().to_le_bytes()).collect();
     folder.write("a.u64", [&raw[..], &raw[..800]].concat());

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::Folder;
+use crate::TestFolder;
 
 /// Files below a folder, by their names in it.
 fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut files = BTreeMap::new();
     for entry in folder.read_dir().unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
-            found.extend(
+            files.extend(
                 tree(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
             );
         } else {
-            found.insert(name, fs::read(entry.path()).unwrap());
+            files.insert(name, fs::read(entry.path()).unwrap());
         }
     }
-    found
+    files
 }
 
-fn texts() -> Folder {
-    let folder = Folder::new();
+fn text_folder() -> TestFolder {
+    let folder = TestFolder::new();
     fs::create_dir_all(folder.path("texts/deep/er")).unwrap();
     folder.write("texts/a.md", "a page of some words\r\n");
     folder.write("texts/deep/b.md", "a page of some words");
@@ -41,14 +41,14 @@ fn texts() -> Folder {
 const KEPT: [&str; 4] = ["a.md", "deep/d.txt.zst", "deep/e.txt", "deep/er/c.html"];
 
 /// The files that a run keeps, with their contents in the input folder.
-fn expected(folder: &Folder) -> BTreeMap<String, Vec<u8>> {
-    let of_name = |name: &str| (name.to_owned(), fs::read(folder.path("texts").join(name)).unwrap());
-    KEPT.map(of_name).into_iter().collect()
+fn expected(folder: &TestFolder) -> BTreeMap<String, Vec<u8>> {
+    let read_input = |name: &str| (name.to_owned(), fs::read(folder.path("texts").join(name)).unwrap());
+    KEPT.map(read_input).into_iter().collect()
 }
 
 #[test]
 fn copies_of_what_is_left() {
-    let folder = texts();
+    let folder = text_folder();
     for (input, output) in [
         ("texts", "one/"),
         ("texts/", "./two/"),
@@ -75,14 +75,14 @@ fn copies_of_what_is_left() {
 
 #[test]
 fn several_inputs_keep_their_names() {
-    let folder = texts();
+    let folder = text_folder();
     fs::create_dir(folder.path("more")).unwrap();
     folder.write("more/a.md", "one of another folder and of other words");
     folder.write("single.txt", "a single file, again with words of its own");
     folder.run(&["dedup", "-q", "texts", "more", "single.txt", "-o", "left/"]).ok();
     let names: Vec<String> = tree(&folder.path("left")).into_keys().collect();
-    let of_texts = KEPT.map(|name| format!("texts/{name}"));
-    assert_eq!(names, [&["more/a.md".to_owned(), "single.txt".to_owned()], &of_texts[..]].concat());
+    let kept_texts = KEPT.map(|name| format!("texts/{name}"));
+    assert_eq!(names, [&["more/a.md".to_owned(), "single.txt".to_owned()], &kept_texts[..]].concat());
     let run = folder.run(&["dedup", "-q", "texts/a.md", "more/a.md", "-o", "two/"]);
     run.fails(1, "more/a.md: would be written to two/a.md, like another file");
     assert_eq!(folder.names(), ["left", "more", "single.txt", "texts"]);
@@ -90,7 +90,7 @@ fn several_inputs_keep_their_names() {
 
 #[test]
 fn only_text_files_are_copied() {
-    let folder = texts();
+    let folder = text_folder();
     folder.write("a.jsonl", "{\"text\": \"one\"}\n");
     folder.write("a.hex", "0000000000000001\n");
     folder
@@ -118,7 +118,7 @@ fn only_text_files_are_copied() {
 /// Folder and store change as one step, and the same run is not done twice.
 #[test]
 fn a_folder_beside_a_store() {
-    let folder = texts();
+    let folder = text_folder();
     let args = ["dedup", "-d", "3", "texts", "--against", "seen", "--add", "-o", "new/"];
     folder.run(&args).ok();
     assert_eq!(tree(&folder.path("new")), expected(&folder));

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::{Folder, Run};
+use crate::{TestFolder, CommandOutput};
 
 pub(crate) const GOOD: &str = "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
 
@@ -25,13 +25,13 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The ids of the fingerprints that were printed.
-pub(crate) fn ids(run: Run) -> Vec<String> {
+pub(crate) fn ids(run: CommandOutput) -> Vec<String> {
     run.ok().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
 }
 
 /// A bad input stops the command, or is skipped, and the next one is read.
 #[track_caller]
-fn stops_or_is_skipped(folder: &Folder, bad: &str, options: &[&str], message: &str) {
+fn stops_or_is_skipped(folder: &TestFolder, bad: &str, options: &[&str], message: &str) {
     folder.write("good.jsonl", GOOD);
     let args = [&["fingerprint", bad, "good.jsonl"], options].concat();
     folder.run(&args).fails(1, message);
@@ -44,7 +44,7 @@ fn stops_or_is_skipped(folder: &Folder, bad: &str, options: &[&str], message: &s
 
 #[test]
 fn bad_input() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines = GOOD.repeat(1000);
     let cut = |bytes: Vec<u8>| bytes[..bytes.len() - 3].to_vec();
     let long = format!("{{\"text\": \"{}\"}}\n", "x".repeat(9000));
@@ -93,7 +93,7 @@ fn bad_input() {
 #[test]
 #[cfg(unix)]
 fn a_dangling_link() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::os::unix::fs::symlink("nowhere", folder.path("gone.jsonl")).unwrap();
     stops_or_is_skipped(&folder, "gone.jsonl", &[], "gone.jsonl: a dangling link");
 }
@@ -105,7 +105,7 @@ fn parquet_files() {
 
     use arrow_array::{ArrayRef, RecordBatch, StringArray};
 
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let columns: [(&str, ArrayRef); 2] = [
         ("id", Arc::new(StringArray::from(vec!["a", "b"]))),
         ("body", Arc::new(StringArray::from(vec!["one", "two"]))),
@@ -124,7 +124,7 @@ fn parquet_files() {
 
 #[test]
 fn formats_by_name_by_content_and_by_force() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let table = "url,body\nu,one\nv,two\n";
     folder.write("a.csv", table);
     folder.write("b.dat", gzip(table.as_bytes()));
@@ -132,10 +132,10 @@ fn formats_by_name_by_content_and_by_force() {
     assert_eq!(folder.run(&["fingerprint", "-"]).ok(), "");
     folder.run(&["fingerprint", "*.none", "--skip-bad"]).fails(1, "*.none: no file matches this glob");
     let fields = ["--id-field", "url", "--text-field", "body"];
-    let of = |args: &[&str]| ids(folder.run(&[&["fingerprint"], args, &fields].concat()));
-    assert_eq!(of(&["a.csv"]), ["u", "v"]);
-    assert_eq!(of(&["b.dat"]), ["u", "v"]);
-    assert_eq!(of(&["*.csv*"]), ["u", "v", "u", "v"]);
+    let printed_ids = |args: &[&str]| ids(folder.run(&[&["fingerprint"], args, &fields].concat()));
+    assert_eq!(printed_ids(&["a.csv"]), ["u", "v"]);
+    assert_eq!(printed_ids(&["b.dat"]), ["u", "v"]);
+    assert_eq!(printed_ids(&["*.csv*"]), ["u", "v", "u", "v"]);
     let args = [&["fingerprint", "-"][..], &fields].concat();
     assert_eq!(ids(folder.run_with_input(&args, table)), ["u", "v"]);
     assert_eq!(ids(folder.run_with_input(&args, bzip2(table.as_bytes()))), ["u", "v"]);
@@ -151,7 +151,7 @@ fn formats_by_name_by_content_and_by_force() {
 
 #[test]
 fn encodings() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = |text: &str| format!("{{\"id\": 1, \"text\": \"{text}\"}}\n");
     let text = "近似重复的网页很常见，相似的文档具有相似的指纹。";
     folder.write("utf8.jsonl", line(text));
@@ -172,7 +172,7 @@ fn encodings() {
         .fails(0, "1 character was invalid in the encoding of the input and replaced");
 }
 
-pub(crate) fn zip_of(name: &str, text: &str) -> Vec<u8> {
+pub(crate) fn zip_archive(name: &str, text: &str) -> Vec<u8> {
     let packed = text.as_bytes();
     let mut common = [20_u16, 1 << 11, 0, 0, 0x21].map(u16::to_le_bytes).concat();
     common.extend(crc32fast::hash(packed).to_le_bytes());
@@ -186,19 +186,19 @@ pub(crate) fn zip_of(name: &str, text: &str) -> Vec<u8> {
 
 #[test]
 fn what_is_passed_over_is_told() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("prints")).unwrap();
     folder.write("prints/a.hex", "0123456789abcdef\n");
     folder.write("prints/image.png", "x");
     // `--quiet` suppresses the summary, but not the notices.
     let run = folder.run(&["add", "-q", "store", "prints"]);
     assert_eq!((run.code, run.stderr.contains(" added")), (Some(0), false), "{}", run.stderr);
-    for said in [
+    for message in [
         "skipped 1 file with unknown extension: --format text reads it",
         "skipped 1 fingerprint file; give it as input to read it",
         "warning: the inputs hold nothing that can be read",
     ] {
-        assert!(run.stderr.contains(said), "{}", run.stderr);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
     }
     let warc = "WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
     folder.write("a.warc", warc.repeat(3));
@@ -221,7 +221,7 @@ fn what_is_passed_over_is_told() {
 /// A site of pages is deduplicated though settings of programs stand beside them.
 #[test]
 fn settings_among_texts_are_passed_over() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("site")).unwrap();
     let settings = "{\n  \"name\": \"site\",\n  \"scripts\": {\"build\": \"make\"}\n}\n";
     folder.write("site/package.json", settings);
@@ -235,8 +235,8 @@ fn settings_among_texts_are_passed_over() {
         folder.write("site/a.md", "a page of some words");
         folder.write("site/b.md", "a page of some words");
         let run = folder.run(run);
-        let said = "skipped 2 JSON files without the text field; select another field with --text-field";
-        assert!(run.stderr.contains(said), "{}", run.stderr);
+        let message = "skipped 2 JSON files without the text field; select another field with --text-field";
+        assert!(run.stderr.contains(message), "{}", run.stderr);
         run.ok();
     }
     assert_eq!(folder.read("kept"), "site/a.md\n");
@@ -245,7 +245,7 @@ fn settings_among_texts_are_passed_over() {
     let run = folder.run(&["fingerprint", "site", "--text-field", "name"]);
     assert!(run.stderr.contains("package.json"), "{}", run.stderr);
     // Members of archives are read as files of folders are.
-    folder.write("a.zip", zip_of("package.json", settings));
+    folder.write("a.zip", zip_archive("package.json", settings));
     let run = folder.run(&["dedup", "a.zip"]);
     assert!(run.stderr.contains("skipped 1 JSON file without the text field"), "{}", run.stderr);
     run.fails(1, "no documents were read");
@@ -253,9 +253,9 @@ fn settings_among_texts_are_passed_over() {
 
 #[test]
 fn archives_through_all_commands() {
-    let folder = Folder::new();
-    folder.write("a.zip", zip_of("in/pages.jsonl", GOOD));
-    folder.write("b.zip", zip_of("copy.jsonl", GOOD));
+    let folder = TestFolder::new();
+    folder.write("a.zip", zip_archive("in/pages.jsonl", GOOD));
+    folder.write("b.zip", zip_archive("copy.jsonl", GOOD));
     let expected = ids(folder.run(&["fingerprint", "a.zip"]));
     assert_eq!(expected, ["1", "2"]);
     let plain = folder.run(&["dedup", "a.zip", "b.zip", "--skip-bad", "--output", "-"]).ok();
@@ -270,7 +270,7 @@ fn archives_through_all_commands() {
     folder.run(&["add", "store", "a.zip"]).ok();
     let again = folder.run(&["add", "store", "a.zip", "--json"]).json();
     assert_eq!(again[0]["added"], 0);
-    folder.write("a.xlsx", zip_of("[Content_Types].xml", "<x/>"));
+    folder.write("a.xlsx", zip_archive("[Content_Types].xml", "<x/>"));
     folder.run(&["fingerprint", "a.xlsx"]).fails(1, "a.xlsx: looks like an Office document");
     folder.write("a.pdf", b"%PDF-1.4\0");
     stops_or_is_skipped(&folder, "a.pdf", &[], "a.pdf: looks like a PDF document, which is not supported");
@@ -278,26 +278,26 @@ fn archives_through_all_commands() {
 
 #[test]
 fn a_query_reads_what_build_reads() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let text = "相似的文档具有相似的指纹，功能的许多差异在这里都会被发现。";
     folder.write("a.txt", text);
     folder.write("b.txt", encoding_rs::GB18030.encode(text).0);
     folder.write("c.txt.gz", gzip(text.as_bytes()));
     folder.run(&["build", "store", "a.txt"]).ok();
     for file in ["a.txt", "b.txt", "c.txt.gz"] {
-        let found = folder.run(&["query", "store", "--file", file]).ok();
-        assert!(found.starts_with("0\t"), "{file}: {found}");
+        let matches = folder.run(&["query", "store", "--file", file]).ok();
+        assert!(matches.starts_with("0\t"), "{file}: {matches}");
     }
-    let found = folder.run_with_input(&["query", "store", "--file", "-"], text).ok();
-    assert!(found.starts_with("0\t"), "{found}");
-    folder.write("d.zip", zip_of("a.txt", text));
+    let matches = folder.run_with_input(&["query", "store", "--file", "-"], text).ok();
+    assert!(matches.starts_with("0\t"), "{matches}");
+    folder.write("d.zip", zip_archive("a.txt", text));
     assert!(folder.run(&["query", "store", "--file", "d.zip"]).ok().starts_with("0\t"));
 }
 
 /// `zstd --long=31`.
 #[test]
 fn a_long_window() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.long_distance_matching(true).unwrap();
     encoder.window_log(29).unwrap();
@@ -309,7 +309,7 @@ fn a_long_window() {
 /// Ten are named, and the others counted; a list has them all.
 #[test]
 fn a_list_of_all_that_is_malformed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines: String = (1..=15).map(|line| format!("no JSON {line}\n")).collect();
     folder.write("a.jsonl", lines + GOOD);
     folder.write("cut.jsonl.gz", &gzip(GOOD.as_bytes())[..20]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random, fields, hex_lines};
+use crate::{TestFolder, Random, fields, hex_lines};
 
 /// Returns one JSON line for each document. Documents with different seeds are dissimilar.
 fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
@@ -23,13 +23,13 @@ fn pairs(fingerprints: &[u64], first_id: usize) -> String {
     lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()
 }
 
-fn summary(folder: &Folder, args: &[&str]) -> Value {
+fn summary(folder: &TestFolder, args: &[&str]) -> Value {
     folder.run(&[args, &["--json"]].concat()).json().pop().unwrap()
 }
 
 #[test]
 fn documents_with_numbers_or_names() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("numbers.jsonl", documents(0..10, |seed| json!(seed + 100)));
     folder.write("names.jsonl", documents(0..10, |seed| json!(format!("page-{seed}"))));
     for (input, expected) in [("numbers.jsonl", "100"), ("names.jsonl", "page-0")] {
@@ -50,7 +50,7 @@ fn documents_with_numbers_or_names() {
 
 #[test]
 fn what_has_been_read_is_not_read_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", pairs(&Random(1).clustered(500), 0));
     assert_eq!(summary(&folder, &["add", "store", "a.tsv"])["added"], 500);
     let before = folder.run(&["dump", "store"]).ok();
@@ -72,7 +72,7 @@ fn what_has_been_read_is_not_read_again() {
 
 #[test]
 fn standard_input_is_read_each_time() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for _ in 0..2 {
         folder.run_with_input(&["add", "store", "-"], "0000000000000001\t7\n00000000000000ff\t8\n").ok();
     }
@@ -81,14 +81,14 @@ fn standard_input_is_read_each_time() {
 
 #[test]
 fn only_what_is_new() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000000\t1\n00000000000000ff\t2\n");
     assert_eq!(folder.run(&["add", "--if-new", "store", "a.tsv"]).ok(), "");
     let input = "0000000000000001\t3\n00000000000000fe\t4\nff00000000000000\t5\nff00000000000001\t6\n";
     let printed = folder.run_with_input(&["add", "--if-new", "store", "-"], input).ok();
     assert_eq!(printed, "3\t1\t1\n4\t2\t1\n6\t5\t1\n");
     let lines = folder.run_with_input(&["add", "--if-new", "--json", "store", "-"], input).json();
-    let duplicate = |id: u64, of: u64, distance: u64| json!({"id": id, "duplicate_of": [{"id": of, "name": null, "distance": distance}]});
+    let duplicate = |id: u64, original: u64, distance: u64| json!({"id": id, "duplicate_of": [{"id": original, "name": null, "distance": distance}]});
     assert_eq!(lines[..2], [duplicate(3, 1, 1), duplicate(4, 2, 1)]);
     assert_eq!((&lines[4]["added"], &lines[4]["duplicates"]), (&json!(0), &json!(4)));
     assert_eq!(folder.ids("store"), ["1", "2", "5"]);
@@ -103,7 +103,7 @@ fn only_what_is_new() {
 
 #[test]
 fn other_settings_are_refused() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", documents(0..5, |seed| json!(seed)));
     folder.write("b.hex", "0000000000000001\n");
     folder.write("c.hex", "00000000000000010000000000000002\n");
@@ -129,7 +129,7 @@ fn other_settings_are_refused() {
 
 #[test]
 fn delete() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", documents(0..6, |seed| json!(format!("page-{seed}"))));
     folder.write("b.jsonl", documents(2..4, |seed| json!(format!("page-{seed}"))));
     folder.run(&["build", "named", "a.jsonl"]).ok();
@@ -151,7 +151,7 @@ fn delete() {
 
 #[test]
 fn delete_by_id() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "a.jsonl",
         documents(0..6, |seed| if seed == 5 { json!(105) } else { json!(format!("page-{seed}")) }),
@@ -192,7 +192,7 @@ fn delete_by_id() {
 /// Deleting many documents with the same fingerprint must not take quadratic time.
 #[test]
 fn delete_many_of_one_fingerprint() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let count = 60_000;
     let lines = |ids: std::ops::Range<u64>| {
         ids.map(|id| format!("00000000c0ffee00\tpage {}\n", id)).collect::<String>()
@@ -207,7 +207,7 @@ fn delete_many_of_one_fingerprint() {
 
 #[test]
 fn compact() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let fingerprints = Random(5).clustered(3000);
     folder.write("a.tsv", pairs(&fingerprints[..2000], 0));
     folder.write("b.tsv", pairs(&fingerprints[2000..], 2000));
@@ -217,17 +217,17 @@ fn compact() {
     folder.run(&["add", "store", "b.tsv"]).ok();
     let before = folder.run(&["dump", "store"]).ok();
     assert_eq!(before.lines().count(), 2500);
-    let whole = || {
+    let store_bytes = || {
         let files = std::fs::read_dir(folder.path("store")).unwrap();
         files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
     };
-    let size_before = whole();
+    let size_before = store_bytes();
     let compacted = summary(&folder, &["compact", "store"]);
     // Logs are included in the size.
-    assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(whole())));
+    assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(store_bytes())));
     let inspected = &folder.run(&["inspect", "store", "--json"]).json()[0];
     let logs = inspected["logs"].as_array().unwrap().iter().map(|log| log["bytes"].as_u64().unwrap());
-    assert_eq!(inspected["bytes"].as_u64().unwrap() + logs.sum::<u64>(), whole());
+    assert_eq!(inspected["bytes"].as_u64().unwrap() + logs.sum::<u64>(), store_bytes());
     assert_eq!((&compacted["segments"], &compacted["ids"]), (&json!(1), &json!(2500)));
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
     let query = format!("{:016x}", fingerprints[2500]);
@@ -243,7 +243,7 @@ fn compact() {
 /// A plan that supports distance 3 only is replaced when the distance is raised.
 #[test]
 fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", pairs(&Random(7).clustered(300), 0));
     folder.run(&["build", "store", "a.tsv", "--plan", "cover-11"]).ok();
     let query = format!("{:016x}", Random(7).clustered(300)[0]);
@@ -260,7 +260,7 @@ fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
 /// or damaged.
 #[test]
 fn verify_notices_flipped_bits_of_a_log() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", pairs(&Random(6).clustered(100), 0));
     folder.run(&["add", "store", "a.tsv"]).ok();
     let log = folder.path("store/000001.log");
@@ -305,7 +305,7 @@ fn verify_notices_flipped_bits_of_a_log() {
 
 #[test]
 fn inspect_and_verify_a_store_with_a_log() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let fingerprints = Random(6).clustered(1000);
     folder.write("a.tsv", pairs(&fingerprints[..800], 0));
     folder.write("b.tsv", pairs(&fingerprints[800..], 800));
@@ -367,7 +367,7 @@ fn inspect_and_verify_a_store_with_a_log() {
 
 #[test]
 fn one_writer_and_many_readers() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut writer = folder.command(&["add", "--if-new", "--json", "store", "-"]);
     let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = writer.stdin.take().unwrap();
@@ -402,7 +402,7 @@ fn one_writer_and_many_readers() {
 /// If another store takes the place of the store being written, it stays intact and the writer stops with an error.
 #[test]
 fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(11);
     let lines: Vec<String> = (0..60_000).map(|_| format!("{:016x}\n", random.next())).collect();
     let (first, rest) = lines.split_at(20_000);
@@ -416,9 +416,9 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
         input.write_all(first.concat().as_bytes()).unwrap();
         input.flush().unwrap();
         let start = Instant::now();
-        let is_begun =
+        let has_started =
             || ["MANIFEST", "BUILDING"].iter().any(|name| folder.path("store").join(name).exists());
-        while !is_begun() {
+        while !has_started() {
             assert!(start.elapsed() < Duration::from_secs(60), "{args:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -427,8 +427,8 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
         // The writer may have stopped.
         let _ = input.write_all(rest.concat().as_bytes());
         drop(input);
-        let wrote = crate::support::Run::new(writer.wait_with_output().unwrap());
-        wrote.fails(1, "the directory was moved");
+        let writer_output = crate::support::CommandOutput::new(writer.wait_with_output().unwrap());
+        writer_output.fails(1, "the directory was moved");
         assert!(files("store") == before, "{args:?}");
         std::fs::remove_dir_all(folder.path("store")).unwrap();
         std::fs::remove_dir_all(folder.path("moved")).unwrap();

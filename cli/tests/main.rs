@@ -1,4 +1,4 @@
-//! The command line, through its binary. CONTRIBUTING.md says which file tests what.
+//! Tests of the command line through its binary. CONTRIBUTING.md lists the subject of each file.
 
 mod add;
 #[cfg(unix)]
@@ -40,4 +40,4 @@ mod support;
 #[cfg(unix)]
 mod threads;
 
-use support::{Folder, Random, Run, fields, hex_lines, sample};
+use support::{TestFolder, Random, CommandOutput, fields, hex_lines, sample};

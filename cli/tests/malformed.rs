@@ -1,6 +1,6 @@
 //! Input that is malformed: skipped and counted in the same way everywhere, and foretold by a dry run.
 
-use crate::{Folder, sample};
+use crate::{TestFolder, sample};
 
 const TEXT: &str = "some words of a text that is long enough to be compared";
 
@@ -13,7 +13,7 @@ fn rows() -> String {
 
 #[test]
 fn each_row_without_a_text_field_is_skipped_and_counted() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", rows());
     let message =
         "simstore: a.jsonl:2: no text field `text`; the document has `id`: select another with --text-field";
@@ -58,7 +58,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
 /// Each failure that a run would have in the first documents, a dry run has, too.
 #[test]
 fn a_dry_run_fails_as_the_run_does() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("id.jsonl", format!("{{\"text\": \"{TEXT}\"}}\n"));
     folder.write("no.jsonl", format!("{}no JSON\n", rows().lines().next().unwrap().to_owned() + "\n"));
     folder.write("a.hex", "0000000000000001\nno hexadecimal\n");
@@ -77,7 +77,7 @@ fn a_dry_run_fails_as_the_run_does() {
 /// A folder of source code holds no documents by their names; the message says how it is read.
 #[test]
 fn a_folder_of_source_code_is_read_by_its_format_or_by_a_pattern() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("src")).unwrap();
     for name in ["a.rs", "b.rs"] {
         folder.write(&format!("src/{name}"), "fn main() { let x = 1; println!(\"{}\", x + 2 * x); }\n");
@@ -100,7 +100,7 @@ fn a_folder_of_source_code_is_read_by_its_format_or_by_a_pattern() {
 /// `add --if-new` makes no store unless an option says which kind.
 #[test]
 fn a_missing_store_to_compare_with_is_made_only_of_a_named_kind() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let en = sample("en.jsonl");
     let run = folder.run(&["add", "--if-new", "s", &en]);
     run.fails(
@@ -120,21 +120,21 @@ fn a_missing_store_to_compare_with_is_made_only_of_a_named_kind() {
 /// The run that makes a store writes tables with the columns of all later ones.
 #[test]
 fn tables_have_the_same_columns_in_every_run_with_a_store() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let en = sample("en.jsonl");
-    for question in [&[][..], &["--with-texts"], &["-d", "3"]] {
+    for options in [&[][..], &["--with-texts"], &["-d", "3"]] {
         let columns = || {
             let tables = ["--clusters", "c.csv", "--pairs", "p.csv", "--remove-list", "r.csv", "--reasons"];
             let args =
-                [&["dedup", "--json", "--against", "s", "--add", "--again", &en], &tables[..], question];
+                [&["dedup", "--json", "--against", "s", "--add", "--again", &en], &tables[..], options];
             let summary = folder.run(&args.concat()).json().pop().unwrap();
             let fields: Vec<String> = crate::fields(&summary).into_iter().map(str::to_owned).collect();
             let head = |name: &str| folder.read(name).lines().next().unwrap().to_owned();
             (["c.csv", "p.csv", "r.csv"].map(head), fields)
         };
         let first = columns();
-        assert!(first.0.iter().all(|head| head.contains("stored")), "{question:?}: {first:?}");
-        assert_eq!(columns(), first, "{question:?}");
+        assert!(first.0.iter().all(|head| head.contains("stored")), "{options:?}: {first:?}");
+        assert_eq!(columns(), first, "{options:?}");
         std::fs::remove_dir_all(folder.path("s")).unwrap();
     }
 }

@@ -2,22 +2,22 @@
 
 use std::io::Write;
 
-use crate::{Folder, Run};
+use crate::{TestFolder, CommandOutput};
 
 /// Address space in KiB: room for the program, its threads, and a few times the longest document here. Parsing any of these inputs in full
 /// would take much more.
-const SPACE: u64 = 200_000;
+const ADDRESS_SPACE_KIB: u64 = 200_000;
 /// Number of values in one field.
-const VALUES: usize = 6_000_000;
+const VALUE_COUNT: usize = 6_000_000;
 
 /// Runs a line of bash with little memory; `$simstore` is the program.
-fn with_little(folder: &Folder, line: &str) -> Run {
+fn run_with_little_memory(folder: &TestFolder, line: &str) -> CommandOutput {
     // glibc would reserve 64 MiB for each thread.
-    folder.bash(&format!("export MALLOC_ARENA_MAX=1 RAYON_NUM_THREADS=1; ulimit -v {SPACE}; exec {line}"))
+    folder.bash(&format!("export MALLOC_ARENA_MAX=1 RAYON_NUM_THREADS=1; ulimit -v {ADDRESS_SPACE_KIB}; exec {line}"))
 }
 
 /// Writes a compressed file: `first`, then `repeated` many times, then `last`.
-fn packed(folder: &Folder, name: &str, first: &str, repeated: &str, times: usize, last: &str) {
+fn write_compressed(folder: &TestFolder, name: &str, first: &str, repeated: &str, times: usize, last: &str) {
     let file = std::fs::File::create(folder.path(name)).unwrap();
     let mut zstd = zstd::Encoder::new(file, 1).unwrap();
     zstd.write_all(first.as_bytes()).unwrap();
@@ -29,48 +29,48 @@ fn packed(folder: &Folder, name: &str, first: &str, repeated: &str, times: usize
 
 #[test]
 fn headers_of_very_many_columns() {
-    let folder = Folder::new();
-    packed(&folder, "c.csv.zst", "id,text", ",", VALUES, "\n1,one\n");
-    with_little(&folder, "$simstore --threads 1 fingerprint c.csv.zst")
+    let folder = TestFolder::new();
+    write_compressed(&folder, "c.csv.zst", "id,text", ",", VALUE_COUNT, "\n1,one\n");
+    run_with_little_memory(&folder, "$simstore --threads 1 fingerprint c.csv.zst")
         .fails(1, "c.csv.zst:1: the header has more than 100,000 columns, the maximum of a table");
 }
 
 #[test]
 fn values_of_json_that_nobody_asked_for() {
-    let folder = Folder::new();
-    packed(&folder, "a.jsonl.zst", "{\"id\": 1, \"text\": \"some words\", \"n\": [0", ",0", VALUES, "]}\n");
+    let folder = TestFolder::new();
+    write_compressed(&folder, "a.jsonl.zst", "{\"id\": 1, \"text\": \"some words\", \"n\": [0", ",0", VALUE_COUNT, "]}\n");
     let line = |more: &str| format!("$simstore --threads 1 fingerprint a.jsonl.zst {more}");
-    assert!(with_little(&folder, &line("")).ok().ends_with("\t1\n"));
+    assert!(run_with_little_memory(&folder, &line("")).ok().ends_with("\t1\n"));
     // The requested field is not text. If a missing field is requested, the error lists `n` too.
-    with_little(&folder, &line("--text-field n"))
+    run_with_little_memory(&folder, &line("--text-field n"))
         .fails(1, "a.jsonl.zst:1: the text field `n` is not a string");
-    with_little(&folder, &line("--text-field x"))
+    run_with_little_memory(&folder, &line("--text-field x"))
         .fails(1, "no text field `x`; the document has `id`, `n`, `text`");
-    with_little(&folder, &line("--id-field n")).fails(1, "the id field `n` is neither a string");
-    with_little(&folder, &line("--id-field x.y"))
+    run_with_little_memory(&folder, &line("--id-field n")).fails(1, "the id field `n` is neither a string");
+    run_with_little_memory(&folder, &line("--id-field x.y"))
         .fails(1, "no id field `x.y`; the document has `id`, `n`, `text`");
 }
 
 #[test]
 fn elements_of_an_array() {
-    let folder = Folder::new();
-    packed(
+    let folder = TestFolder::new();
+    write_compressed(
         &folder,
         "a.json.zst",
         "[{\"id\": 1, \"text\": [0",
         ",0",
-        VALUES,
+        VALUE_COUNT,
         "]},\n{\"id\": 2, \"text\": \"two\"}]",
     );
-    let run = with_little(&folder, "$simstore --threads 1 fingerprint --skip-bad a.json.zst");
+    let run = run_with_little_memory(&folder, "$simstore --threads 1 fingerprint --skip-bad a.json.zst");
     assert!(run.stderr.contains("a.json.zst:1: the text field `text` is not a string"), "{}", run.stderr);
     assert!(run.ok().ends_with("\t2\n"));
 }
 
 #[test]
 fn a_line_that_is_too_long_for_the_memory() {
-    let folder = Folder::new();
-    packed(
+    let folder = TestFolder::new();
+    write_compressed(
         &folder,
         "a.jsonl.zst",
         "{\"id\": 1, \"text\": \"",
@@ -79,11 +79,11 @@ fn a_line_that_is_too_long_for_the_memory() {
         "\"}\n{\"text\": \"some words\"}\n",
     );
     let line = "$simstore --threads 1 dedup --memory 100M a.jsonl.zst";
-    let said = "a.jsonl.zst:1: longer than the limit of 6553600 bytes for one document, with 100.0 MiB of memory; \
+    let message = "a.jsonl.zst:1: longer than the limit of 6553600 bytes for one document, with 100.0 MiB of memory; \
                 raise --memory";
-    with_little(&folder, line).fails(1, said);
-    let skipped = with_little(&folder, &format!("{line} --skip-bad --keep-list kept"));
-    assert!(skipped.stderr.contains(said), "{}", skipped.stderr);
+    run_with_little_memory(&folder, line).fails(1, message);
+    let skipped = run_with_little_memory(&folder, &format!("{line} --skip-bad --keep-list kept"));
+    assert!(skipped.stderr.contains(message), "{}", skipped.stderr);
     assert!(skipped.stderr.contains("skipped 1 invalid document or unreadable file"), "{}", skipped.stderr);
     skipped.ok();
     assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
@@ -92,13 +92,13 @@ fn a_line_that_is_too_long_for_the_memory() {
 /// A document skipped for lack of memory is not recorded as malformed, since another run may have enough memory.
 #[test]
 fn a_part_without_what_was_too_long_is_not_kept() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let long = format!("{{\"id\": 1, \"text\": \"{}\"}}\n", "word ".repeat(1_400_000));
     folder.write("a.jsonl", long + "{\"id\": 2, \"text\": \"some words\"}\n");
     let args = ["dedup", "a.jsonl", "--skip-bad", "--resume", "work", "--keep-list", "kept"];
     let little = folder.run(&[&args[..], &["--memory", "100M"]].concat());
-    let said = "a.jsonl: not kept for later runs, because documents were skipped for lack of memory";
-    assert!(little.stderr.contains(said), "{}", little.stderr);
+    let message = "a.jsonl: not kept for later runs, because documents were skipped for lack of memory";
+    assert!(little.stderr.contains(message), "{}", little.stderr);
     little.ok();
     assert_eq!(folder.read("kept"), "2\n");
     for parts in ["1 part processed, 0 reused", "0 parts processed, 1 reused"] {

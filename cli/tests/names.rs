@@ -1,11 +1,11 @@
 //! Names of files: links and other names of the same file, names that are no Unicode, lists of names, files that cannot be opened.
 
-use crate::inputs::{GOOD, gzip, ids, zip_of};
-use crate::{Folder, Run};
+use crate::inputs::{GOOD, gzip, ids, zip_archive};
+use crate::{TestFolder, CommandOutput};
 
 /// A folder of texts with other names of them, and things that are no files.
 #[cfg(unix)]
-fn linked(folder: &Folder) {
+fn write_links(folder: &TestFolder) {
     use std::os::unix::fs::symlink;
 
     std::fs::create_dir_all(folder.path("d/sub")).unwrap();
@@ -25,14 +25,14 @@ fn linked(folder: &Folder) {
 #[test]
 #[cfg(unix)]
 fn one_file_is_one_document_whatever_names_it_has() {
-    let folder = Folder::new();
-    linked(&folder);
+    let folder = TestFolder::new();
+    write_links(&folder);
     let notes = "skipped 5 other names of the same files: each file is read once";
     for keep in ["first", "none", "longest"] {
         let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
         let run = folder.run(&args);
-        for said in [notes, "skipped 2 dangling links", "skipped 1 pipe or device"] {
-            assert!(run.stderr.contains(said), "{}", run.stderr);
+        for message in [notes, "skipped 2 dangling links", "skipped 1 pipe or device"] {
+            assert!(run.stderr.contains(message), "{}", run.stderr);
         }
         assert!(run.stderr.contains("\nskipped 5 other names of the same files\nskipped 3 files or links"));
         run.ok();
@@ -61,7 +61,7 @@ fn one_file_is_one_document_whatever_names_it_has() {
 
 /// Makes files of other words in a folder `many`: more documents than 64 KiB of memory hold.
 #[cfg(target_os = "linux")]
-fn write_many(folder: &Folder) {
+fn write_many(folder: &TestFolder) {
     std::fs::create_dir(folder.path("many")).unwrap();
     (0..500).for_each(|at| folder.write(&format!("many/{at}.txt"), format!("word{at}")));
 }
@@ -73,7 +73,7 @@ fn names_that_are_no_unicode_are_told_apart() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("d")).unwrap();
     for file in [&b"d/\xe8.txt"[..], b"d/\xe9.txt", b"d/a.txt"] {
         std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
@@ -107,7 +107,7 @@ fn names_that_are_no_unicode_are_told_apart() {
     for _ in 0..2 {
         let mut command =
             folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
-        Run::new(command.arg(&output).output().unwrap()).ok();
+        CommandOutput::new(command.arg(&output).output().unwrap()).ok();
         assert_eq!(std::fs::read_to_string(folder.0.path().join(&output)).unwrap(), GOOD);
     }
     folder.run(&["add", "texts", "d"]).ok();
@@ -121,7 +121,7 @@ fn lists_of_names_that_end_in_zeros() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("d")).unwrap();
     let names = [&b"d/a.txt"[..], b"d/b\nc.txt", b"d/\\x41.txt", b"d/\xe9.txt"];
     for name in names {
@@ -137,14 +137,14 @@ fn lists_of_names_that_end_in_zeros() {
         let names = bytes.split_inclusive(|&byte| byte == 0).filter(|name| !name.starts_with(b"many/"));
         names.flatten().copied().collect::<Vec<u8>>()
     };
-    let (of_folder, of_list) = ([names[0], names[1], names[3]], &names[1..]);
+    let (folder_duplicates, list_duplicates) = ([names[0], names[1], names[3]], &names[1..]);
     for (input, kept, gone) in [
-        (&["d"][..], &[names[2], b"d/other.txt"][..], &of_folder[..]),
-        (&["d", "many", "--memory", "64K"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["--files-from", "list"], &names[..1], of_list),
-        (&["--files-from", "list", "d/other.txt"], &[b"d/other.txt", names[0]], of_list),
+        (&["d"][..], &[names[2], b"d/other.txt"][..], &folder_duplicates[..]),
+        (&["d", "many", "--memory", "64K"], &[names[2], b"d/other.txt"], &folder_duplicates),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &folder_duplicates),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &folder_duplicates),
+        (&["--files-from", "list"], &names[..1], list_duplicates),
+        (&["--files-from", "list", "d/other.txt"], &[b"d/other.txt", names[0]], list_duplicates),
     ] {
         let args = ["dedup", "-q", "--null", "--keep-list", "kept", "--remove-list", "gone", "-o", "left"];
         folder.run(&[&args, input].concat()).ok();
@@ -179,13 +179,13 @@ fn lists_of_names_that_end_in_zeros() {
 #[test]
 #[cfg(target_os = "linux")]
 fn few_files_may_be_open() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir_all(folder.path("d/e/f")).unwrap();
     for (name, text) in [("d/a.md", "one text"), ("d/e/b.md", "one text"), ("d/e/f/c.md", "something else")] {
         folder.write(name, format!("{text}, of some words that are the same in all"));
     }
     folder.write("a.jsonl.gz", gzip(GOOD.as_bytes()));
-    folder.write("a.zip", zip_of("pages.jsonl", GOOD));
+    folder.write("a.zip", zip_archive("pages.jsonl", GOOD));
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "-q", "--force", "seen", "a.hex"]).ok();
     folder.run(&["dedup", "-q", "-d", "3", "d", "--resume", "parts"]).ok();
@@ -231,7 +231,7 @@ fn few_files_may_be_open() {
 #[test]
 #[cfg(unix)]
 fn one_file_of_fingerprints_is_read_once() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\n00000000ffffffff\n");
     std::os::unix::fs::symlink("a.hex", folder.path("0.hex")).unwrap();
     for args in [&["0.hex", "a.hex", "a.hex"][..], &["*.hex", "a.hex"]] {

@@ -2,13 +2,13 @@
 
 use std::io::{Read, Write};
 
-use crate::Folder;
+use crate::TestFolder;
 
 const LINES: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 2, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 const KEPT: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 
 /// Returns the content of a compressed file.
-fn decompressed(folder: &Folder, name: &str) -> String {
+fn decompressed(folder: &TestFolder, name: &str) -> String {
     let bytes = std::fs::read(folder.path(name)).unwrap();
     let mut text = String::new();
     match name.rsplit('.').next().unwrap() {
@@ -23,7 +23,7 @@ fn decompressed(folder: &Folder, name: &str) -> String {
 
 #[test]
 fn a_name_says_how_a_file_is_compressed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     for end in ["gz", "zst", "bz2", "xz"] {
         let file = |name: &str| format!("{name}.{end}");
@@ -49,7 +49,7 @@ fn a_name_says_how_a_file_is_compressed() {
 /// Each record of a compressed web archive is a separate gzip member, as archive readers expect.
 #[test]
 fn records_of_a_compressed_archive_are_members() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let record = |n: u32| {
         let text = format!("the text of page {n}, {n}, {n}");
         let length = text.len();
@@ -70,7 +70,7 @@ fn records_of_a_compressed_archive_are_members() {
 
 #[test]
 fn a_name_does_not_lie_about_the_format() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     folder.write("a.csv", "id,text\n1,one\n");
     folder.write("a.hex", "0000000000000000\n");
@@ -107,7 +107,7 @@ fn a_name_does_not_lie_about_the_format() {
 
 #[test]
 fn one_file_is_not_two_outputs_nor_a_harmed_input() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     std::fs::create_dir(folder.path("sub")).unwrap();
     let refused = |args: &[&str], message: &str| {
@@ -153,7 +153,7 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
 fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
     use std::process::Stdio;
 
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut command = folder.command(&["dedup", "-", "--keep-list", "kept", "--pairs", "pairs"]);
     let mut killed = command.stdin(Stdio::piped()).spawn().unwrap();
     // The process waits as long as its input stays open.
@@ -180,7 +180,7 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_of_file_sizes_is_told() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q -d 3 --output kept.jsonl";
     folder.bash(line).fails(1, "kept.jsonl: cannot write: File too large");
     assert_eq!(folder.names(), Vec::<String>::new());
@@ -188,22 +188,22 @@ fn a_limit_of_file_sizes_is_told() {
 
 #[test]
 fn an_output_in_a_folder_that_is_read_is_told() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("in")).unwrap();
     folder.write("in/a.jsonl", "{\"id\": 1, \"text\": \"some words\"}\n");
-    let warned = |output: &str| {
+    let is_warned = |output: &str| {
         let run = folder.run(&["dedup", "in", "--output", output]);
-        let told = run.stderr.contains("is inside an input directory");
+        let has_warning = run.stderr.contains("is inside an input directory");
         run.ok();
-        told
+        has_warning
     };
-    assert!(!warned("out.jsonl"));
-    assert!(warned("in/out.jsonl"));
+    assert!(!is_warned("out.jsonl"));
+    assert!(is_warned("in/out.jsonl"));
 }
 
 #[test]
 fn the_files_of_a_store_are_its_own() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     folder.run(&["build", "store", "a.jsonl"]).ok();
     for name in ["store/MANIFEST", "store/000001.ids", "store/other"] {
@@ -215,7 +215,7 @@ fn the_files_of_a_store_are_its_own() {
 
 #[test]
 fn names_do_nothing_to_the_terminal() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("e\u{1b}]0;x\u{7}.jsonl", "not json\n");
     let run = folder.run(&["dedup", "e\u{1b}]0;x\u{7}.jsonl"]);
     assert!(!run.stderr.contains('\u{1b}'), "{}", run.stderr);
@@ -225,7 +225,7 @@ fn names_do_nothing_to_the_terminal() {
 /// If the inputs have no documents, no output is replaced unless empty outputs are allowed.
 #[test]
 fn a_run_without_a_document_replaces_nothing() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("typo")).unwrap();
     std::fs::create_dir(folder.path("code")).unwrap();
     folder.write("code/main.rs", "fn main() {}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Folder, Run};
+use crate::{TestFolder, CommandOutput};
 
 /// Beginnings of commands that this test does not run, and where they run.
 const RUN_ELSEWHERE: [(&str, &str); 5] = [
@@ -36,8 +36,8 @@ fn is_run_here(command: &str) -> bool {
 }
 
 /// A directory with the samples.
-pub(crate) fn with_samples() -> Folder {
-    let folder = Folder::new();
+pub(crate) fn with_samples() -> TestFolder {
+    let folder = TestFolder::new();
     std::fs::create_dir(folder.path("samples")).unwrap();
     for name in ["en.jsonl", "zh.jsonl", "pairs.jsonl", "fingerprints.u64"] {
         std::fs::copy(root().join("samples").join(name), folder.path("samples").join(name)).unwrap();
@@ -46,12 +46,12 @@ pub(crate) fn with_samples() -> Folder {
 }
 
 /// Runs lines of shell in a directory, with the binary under test on the path.
-pub(crate) fn run_shell(folder: &Folder, lines: &str) -> Run {
+pub(crate) fn run_shell(folder: &TestFolder, lines: &str) -> CommandOutput {
     let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
     shell.args(["-ec", lines]).current_dir(folder.path("")).env("PATH", &path);
-    Run::new(shell.output().unwrap())
+    CommandOutput::new(shell.output().unwrap())
 }
 
 /// All commands succeed. A block of output directly below a block of commands must equal the end of their output.
@@ -93,6 +93,6 @@ fn the_front_page_is_short() {
         assert!(line_of(text) < 40, "`{text}` is not in the first 40 lines");
     }
     let about = lines[2].trim_end_matches('.');
-    let help = Folder::new().run(&["--help"]).ok();
+    let help = TestFolder::new().run(&["--help"]).ok();
     assert!(help.starts_with(about), "the help begins otherwise than README.md: {help}");
 }

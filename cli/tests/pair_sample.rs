@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::Folder;
+use crate::TestFolder;
 
-fn folder() -> Folder {
-    let folder = Folder::new();
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     // The text has 40 words, so 38 shingles; each changed word replaces three.
     let text =
         |changed: usize| -> String {
@@ -42,14 +42,14 @@ fn a_histogram_and_pairs_on_both_sides_of_the_threshold() {
     assert_eq!(at_threshold["removed_at_most"], json!(3), "{histogram}");
     let mut expected = shares.to_vec();
     expected.sort_by(|a, b| b.total_cmp(a));
-    let got: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
-    assert_eq!(got, expected);
+    let similarities: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
+    assert_eq!(similarities, expected);
     assert_eq!(pairs[0]["a"], json!("a.jsonl:1"));
     assert_eq!(pairs[0]["differences"][0]["b"], json!("new5"));
     // Fewer pairs: the nearest bins first.
     let (_, pairs) = sample(&["--sample-pairs=2"]);
-    let got: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
-    assert_eq!(got, [35.0 / 41.0, 32.0 / 44.0]);
+    let similarities: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
+    assert_eq!(similarities, [35.0 / 41.0, 32.0 / 44.0]);
     assert_eq!(sample(&["--sample-pairs"]).1.len(), 6);
     assert_eq!(sample(&["--sample-pairs=0"]).1.len(), 0);
 }

@@ -1,10 +1,10 @@
 //! Inputs that can be read only once.
 
-use crate::{Folder, sample};
+use crate::{TestFolder, sample};
 
 #[test]
 fn nothing_of_a_pipe_is_lost() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let expected = folder.run(&["fingerprint", &sample("en.jsonl")]).ok();
     for line in [
         r#"$simstore fingerprint <(cat "$en")"#,
@@ -23,14 +23,14 @@ fn nothing_of_a_pipe_is_lost() {
 
 #[test]
 fn what_is_kept_of_a_pipe_is_put_aside() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let expected = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
     assert!(folder.bash(r#"$simstore dedup --output - <(cat "$en")"#).ok() == expected);
 }
 
 #[test]
 fn a_pipe_may_give_a_few_bytes_at_a_time() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (start, rest) in [
         ("00000000", "00000001"),
         (r"\n", "0000000000000001"),
@@ -49,7 +49,7 @@ fn a_pipe_may_give_a_few_bytes_at_a_time() {
 /// If the reader closes standard output early, the other outputs are still written.
 #[test]
 fn other_outputs_are_written_if_standard_output_is_closed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line: String =
         (0..20_000).map(|i| format!("{{\"id\": {i}, \"text\": \"document {i} of {}\"}}\n", i / 2)).collect();
     folder.write("a.jsonl", line);

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::{Folder, fields, sample};
+use crate::{TestFolder, fields, sample};
 
 const TEXT: &str =
     "A text of some words, about which it is asked again later on; chars or words, it is found.";
 
-fn with_text() -> Folder {
-    let folder = Folder::new();
+fn with_text() -> TestFolder {
+    let folder = TestFolder::new();
     folder.write("a.jsonl", json!({"id": "the text", "text": TEXT}).to_string());
     folder.write("a.txt", TEXT);
     folder
@@ -32,8 +32,8 @@ fn a_store_has_one_profile() {
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
     // The store's profile is the default; naming it is the same.
     for profile in [&[][..], &["--profile", "chars-4"], &["--profile", "chars-4,weights=tf,hash=xxh3"]] {
-        let found = folder.run(&[&["query", "store", "--text", TEXT], profile].concat()).ok();
-        assert!(found.starts_with("0\t"), "{found}");
+        let matches = folder.run(&[&["query", "store", "--text", TEXT], profile].concat()).ok();
+        assert!(matches.starts_with("0\t"), "{matches}");
     }
     folder.run(&["add", "--if-new", "store", "a.jsonl"]).ok();
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
@@ -50,8 +50,8 @@ fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
     folder.run(&["build", "told", "a.hex", "--profile", "words-3"]).ok();
     assert_eq!(folder.run(&["inspect", "told", "--json"]).json()[0]["profile"], "words-3");
     folder.run(&["add", "told", "a.jsonl", "--profile", "words-2"]).fails(1, "the store has profile words-3");
-    let found = folder.run(&["query", "told", "--text", TEXT, "--profile", "words-2"]);
-    found.fails(1, "the store has profile words-3, not words-2");
+    let matches = folder.run(&["query", "told", "--text", TEXT, "--profile", "words-2"]);
+    matches.fails(1, "the store has profile words-3, not words-2");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn files_are_held_to_their_checksums() {
 
 #[test]
 fn inverse_document_frequencies() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "a.jsonl",
         "{\"id\": 1, \"text\": \"a rose\"}\n{\"id\": 2, \"text\": \"a tree\"}\n{\"id\": 3, \"text\": 5}\n{\"id\": 4, \"text\": \"a rose\"}\n",
@@ -138,8 +138,8 @@ fn presets() {
         folder.run(&[command, &wide].concat()).fails(2, "give --bits 128");
     }
     folder.run(&[&["build", "store", "a.jsonl", "--bits", "128"], &wide[..]].concat()).ok();
-    let found = folder.run(&["query", "store", "--text", TEXT]).ok();
-    assert!(found.starts_with("0\t"), "{found}");
+    let matches = folder.run(&["query", "store", "--text", TEXT]).ok();
+    assert!(matches.starts_with("0\t"), "{matches}");
     folder.run(&["query", "store", "--text", TEXT, "--preset", "string-hash-64"]).fails(1, "string-hash-128");
 
     folder.run(&["fingerprint", "a.jsonl", "--preset", "simhash"]).fails(2, "possible values: pypi-simhash");
@@ -181,7 +181,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
 /// `simstore profiles` explains all names that the error about a wrong profile lists.
 #[test]
 fn the_table_explains_profiles() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let table = folder.run(&["profiles"]).ok();
     let help = folder.run(&["fingerprint", "--help"]).ok();
     folder.write("x.jsonl", "");

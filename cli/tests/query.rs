@@ -4,20 +4,20 @@ use std::io::Read;
 
 use serde_json::json;
 
-use crate::{Folder, Random, hex_lines};
+use crate::{TestFolder, Random, hex_lines};
 
 /// Matches of a plain loop over all fingerprints, as lines printed for several queries.
-fn plain(stored: &[u64], queries: &[u64], distance: u32) -> String {
+fn expected_matches(stored: &[u64], queries: &[u64], distance: u32) -> String {
     let mut lines = String::new();
     for query in queries {
-        let mut found: Vec<(u32, u64, usize)> = (0..)
+        let mut matches: Vec<(u32, u64, usize)> = (0..)
             .zip(stored)
             .map(|(id, value)| ((value ^ query).count_ones(), *value, id))
-            .filter(|&(near, ..)| near <= distance)
+            .filter(|&(bits, ..)| bits <= distance)
             .collect();
-        found.sort_unstable();
-        for (near, value, id) in found {
-            lines.push_str(&format!("{query:016x}\t{near}\t{value:016x}\t{id}\n"));
+        matches.sort_unstable();
+        for (bits, value, id) in matches {
+            lines.push_str(&format!("{query:016x}\t{bits}\t{value:016x}\t{id}\n"));
         }
     }
     lines
@@ -25,29 +25,29 @@ fn plain(stored: &[u64], queries: &[u64], distance: u32) -> String {
 
 #[test]
 fn finds_what_the_plain_loop_finds() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(7);
     let stored = random.clustered(4000);
     let mut queries = random.clustered(200);
     queries.extend(stored.iter().step_by(20).map(|value| value ^ 1 << (random.next() % 64)));
     folder.write("stored.hex", hex_lines(&stored));
     folder.write("queries.hex", hex_lines(&queries));
-    for (built, asked, codec) in [(3, 3, "first-difference"), (3, 1, "gap"), (6, 6, "elias-fano")] {
-        let (built, asked) = (built.to_string(), asked.to_string());
-        folder.run(&["build", "--force", "store", "stored.hex", "-d", &built, "--codec", codec]).ok();
-        let expected = plain(&stored, &queries, asked.parse().unwrap());
+    for (store_distance, query_distance, codec) in [(3, 3, "first-difference"), (3, 1, "gap"), (6, 6, "elias-fano")] {
+        let (store_distance, query_distance) = (store_distance.to_string(), query_distance.to_string());
+        folder.run(&["build", "--force", "store", "stored.hex", "-d", &store_distance, "--codec", codec]).ok();
+        let expected = expected_matches(&stored, &queries, query_distance.parse().unwrap());
         assert!(expected.lines().count() > queries.len() / 2);
         for threads in ["1", "2"] {
-            let run = folder.run(&["query", "store", "queries.hex", "-d", &asked, "--threads", threads]);
-            assert!(run.ok() == expected, "distance {asked}, {codec}, {threads} threads");
+            let run = folder.run(&["query", "store", "queries.hex", "-d", &query_distance, "--threads", threads]);
+            assert!(run.ok() == expected, "distance {query_distance}, {codec}, {threads} threads");
         }
-        let piped = folder.run_with_input(&["query", "store", "-", "-d", &asked], hex_lines(&queries));
+        let piped = folder.run_with_input(&["query", "store", "-", "-d", &query_distance], hex_lines(&queries));
         assert!(piped.ok() == expected);
         for method in ["auto", "stream", "look-up"] {
-            let args = ["query", "store", "queries.hex", "-d", &asked, "--batch", "--method", method];
+            let args = ["query", "store", "queries.hex", "-d", &query_distance, "--batch", "--method", method];
             let run = folder.run(&args);
             assert!(run.stderr.contains("queries: 400, matches: "), "{}", run.stderr);
-            assert!(run.ok() == expected, "distance {asked}, {codec}, a batch by {method}");
+            assert!(run.ok() == expected, "distance {query_distance}, {codec}, a batch by {method}");
         }
         let json =
             |args: &[&str]| folder.run(&[&["query", "store", "queries.hex", "--json"], args].concat()).ok();
@@ -57,11 +57,11 @@ fn finds_what_the_plain_loop_finds() {
 
 #[test]
 fn wide_fingerprints() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "000000000000000000000000000000ff\n00000000000000000000000000000000\n");
     folder.run(&["build", "store", "a.hex", "--bits", "128", "-d", "8"]).ok();
-    let found = folder.run(&["query", "store", "00000000000000000000000000000000"]).ok();
-    assert_eq!(found, "0\t00000000000000000000000000000000\t1\n8\t000000000000000000000000000000ff\t0\n");
+    let matches = folder.run(&["query", "store", "00000000000000000000000000000000"]).ok();
+    assert_eq!(matches, "0\t00000000000000000000000000000000\t1\n8\t000000000000000000000000000000ff\t0\n");
     folder.run(&["query", "store", "0000000000000000"]).fails(1, "expected 32 hexadecimal digits");
     folder.run(&["dump", "store", "--raw", "-o", "a.u128"]).ok();
     assert_eq!(std::fs::read(folder.path("a.u128")).unwrap()[..17], [[0; 16].as_slice(), &[0xff]].concat());
@@ -71,7 +71,7 @@ fn wide_fingerprints() {
 
 #[test]
 fn several_queries_are_told_apart() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\nf000000000000000\n");
     folder.run(&["build", "store", "a.hex"]).ok();
     let query = |args: &[&str]| folder.run(&[&["query", "store"], args].concat());
@@ -92,18 +92,18 @@ fn several_queries_are_told_apart() {
 
 #[test]
 fn texts_are_fingerprinted_as_the_documents_were() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let text = "A text of some words, about which it is asked again later on; chars or words, it is found.";
     folder.write("a.jsonl", json!({"id": "the text", "text": text}).to_string());
     folder.write("a.txt", text);
     for profile in ["auto", "chars-4", "words-1,plain-text"] {
         folder.run(&["build", "--force", "store", "a.jsonl", "--profile", profile]).ok();
         for args in [["--text", text], ["--file", "a.txt"]] {
-            let found = folder.run(&["query", "store", args[0], args[1]]).ok();
-            assert!(found.starts_with("0\t") && found.ends_with("\tthe text\n"), "{profile}: {found}");
+            let matches = folder.run(&["query", "store", args[0], args[1]]).ok();
+            assert!(matches.starts_with("0\t") && matches.ends_with("\tthe text\n"), "{profile}: {matches}");
         }
-        let found = folder.run_with_input(&["query", "store", "--file", "-", "--json"], text).json();
-        assert_eq!((&found[0]["name"], &found[0]["id"]), (&json!("the text"), &json!(0)));
+        let matches = folder.run_with_input(&["query", "store", "--file", "-", "--json"], text).json();
+        assert_eq!((&matches[0]["name"], &matches[0]["id"]), (&json!("the text"), &json!(0)));
     }
     folder
         .run(&["query", "store", "--text", "?!"])
@@ -113,7 +113,7 @@ fn texts_are_fingerprinted_as_the_documents_were() {
 
 #[test]
 fn a_text_may_begin_with_a_hyphen() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let texts = [
         "- an item of a list, and more",
         "---\ntitle: front matter\n---\nthen text",
@@ -135,7 +135,7 @@ fn a_text_may_begin_with_a_hyphen() {
 
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let store = vec![0; 50_000];
     folder.write("a.hex", hex_lines(&store));
     folder.run(&["build", "store", "a.hex"]).ok();
@@ -154,7 +154,7 @@ fn a_reader_who_has_had_enough_is_no_error() {
 
 #[test]
 fn a_store_that_does_not_tell_its_profile() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let text = "In the beginning was the word, and many other words came after it, one by one";
     folder.write("a.jsonl", format!("{{\"id\": 1, \"text\": \"{text}\"}}\n"));
     let lines = folder.run(&["fingerprint", "--profile", "chars-3", "a.jsonl"]).ok();

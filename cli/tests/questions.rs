@@ -1,26 +1,26 @@
 //! Options that change the default question of a command are reported, or refused.
 
-use crate::Folder;
+use crate::TestFolder;
 
 /// Expected result of a fingerprint option or input where texts are compared, or the reverse.
-enum Then {
+enum ExpectedOutcome {
     /// The summary names the question. There is no warning: the user asked for it, or no other question is possible.
-    Asked(&'static str),
+    Accepted(&'static str),
     /// The summary names the question. A warning names the option that changed it, or that is not used.
     Warned(&'static str, &'static str),
     /// Exit code 2, with a suggestion.
     Refused(&'static str),
 }
 
-use Then::{Asked, Refused, Warned};
+use ExpectedOutcome::{Accepted, Refused, Warned};
 
-const BITS: &str = "within 3 bits";
-const SIMILAR: &str = "similarity >= 0.8";
+const BY_DISTANCE: &str = "within 3 bits";
+const BY_SIMILARITY: &str = "similarity >= 0.8";
 const GIVE_DISTANCE: &str = "give --distance";
-const OF_DOCUMENTS: &str = "needs documents, but the inputs are fingerprints";
+const NEEDS_DOCUMENTS: &str = "needs documents, but the inputs are fingerprints";
 
-fn folder() -> Folder {
-    let folder = Folder::new();
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     let words = |from: usize| (from..from + 60).map(|i| format!("word{i}")).collect::<Vec<_>>().join(" ");
     let document = |id: usize, from| format!("{{\"id\": {id}, \"text\": \"{}\"}}\n", words(from));
     folder.write("a.jsonl", [document(1, 0), document(2, 1), document(3, 1000)].concat());
@@ -40,21 +40,21 @@ fn dedup_tells_what_changes_its_question() {
     };
     let [profile, bits, verify] = ["--profile", "--bits", "--verify-text"].map(by);
     let [profile, bits, verify]: [&'static str; 3] = [profile.leak(), bits.leak(), verify.leak()];
-    let table: &[(&[&str], Then)] = &[
-        (&["a.jsonl"], Asked(SIMILAR)),
-        (&["a.jsonl", "-s", "0.9"], Asked("similarity >= 0.9")),
-        (&["a.jsonl", "-d", "4"], Asked("within 4 bits")),
-        (&["a.jsonl", "-d", "3", "--profile", "words-2"], Asked(BITS)),
-        (&["a.jsonl", "-d", "3", "--bits", "128"], Asked(BITS)),
-        (&["a.jsonl", "-d", "3", "--verify-text", "0.5"], Asked(BITS)),
-        (&["a.jsonl", "--verify-profile", "words-2"], Asked(SIMILAR)),
-        (&["a.jsonl", "--profile", "words-2"], Warned(BITS, profile)),
-        (&["a.jsonl", "--preset", "pypi-simhash"], Warned(BITS, profile)),
-        (&["a.jsonl", "--bits", "64"], Warned(BITS, bits)),
-        (&["a.jsonl", "--verify-text", "0.5"], Warned(BITS, verify)),
+    let table: &[(&[&str], ExpectedOutcome)] = &[
+        (&["a.jsonl"], Accepted(BY_SIMILARITY)),
+        (&["a.jsonl", "-s", "0.9"], Accepted("similarity >= 0.9")),
+        (&["a.jsonl", "-d", "4"], Accepted("within 4 bits")),
+        (&["a.jsonl", "-d", "3", "--profile", "words-2"], Accepted(BY_DISTANCE)),
+        (&["a.jsonl", "-d", "3", "--bits", "128"], Accepted(BY_DISTANCE)),
+        (&["a.jsonl", "-d", "3", "--verify-text", "0.5"], Accepted(BY_DISTANCE)),
+        (&["a.jsonl", "--verify-profile", "words-2"], Accepted(BY_SIMILARITY)),
+        (&["a.jsonl", "--profile", "words-2"], Warned(BY_DISTANCE, profile)),
+        (&["a.jsonl", "--preset", "pypi-simhash"], Warned(BY_DISTANCE, profile)),
+        (&["a.jsonl", "--bits", "64"], Warned(BY_DISTANCE, bits)),
+        (&["a.jsonl", "--verify-text", "0.5"], Warned(BY_DISTANCE, verify)),
         (
             &["a.jsonl", "-d", "3", "--verify-profile", "words-2"],
-            Warned(BITS, "--verify-profile has no effect"),
+            Warned(BY_DISTANCE, "--verify-profile has no effect"),
         ),
         (&["a.jsonl", "-d", "3", "--recall", "0.9"], Refused("cannot be used with")),
         (&["a.jsonl", "-s", "0.8", "-d", "3"], Refused("cannot be used with")),
@@ -72,15 +72,15 @@ fn dedup_tells_what_changes_its_question() {
             Refused("--recall needs comparison by similarity"),
         ),
         // Fingerprints can be compared by distance only.
-        (&["a.hex"], Asked(BITS)),
-        (&["a.hex", "-d", "2"], Asked("within 2 bits")),
-        (&["a.hex", "-s", "0.8"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--recall", "0.9"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--profile", "words-2"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--stop-words", "words.txt"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--verify-text", "0.8"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--verify-profile", "words-2"], Refused(OF_DOCUMENTS)),
-        (&["a.hex", "--against", "plain"], Asked(BITS)),
+        (&["a.hex"], Accepted(BY_DISTANCE)),
+        (&["a.hex", "-d", "2"], Accepted("within 2 bits")),
+        (&["a.hex", "-s", "0.8"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--recall", "0.9"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--profile", "words-2"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--stop-words", "words.txt"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--verify-text", "0.8"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--verify-profile", "words-2"], Refused(NEEDS_DOCUMENTS)),
+        (&["a.hex", "--against", "plain"], Accepted(BY_DISTANCE)),
         (&["a.hex", "--against", "pages"], Refused("not possible with a store of similar documents")),
         // A store of fingerprints has no similarity of texts.
         (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
@@ -90,10 +90,10 @@ fn dedup_tells_what_changes_its_question() {
             &["a.jsonl", "--against", "store", "-s", "0.8"],
             Refused("--similar compares texts, but the store of --against has only fingerprints"),
         ),
-        (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
+        (&["a.jsonl", "--against", "store", "-d", "6"], Accepted("within 6 bits")),
         // A store of similar documents has its own similarity.
-        (&["a.jsonl", "--against", "pages"], Asked("similarity >= 0.9")),
-        (&["a.jsonl", "--against", "pages", "-s", "0.95"], Asked("similarity >= 0.95")),
+        (&["a.jsonl", "--against", "pages"], Accepted("similarity >= 0.9")),
+        (&["a.jsonl", "--against", "pages", "-s", "0.95"], Accepted("similarity >= 0.95")),
         (
             &["a.jsonl", "--against", "pages", "-s", "0.8"],
             Refused("created for a similarity of at least 0.9"),
@@ -116,28 +116,28 @@ fn dedup_tells_what_changes_its_question() {
     ];
     let folder = folder();
     let names = folder.names();
-    for (args, then) in table {
+    for (args, outcome) in table {
         let run = folder.run(&[&["dedup"], *args].concat());
         let dry = folder.run(&[&["dedup", "--dry-run", "--json"], *args].concat());
-        match then {
-            Asked(asked) | Warned(asked, _) => {
-                assert!(run.code == Some(0) && run.stderr.contains(asked), "{args:?}: {}", run.stderr);
+        match outcome {
+            Accepted(criterion) | Warned(criterion, _) => {
+                assert!(run.code == Some(0) && run.stderr.contains(criterion), "{args:?}: {}", run.stderr);
                 let warned = run.stderr.contains("warning: --");
-                assert_eq!(warned, matches!(then, Warned(..)), "{args:?}: {}", run.stderr);
+                assert_eq!(warned, matches!(outcome, Warned(..)), "{args:?}: {}", run.stderr);
                 // The dry run reports the same question. Both runs report it in JSON.
-                let expected = asked.split(' ').find_map(|word| word.parse::<f64>().ok()).unwrap();
-                let field = if asked.starts_with("within") { "distance" } else { "similar" };
+                let expected = criterion.split(' ').find_map(|word| word.parse::<f64>().ok()).unwrap();
+                let field = if criterion.starts_with("within") { "distance" } else { "similar" };
                 for objects in [dry.json(), folder.run(&[&["dedup", "--json"], *args].concat()).json()] {
-                    let asked = objects.last().unwrap();
-                    assert_eq!(asked[field].as_f64(), Some(expected), "{args:?}: {asked}");
+                    let criterion = objects.last().unwrap();
+                    assert_eq!(criterion[field].as_f64(), Some(expected), "{args:?}: {criterion}");
                 }
-                if let Warned(_, warning) = then {
+                if let Warned(_, warning) = outcome {
                     assert!(run.stderr.contains(warning), "{args:?}: {}", run.stderr);
                     let quiet = folder.run(&[&["dedup", "-q"], *args].concat()).stderr;
                     assert!(quiet.contains(warning), "{args:?}: {quiet}");
                 }
             }
-            Refused(said) => [run, dry].into_iter().for_each(|run| run.fails(2, said)),
+            Refused(message) => [run, dry].into_iter().for_each(|run| run.fails(2, message)),
         }
     }
     assert_eq!(folder.names(), names);
@@ -164,17 +164,17 @@ fn other_commands_tell_what_changes_theirs() {
     assert!(query.stderr.contains("has no text profile; using `"), "{}", query.stderr);
     // The summary says which documents count as duplicates.
     let add = |args: &[&str]| folder.run(&[&["add", "--if-new", "--again"], args].concat()).stderr;
-    let said = add(&["store", "a.jsonl"]);
-    assert!(said.contains("duplicates not added (within 6 bits)"), "{said}");
-    let said = add(&["pages", "a.jsonl"]);
-    assert!(said.contains("duplicates not added (similarity >= 0.9)"), "{said}");
+    let message = add(&["store", "a.jsonl"]);
+    assert!(message.contains("duplicates not added (within 6 bits)"), "{message}");
+    let message = add(&["pages", "a.jsonl"]);
+    assert!(message.contains("duplicates not added (similarity >= 0.9)"), "{message}");
     // Pairs without labels are all positive.
     folder.write(
         "pairs.jsonl",
         "{\"text_a\": \"one two three\", \"text_b\": \"one two three\"}\n".to_owned()
             + "{\"text_a\": \"four five six\", \"text_b\": \"four five seven\"}\n",
     );
-    let said = folder.run(&["evaluate", "pairs.jsonl"]).stderr;
-    assert!(said.contains("2 pairs, all positive (no labels)"), "{said}");
+    let message = folder.run(&["evaluate", "pairs.jsonl"]).stderr;
+    assert!(message.contains("2 pairs, all positive (no labels)"), "{message}");
     folder.run(&["evaluate", "pairs.jsonl", "--positive-from", "0.5"]).fails(1, "no label field `label`");
 }

@@ -1,24 +1,24 @@
 //! Messages quote at most the beginning of a long name or value.
 
-use crate::{Folder, Run};
+use crate::{TestFolder, CommandOutput};
 
 /// Long enough for no message, short enough for an argument.
-const LONG: usize = 100_000;
+const LONG_VALUE_BYTES: usize = 100_000;
 /// Bytes of the longest message.
-const MOST: usize = 2_000;
+const MESSAGE_BYTES_MAX: usize = 2_000;
 
 #[track_caller]
-fn check(what: &str, run: &Run) {
-    assert!(matches!(run.code, Some(1 | 2)), "{what}: {:?}, {:.300}", run.code, run.stderr);
-    assert!(run.stderr.len() < MOST, "{what}: {} bytes: {:.300}", run.stderr.len(), run.stderr);
-    assert!(run.stderr.contains("..."), "{what}: {}", run.stderr);
+fn check_message(context: &str, run: &CommandOutput) {
+    assert!(matches!(run.code, Some(1 | 2)), "{context}: {:?}, {:.300}", run.code, run.stderr);
+    assert!(run.stderr.len() < MESSAGE_BYTES_MAX, "{context}: {} bytes: {:.300}", run.stderr.len(), run.stderr);
+    assert!(run.stderr.contains("..."), "{context}: {}", run.stderr);
 }
 
 /// A table of values that the command line takes, each too long and wrong.
 #[test]
 fn values_of_the_command_line() {
-    let folder = Folder::new();
-    let long = "x".repeat(LONG);
+    let folder = TestFolder::new();
+    let long = "x".repeat(LONG_VALUE_BYTES);
     folder.write(
         "a.jsonl",
         "{\"id\": \"a\", \"text\": \"some words\"}\n{\"id\": \"b\", \"text\": \"some words\"}\n",
@@ -58,21 +58,21 @@ fn values_of_the_command_line() {
     ] {
         let with_long: Vec<String> = args.iter().map(|arg| arg.replace("LONG", &long)).collect();
         let borrowed: Vec<&str> = with_long.iter().map(String::as_str).collect();
-        check(&args.join(" "), &folder.run(&borrowed));
+        check_message(&args.join(" "), &folder.run(&borrowed));
     }
 }
 
 /// A table of inputs that hold something too long and wrong.
 #[test]
 fn contents_of_files() {
-    let folder = Folder::new();
-    let long = "x".repeat(20 * LONG);
+    let folder = TestFolder::new();
+    let long = "x".repeat(20 * LONG_VALUE_BYTES);
     folder.write(
         "some.jsonl",
         "{\"id\": 1, \"text\": \"some words\"}\n{\"id\": 2, \"text\": \"other words\"}\n",
     );
     folder.run(&["build", "-q", "numbers", "some.jsonl"]).ok();
-    for (what, name, content) in [
+    for (context, name, content) in [
         ("a string in place of an object", "a.jsonl", format!("\"{long}\"\n")),
         ("an element of an array", "a.json", format!("[\"{long}\"]")),
         ("a fingerprint", "a.hex", format!("{long:.60000}\n")),
@@ -89,9 +89,9 @@ fn contents_of_files() {
             "numbers.jsonl" => &["add", "numbers", name],
             _ => &["dedup", name, "--text-field", "text"],
         };
-        check(what, &folder.run(args));
+        check_message(context, &folder.run(args));
     }
-    for (what, args, list) in [
+    for (context, args, list) in [
         ("a path", &["dedup", "--files-from", "list"][..], format!("{long}\n")),
         ("a pair", &["evaluate", "list"], format!("\"{long}\"\n")),
         (
@@ -101,6 +101,6 @@ fn contents_of_files() {
         ),
     ] {
         folder.write("list", list);
-        check(what, &folder.run(args));
+        check_message(context, &folder.run(args));
     }
 }

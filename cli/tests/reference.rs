@@ -1,11 +1,11 @@
 //! Help in groups, shell completions and man pages name all commands.
 
-use crate::Folder;
+use crate::TestFolder;
 use crate::examples::COMMANDS;
 
 #[test]
 fn the_help_lists_each_command_once_in_its_group() {
-    let help = Folder::new().run(&["--help"]).ok();
+    let help = TestFolder::new().run(&["--help"]).ok();
     let groups = ["Deduplicate:", "Stores:", "Fingerprints:", "Measure:", "Setup:"];
     let places =
         groups.map(|group| help.find(&format!("\n{group}\n")).unwrap_or_else(|| panic!("{group}: {help}")));
@@ -18,12 +18,12 @@ fn the_help_lists_each_command_once_in_its_group() {
         assert!(about.len() > 10, "{command} is not described: {help}");
     }
     // The short help is the same.
-    assert!(Folder::new().run(&["-h"]).ok().contains("\nDeduplicate:\n"));
+    assert!(TestFolder::new().run(&["-h"]).ok().contains("\nDeduplicate:\n"));
 }
 
 #[test]
 fn options_of_other_tools_lead_to_those_of_dedup() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (option, advice) in
         [("--threshold", "'--similar'"), ("--num-perm", "'--recall'"), ("--jobs", "'--threads'")]
     {
@@ -38,18 +38,18 @@ fn options_of_other_tools_lead_to_those_of_dedup() {
 #[test]
 fn completions_name_all_commands_and_options() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = Folder::new().run(&["completions", shell]).ok();
+        let script = TestFolder::new().run(&["completions", shell]).ok();
         for word in COMMANDS.into_iter().chain(["sample-pairs", "keep-list"]) {
             assert!(script.contains(word), "{shell}: no {word}");
         }
     }
-    let run = Folder::new().run(&["completions", "tcsh"]);
+    let run = TestFolder::new().run(&["completions", "tcsh"]);
     assert_eq!(run.code, Some(2), "{}", run.stderr);
 }
 
 #[test]
 fn each_command_has_a_man_page() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.run(&["man-pages", "man/man1"]).ok();
     assert!(folder.read("man/man1/simstore.1").contains("simstore\\-dedup(1)"));
     for command in COMMANDS {

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::{Folder, Random, sample};
+use crate::{TestFolder, Random, sample};
 
 /// Writes files of documents; some documents are in several files.
-fn corpus(folder: &Folder) {
+fn write_corpus(folder: &TestFolder) {
     std::fs::create_dir(folder.path("corpus")).unwrap();
     for name in ["en.jsonl", "zh.jsonl"] {
         let lines = std::fs::read_to_string(sample(name)).unwrap();
@@ -22,7 +22,7 @@ fn corpus(folder: &Folder) {
     folder.write("corpus/page.md", "a page by itself");
 }
 
-fn parts(folder: &Folder, name: &str) -> Vec<String> {
+fn part_files(folder: &TestFolder, name: &str) -> Vec<String> {
     let entries = folder.path(name).read_dir().unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.ends_with(".part.zst")).collect()
@@ -30,8 +30,8 @@ fn parts(folder: &Folder, name: &str) -> Vec<String> {
 
 #[test]
 fn what_is_finished_is_not_done_again() {
-    let folder = Folder::new();
-    corpus(&folder);
+    let folder = TestFolder::new();
+    write_corpus(&folder);
     let args = ["dedup", "corpus", "-d", "8", "--keep", "newest:id", "--clusters", "-"];
     let plain = folder.run(&args).ok();
     assert!(plain.lines().count() > 20);
@@ -39,12 +39,12 @@ fn what_is_finished_is_not_done_again() {
     let first = run(&[]);
     assert!(first.stderr.contains("7 parts processed, 0 reused"), "{}", first.stderr);
     assert_eq!(first.ok(), plain);
-    assert_eq!(parts(&folder, "work").len(), 7);
+    assert_eq!(part_files(&folder, "work").len(), 7);
     let again = run(&[]);
     assert!(again.stderr.contains("0 parts processed, 7 reused"), "{}", again.stderr);
     assert_eq!(again.ok(), plain);
     // Simulates an interrupted run.
-    for part in parts(&folder, "work").iter().take(3) {
+    for part in part_files(&folder, "work").iter().take(3) {
         std::fs::remove_file(folder.path("work").join(part)).unwrap();
     }
     let rest = run(&[]);
@@ -61,18 +61,18 @@ fn what_is_finished_is_not_done_again() {
 
 #[test]
 fn a_damaged_part_is_told_and_made_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
     let run = || folder.run(&["dedup", "a.jsonl", "--resume", "work", "--pairs", "-"]);
     run().ok();
-    let path = folder.path("work").join(&parts(&folder, "work")[0]);
+    let path = folder.path("work").join(&part_files(&folder, "work")[0]);
     let whole = std::fs::read(&path).unwrap();
-    let damaged = |bytes: &[u8], what: &str| {
+    let damaged = |bytes: &[u8], damage: &str| {
         std::fs::write(&path, bytes).unwrap();
         let run = run();
-        assert!(run.stderr.contains("processing the file again"), "{what}: {}", run.stderr);
-        assert_eq!(run.ok(), "1\t2\t1\n", "{what}");
-        assert!(std::fs::read(&path).unwrap() == whole, "{what}");
+        assert!(run.stderr.contains("processing the file again"), "{damage}: {}", run.stderr);
+        assert_eq!(run.ok(), "1\t2\t1\n", "{damage}");
+        assert!(std::fs::read(&path).unwrap() == whole, "{damage}");
     };
     for length in (0..whole.len()).step_by(7) {
         damaged(&whole[..length], &format!("{length} bytes"));
@@ -88,17 +88,17 @@ fn a_damaged_part_is_told_and_made_again() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n".repeat(2));
-    for question in [["--similar", "0.8"], ["--distance", "3"]] {
+    for options in [["--similar", "0.8"], ["--distance", "3"]] {
         let run = || {
             folder.run(
-                &[&["dedup", "a.jsonl", "--resume", &question[0][2..], "--pairs", "-"][..], &question]
+                &[&["dedup", "a.jsonl", "--resume", &options[0][2..], "--pairs", "-"][..], &options]
                     .concat(),
             )
         };
         let expected = run().ok();
-        let names: Vec<_> = std::fs::read_dir(folder.path(&question[0][2..]))
+        let names: Vec<_> = std::fs::read_dir(folder.path(&options[0][2..]))
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .collect();
@@ -110,9 +110,9 @@ fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
         let run = run();
         for path in &names {
             let name = path.file_name().unwrap().to_string_lossy();
-            let told =
+            let predicted =
                 |line: &str| line.contains(&*name) && line.contains("a pipe") && line.ends_with(" again");
-            assert!(run.stderr.lines().any(told), "{name}: {}", run.stderr);
+            assert!(run.stderr.lines().any(predicted), "{name}: {}", run.stderr);
             assert!(std::fs::symlink_metadata(path).unwrap().is_file(), "{name}");
         }
         assert_eq!(run.ok(), expected);
@@ -120,7 +120,7 @@ fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
 }
 
 /// Builds a part with any text and a valid checksum.
-fn forged(text: impl std::io::Read) -> Vec<u8> {
+fn with_checksum(text: impl std::io::Read) -> Vec<u8> {
     let mut part = zstd::encode_all(text, 1).unwrap();
     let checksum = xxhash_rust::xxh3::xxh3_64(&part);
     part.extend([0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0]);
@@ -130,14 +130,14 @@ fn forged(text: impl std::io::Read) -> Vec<u8> {
 
 #[test]
 fn a_part_that_does_not_hold_what_it_should_is_refused() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).ok();
-    let path = folder.path("work").join(&parts(&folder, "work")[0]);
+    let path = folder.path("work").join(&part_files(&folder, "work")[0]);
     let whole = std::fs::read(&path).unwrap();
     let text = String::from_utf8(zstd::decode_all(&whole[..]).unwrap()).unwrap();
     assert!(text.ends_with("{\"end\":2}\n"), "{text}");
-    assert!(forged(text.as_bytes()) == whole);
+    assert!(with_checksum(text.as_bytes()) == whole);
     let lines: Vec<&str> = text.lines().collect();
     let bad = [
         lines[..3].join("\n"),
@@ -157,23 +157,23 @@ fn a_part_that_does_not_hold_what_it_should_is_refused() {
         lines[..4].join("\n"),
     ];
     for part in bad {
-        std::fs::write(&path, forged(part.as_bytes())).unwrap();
+        std::fs::write(&path, with_checksum(part.as_bytes())).unwrap();
         folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "remove this file and run again");
     }
     let other = text.replace("\"bits\":64", "\"bits\":128");
-    std::fs::write(&path, forged(other.as_bytes())).unwrap();
+    std::fs::write(&path, with_checksum(other.as_bytes())).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "its header does not match its name");
     // An endless line does not exhaust memory.
     let start = format!("{}\n{}\n", lines[0], lines[1]);
     let long = std::io::Read::chain(start.as_bytes(), std::io::Read::take(std::io::repeat(b'0'), 1 << 28));
-    std::fs::write(&path, forged(long)).unwrap();
+    std::fs::write(&path, with_checksum(long)).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
 }
 
 /// A change in the middle of a file, where no bytes are sampled, is detected by the modification time.
 #[test]
 fn a_part_of_a_file_that_has_changed_is_made_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = |id: usize, text: &str| format!("{{\"id\": {id}, \"text\": \"{text}\"}}\n");
     let filler =
         |from: usize| (from..from + 2000).map(|id| line(id, &format!("{id:0>50}"))).collect::<String>();
@@ -200,7 +200,7 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
 /// if it does not need these documents. The next run reads the whole file.
 #[test]
 fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = |id: usize, text: &str| format!("{{\"id\": {id}, \"text\": \"{text}\"}}\n");
     let filler = |from: usize| -> String {
         let text = |id: usize| format!("{:016x} {:016x}", Random::of(id as u64), Random::of(!id as u64));
@@ -215,7 +215,7 @@ fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
         file.set_modified(time).unwrap();
     };
     let without_second = same.replace(&line(2, "the very same words"), "");
-    for (question, output) in [
+    for (options, output) in [
         (&["-d", "0"][..], &["-o", "o"][..]),
         (&["-d", "0"], &["--annotated", "o"]),
         (&[], &["-o", "o"]),
@@ -225,14 +225,14 @@ fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
             if folder.path("s").exists() {
                 std::fs::remove_dir_all(folder.path("s")).unwrap();
             }
-            folder.run(&[&["dedup", "a.jsonl", "--force"], question, output, resume].concat())
+            folder.run(&[&["dedup", "a.jsonl", "--force"], options, output, resume].concat())
         };
         let resume = ["--resume", "work"];
         write(&same);
         run(&resume).ok();
         let is_annotated = output[0] == "--annotated";
         assert!(is_annotated || folder.read("o") == without_second, "{output:?}");
-        assert_eq!(parts(&folder, "work").iter().filter(|name| name.ends_with(".part.zst")).count(), 1);
+        assert_eq!(part_files(&folder, "work").iter().filter(|name| name.ends_with(".part.zst")).count(), 1);
         write(&other);
         let failed = run(&resume);
         assert!(failed.stderr.contains("a.jsonl:2002: the file changed"), "{output:?}: {}", failed.stderr);
@@ -248,8 +248,8 @@ fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
 
 #[test]
 fn shards_are_joined() {
-    let folder = Folder::new();
-    corpus(&folder);
+    let folder = TestFolder::new();
+    write_corpus(&folder);
     let plain = folder.run(&["dedup", "corpus", "--pairs", "-"]).ok();
     let mut made = 0;
     for shard in ["1/3", "2/3", "3/3"] {
@@ -257,12 +257,12 @@ fn shards_are_joined() {
             folder.run(&["dedup", "corpus", "--resume", shard.replace('/', "-").as_str(), "--shard", shard]);
         assert!(run.stderr.contains("to other shards. When all parts"), "{}", run.stderr);
         assert_eq!(run.ok(), "");
-        made += parts(&folder, &shard.replace('/', "-")).len();
+        made += part_files(&folder, &shard.replace('/', "-")).len();
     }
     assert_eq!(made, 7);
     std::fs::create_dir(folder.path("all")).unwrap();
     for shard in ["1-3", "2-3", "3-3"] {
-        for part in parts(&folder, shard) {
+        for part in part_files(&folder, shard) {
             std::fs::copy(folder.path(shard).join(&part), folder.path("all").join(&part)).unwrap();
         }
     }
@@ -284,26 +284,26 @@ fn shards_are_joined() {
 /// A shard that has nothing left to do is no empty input, and warns of no fingerprints if texts are compared.
 #[test]
 fn a_shard_without_a_part_warns_of_nothing() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let shard = |shard| {
         let input = sample("en.jsonl");
         folder.run(&["dedup", &input, "--resume", "work", "--shard", shard]).stderr
     };
-    for said in [shard("1/2"), shard("2/2"), shard("2/2")] {
-        assert!(said.contains("to other shards") && !said.contains("warning"), "{said}");
+    for message in [shard("1/2"), shard("2/2"), shard("2/2")] {
+        assert!(message.contains("to other shards") && !message.contains("warning"), "{message}");
     }
 }
 
 #[test]
 fn invalid_json_is_called_so() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("bad.jsonl", "{\"id\": 1, \"text\": bad}\n");
     folder.run(&["dedup", "bad.jsonl"]).fails(1, "bad.jsonl:1: invalid JSON: expected value at column 19");
 }
 
 #[test]
 fn malformed_documents_keep_their_places() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines = [
         "no JSON",
         "{\"id\": \"a\", \"text\": \"one two three\"}",
@@ -325,51 +325,51 @@ fn malformed_documents_keep_their_places() {
 
 #[test]
 fn a_dry_run_reads_and_writes_nothing_much() {
-    let folder = Folder::new();
-    corpus(&folder);
-    let said = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
-    assert!(said.starts_with("8 files, "), "{said}");
-    assert!(said.contains("memory: about") && said.contains("documents stay in memory"), "{said}");
+    let folder = TestFolder::new();
+    write_corpus(&folder);
+    let message = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
+    assert!(message.starts_with("8 files, "), "{message}");
+    assert!(message.contains("memory: about") && message.contains("documents stay in memory"), "{message}");
     let object = &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json"]).json()[0];
     assert_eq!(object["documents"], 77);
     assert_eq!(object["formats"]["jsonl"]["files"], 1);
     assert_eq!((&object["spills"], &object["disk_of_temporary"]), (&json!(false), &json!(0)));
     folder.write("many.u64", vec![7; 32 << 10]);
     let little = ["dedup", "many.u64", "--dry-run", "--memory", "64K"];
-    let said = folder.run(&little).ok();
-    assert!(said.contains("not enough: documents go to disk, about"), "{said}");
+    let message = folder.run(&little).ok();
+    assert!(message.contains("not enough: documents go to disk, about"), "{message}");
     folder.write("a.u64", vec![7; 16 << 10]);
     folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
     let object =
         &folder.run(&["dedup", "a.u64", "a.tsv", "--dry-run", "--json", "--memory", "64K"]).json()[0];
-    let of = |field: &str| object[field].as_u64().unwrap();
-    assert_eq!((of("documents"), of("memory_of_documents")), (2048 + 100, 2148 * 28 + 100 * 16));
-    assert_eq!((&object["spills"], of("disk_of_temporary")), (&json!(true), 2148 * 24 + 100 * 16));
+    let number = |field: &str| object[field].as_u64().unwrap();
+    assert_eq!((number("documents"), number("memory_of_documents")), (2048 + 100, 2148 * 28 + 100 * 16));
+    assert_eq!((&object["spills"], number("disk_of_temporary")), (&json!(true), 2148 * 24 + 100 * 16));
     assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus", "many.u64"]);
 }
 
 /// A limit this small is probably meant in MiB. Every memory option refuses it before any output is created.
 #[test]
 fn a_memory_limit_below_the_least_is_refused() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"text\": \"some words\"}\n");
     folder.write("a.hex", "0000000000000007\n");
     folder.run(&["build", "store", "a.hex"]).ok();
     let names = folder.names();
-    let of_rows = "--memory is 512 bytes: expected 65536 (64 KiB) or more. For 512 MiB give \
+    let rows_message = "--memory is 512 bytes: expected 65536 (64 KiB) or more. For 512 MiB give \
                    512M, or 536870912";
-    let of_sorting = "--memory is 512 bytes: expected 16777216 (16 MiB) or more. For 512 MiB give \
+    let sorting_message = "--memory is 512 bytes: expected 16777216 (16 MiB) or more. For 512 MiB give \
                       512M, or 536870912";
     let cases: [(&[&str], &str); 6] = [
-        (&["dedup", "a.jsonl", "-o", "kept"], of_rows),
-        (&["dedup", "a.hex", "-o", "kept"], of_rows),
-        (&["dedup", "a.jsonl", "--dry-run"], of_rows),
-        (&["idf", "a.jsonl"], of_rows),
-        (&["build", "new", "a.hex"], of_sorting),
-        (&["salvage", "store", "new"], of_sorting),
+        (&["dedup", "a.jsonl", "-o", "kept"], rows_message),
+        (&["dedup", "a.hex", "-o", "kept"], rows_message),
+        (&["dedup", "a.jsonl", "--dry-run"], rows_message),
+        (&["idf", "a.jsonl"], rows_message),
+        (&["build", "new", "a.hex"], sorting_message),
+        (&["salvage", "store", "new"], sorting_message),
     ];
-    for (args, said) in cases {
-        folder.run(&[args, &["--memory", "512"]].concat()).fails(2, said);
+    for (args, message) in cases {
+        folder.run(&[args, &["--memory", "512"]].concat()).fails(2, message);
         assert_eq!(folder.names(), names, "{args:?}");
     }
     folder.run(&["dedup", "a.jsonl", "-o", "kept", "--memory", "64K"]).ok();
@@ -379,7 +379,7 @@ fn a_memory_limit_below_the_least_is_refused() {
 
 /// Returns the peak memory of a run, in bytes.
 #[cfg(target_os = "linux")]
-fn peak_memory(folder: &Folder, args: &[&str]) -> f64 {
+fn peak_memory(folder: &TestFolder, args: &[&str]) -> f64 {
     let mut child = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0.0;
@@ -396,18 +396,18 @@ fn peak_memory(folder: &Folder, args: &[&str]) -> f64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_dry_run_knows_the_memory() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = |i: u64| format!("{{\"id\": \"https://example.org/{i}\", \"text\": \"page {i} of many\"}}\n");
     folder.write("many.jsonl", (0..300_000).map(line).collect::<String>());
     for input in [sample("en.jsonl"), sample("zh.jsonl"), "many.jsonl".to_owned()] {
         let args = ["dedup", &input, "-d", "0", "--keep-list", "kept"];
         // Readers that wait for a busy core hold less than they may: the peak is that of several runs.
-        let taken = (0..3).map(|_| peak_memory(&folder, &args)).fold(0.0, f64::max);
+        let measured = (0..3).map(|_| peak_memory(&folder, &args)).fold(0.0, f64::max);
         let object = &folder.run(&["dedup", &input, "--dry-run", "--json"]).json()[0];
-        let told = object["memory"].as_f64().unwrap();
+        let predicted = object["memory"].as_f64().unwrap();
         assert!(
-            taken > 1e6 && told < 1.5 * taken && taken < 1.5 * told,
-            "{input}: {told} told, {taken} taken"
+            measured > 1e6 && predicted < 1.5 * measured && measured < 1.5 * predicted,
+            "{input}: {predicted} told, {measured} taken"
         );
     }
 }
@@ -415,7 +415,7 @@ fn a_dry_run_knows_the_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn more_than_the_memory_takes_no_more_than_that() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(1);
     let bytes: Vec<u8> = (0..4_000_000).flat_map(|_| random.next().to_le_bytes()).collect();
     folder.write("a.u64", bytes);
@@ -433,7 +433,7 @@ fn more_than_the_memory_takes_no_more_than_that() {
 #[cfg(unix)]
 #[test]
 fn interrupted_it_leaves_nothing_half_written() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("kept", "as before");
     let mut child = folder
         .command(&["dedup", "-", "--output", "kept", "--pairs", "pairs.csv"])
@@ -457,15 +457,15 @@ fn interrupted_it_leaves_nothing_half_written() {
 
 #[test]
 fn what_is_too_much_for_the_memory_goes_to_disk() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let lines: Vec<String> = (0..100_000).map(|i| format!("{i:016x}\tdocument {i}\n")).collect();
     folder.write("a.tsv", lines.concat());
     let args = ["dedup", "a.tsv", "-d", "0", "--output", "kept"];
     for (memory, is_too_much) in [("4M", true), ("64M", false)] {
         folder.write("kept", "as before");
         let run = folder.run(&[&args[..], &["--memory", memory, "--temporary", "."]].concat());
-        let said = "documents needs more than the 4.0 MiB of --memory: continuing on disk, in";
-        assert_eq!(run.stderr.contains(said), is_too_much, "{}", run.stderr);
+        let message = "documents needs more than the 4.0 MiB of --memory: continuing on disk, in";
+        assert_eq!(run.stderr.contains(message), is_too_much, "{}", run.stderr);
         assert_eq!(run.stderr.contains(" of temporary files"), is_too_much, "{}", run.stderr);
         run.ok();
         assert_eq!(folder.read("kept"), lines.concat());

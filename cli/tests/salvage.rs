@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{Folder, Random, fields};
+use crate::{TestFolder, Random, fields};
 
 /// Returns lines of HEX<TAB>NAME.
 fn lines(fingerprints: &[u64], first: usize) -> String {
@@ -13,8 +13,8 @@ fn lines(fingerprints: &[u64], first: usize) -> String {
 }
 
 /// Builds a store with several segments, tombstones in one of them, names, and a log with inserts and deletes.
-fn live_store() -> Folder {
-    let folder = Folder::new();
+fn live_store() -> TestFolder {
+    let folder = TestFolder::new();
     let fingerprints = Random(21).clustered(12_000);
     let write = |name: &str, range: std::ops::Range<usize>| {
         folder.write(name, lines(&fingerprints[range.clone()], range.start));
@@ -36,16 +36,16 @@ fn live_store() -> Folder {
 }
 
 /// Returns the lines of a store's dump.
-fn dump(folder: &Folder, store: &str) -> BTreeSet<String> {
+fn dump(folder: &TestFolder, store: &str) -> BTreeSet<String> {
     folder.run(&["dump", store]).ok().lines().map(String::from).collect()
 }
 
-fn hex(lines: &BTreeSet<String>) -> BTreeSet<String> {
+fn fingerprints_of(lines: &BTreeSet<String>) -> BTreeSet<String> {
     lines.iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
 /// Salvages `store` into `new`. Returns the exit code and the printed JSON.
-fn salvage(folder: &Folder, args: &[&str]) -> (i32, Vec<Value>) {
+fn salvage(folder: &TestFolder, args: &[&str]) -> (i32, Vec<Value>) {
     let _ = std::fs::remove_dir_all(folder.path("new"));
     let before = folder.files("store");
     let run = folder.run(&[&["salvage", "store", "new", "--json"], args].concat());
@@ -72,8 +72,8 @@ fn an_intact_store_comes_back_whole() {
     let added = folder.run(&["add", "new", "c.tsv", "--json"]).json();
     assert_eq!((&added[0]["added"], &added[0]["carried_on"]), (&json!(0), &json!(928)));
     let before = folder.files("store");
-    for (taken, code) in [("store", 1), ("new", 1), ("store/inside", 2)] {
-        assert_eq!(folder.run(&["salvage", "store", taken]).code, Some(code), "{taken}");
+    for (target, code) in [("store", 1), ("new", 1), ("store/inside", 2)] {
+        assert_eq!(folder.run(&["salvage", "store", target]).code, Some(code), "{target}");
     }
     assert_eq!(folder.files("store"), before);
     folder.run(&["salvage", "nothing", "other"]).fails(1, "nothing");
@@ -89,17 +89,17 @@ fn lost_ids_are_told() {
     let name = folder.files("store").into_keys().find(|name| name.ends_with(".ids")).unwrap();
     std::fs::remove_file(folder.path("store").join(&name)).unwrap();
     let (code, lines) = salvage(&folder, &[]);
-    let of_ids = |line: &&Value| line["file"].as_str().is_some_and(|file| file.ends_with(&name));
-    assert!(code == 1 && lines.iter().filter(of_ids).any(|line| line["lost"] == true), "{lines:?}");
+    let is_ids_line = |line: &&Value| line["file"].as_str().is_some_and(|file| file.ends_with(&name));
+    assert!(code == 1 && lines.iter().filter(is_ids_line).any(|line| line["lost"] == true), "{lines:?}");
     assert!(dump(&folder, "new").is_subset(&intact));
     let (_, kept) = salvage(&folder, &["--keep-without-ids"]);
     let without = kept.last().unwrap()["without_ids"].as_u64().unwrap();
-    assert!(without > 0 && hex(&dump(&folder, "new")).is_superset(&hex(&intact)), "{kept:?}");
+    assert!(without > 0 && fingerprints_of(&dump(&folder, "new")).is_superset(&fingerprints_of(&intact)), "{kept:?}");
 }
 
 #[test]
 fn all_tables_damaged_in_other_places() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", lines(&Random(22).clustered(20_000), 0));
     folder.run(&["build", "--plan", "paper-4", "--block-size", "1024", "store", "a.tsv"]).ok();
     let intact = dump(&folder, "store");
@@ -118,10 +118,10 @@ fn all_tables_damaged_in_other_places() {
 
 #[test]
 fn wide_fingerprints_without_ids() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let mut random = Random(23);
-    let hex: String = (0..3000).map(|_| format!("{:016x}{:016x}\n", random.next(), random.next())).collect();
-    folder.write("a.hex", hex);
+    let fingerprints_of: String = (0..3000).map(|_| format!("{:016x}{:016x}\n", random.next(), random.next())).collect();
+    folder.write("a.hex", fingerprints_of);
     folder.run(&["build", "--no-ids", "--plan", "paper-4", "--bits", "128", "store", "a.hex"]).ok();
     std::fs::remove_file(folder.path("store").join("MANIFEST")).unwrap();
     std::fs::remove_file(folder.path("store").join("000001-00.table")).unwrap();
@@ -131,7 +131,7 @@ fn wide_fingerprints_without_ids() {
 
 #[test]
 fn ids_and_names_of_a_log_alone() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.run_with_input(&["add", "numbers", "-"], "0123456789abcdef\t5\nfedcba9876543210\t77\n").ok();
     folder.run_with_input(&["add", "names", "-"], "0123456789abcdef\tone\nfedcba9876543210\ttwo\n").ok();
     for store in ["numbers", "names"] {
@@ -147,7 +147,7 @@ fn ids_and_names_of_a_log_alone() {
 /// Every command that writes refuses a store without a manifest and suggests `salvage`.
 #[test]
 fn a_store_without_its_manifest_is_not_written_to() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "0123456789abcdef\t5\n");
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"one two three four five six\"}\n");
     folder.run(&["build", "prints", "a.hex"]).ok();
@@ -175,8 +175,8 @@ fn a_store_without_its_manifest_is_not_written_to() {
 }
 
 /// Builds a store of similar documents with texts and a dictionary built from the first thousand. Some more documents are in a log.
-fn similar_store() -> (Folder, Vec<String>) {
-    let folder = Folder::new();
+fn similar_store() -> (TestFolder, Vec<String>) {
+    let folder = TestFolder::new();
     let mut random = Random(77);
     let text = |random: &mut Random| {
         let words: Vec<String> = (0..40).map(|_| format!("word{}", random.next() % 900)).collect();
@@ -230,24 +230,24 @@ fn a_store_of_similar_documents_stays_one() {
                 None => std::fs::remove_file(&path).unwrap(),
             }
             let place = format!("{name} at {offset:?}");
-            let (_, mut found) = salvage(&folder, &profile);
-            let says = |found: &[Value], what: &str| {
-                found.iter().any(|line| line["what"].as_str().is_some_and(|said| said.contains(what)))
+            let (_, mut lines) = salvage(&folder, &profile);
+            let says = |lines: &[Value], part: &str| {
+                lines.iter().any(|line| line["what"].as_str().is_some_and(|message| message.contains(part)))
             };
-            if says(&found, "the settings of the store of similar documents") {
+            if says(&lines, "the settings of the store of similar documents") {
                 lost_settings += 1;
-                found = salvage(&folder, &with_settings).1;
+                lines = salvage(&folder, &with_settings).1;
                 assert!(
-                    !says(&found, "the settings of the store of similar documents"),
-                    "{place}: {found:?}"
+                    !says(&lines, "the settings of the store of similar documents"),
+                    "{place}: {lines:?}"
                 );
             }
-            lost_dictionaries += usize::from(says(&found, "the dictionary of the texts"));
+            lost_dictionaries += usize::from(says(&lines, "the dictionary of the texts"));
             // A chunk of notes covers some of the documents. Without the notes file, only documents in logs are left.
-            let is_left_out = name.ends_with(".notes") && says(&found, "left out");
-            assert!(count() > 4 || is_left_out, "{place}: {found:?}");
-            let whole = found.last().unwrap()["whole"].as_bool().unwrap();
-            assert!(!whole || count() == 10, "{place}: {found:?}");
+            let is_left_out = name.ends_with(".notes") && says(&lines, "left out");
+            assert!(count() > 4 || is_left_out, "{place}: {lines:?}");
+            let whole = lines.last().unwrap()["whole"].as_bool().unwrap();
+            assert!(!whole || count() == 10, "{place}: {lines:?}");
             // The salvaged store accepts new documents.
             folder.run(&["add", "new", "b.jsonl"]).ok();
             assert!(is_found(2299), "{place}");

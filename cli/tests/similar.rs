@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Folder;
+use crate::TestFolder;
 
 /// Returns a page of `words` words; the first `others` words are unique to it.
 fn page(id: &Value, words: usize, others: usize) -> String {
@@ -17,7 +17,7 @@ fn page(id: &Value, words: usize, others: usize) -> String {
 
 #[test]
 fn what_is_similar_is_not_added() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let pages = |ids: [Value; 5]| -> String {
         let others = [0, 0, 4, 9, 30];
         ids.iter().zip(others).map(|(id, others)| page(id, 100, others)).collect()
@@ -43,7 +43,7 @@ fn what_is_similar_is_not_added() {
 /// In a store of similar documents, an id (number or name) belongs to one text.
 #[test]
 fn an_id_belongs_to_one_text() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (kind, [a, b, c]) in
         [("numbers", [json!(1), json!(2), json!(3)]), ("names", [json!("a"), json!("b"), json!("c")])]
     {
@@ -91,7 +91,7 @@ fn an_id_belongs_to_one_text() {
 
 #[test]
 fn texts_are_asked_for_by_similarity() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder
         .write("pages.jsonl", (0..6).map(|i| page(&json!(format!("p{i}")), 400, i * 6)).collect::<String>());
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "pages.jsonl"]).ok();
@@ -120,7 +120,7 @@ fn texts_are_asked_for_by_similarity() {
 
 #[test]
 fn stored_texts_are_shown() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "pages.jsonl",
         page(&json!("a"), 100, 0) + &page(&json!("b"), 100, 4) + &page(&json!("c"), 9, 9),
@@ -141,7 +141,7 @@ fn stored_texts_are_shown() {
 
 #[test]
 fn documents_are_deleted_with_all_that_is_kept_of_them() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("one.jsonl", page(&json!(7), 60, 0));
     folder.write("other.jsonl", page(&json!(7), 10, 10));
     folder.write("small.jsonl", page(&json!(8), 12, 0));
@@ -162,7 +162,7 @@ fn documents_are_deleted_with_all_that_is_kept_of_them() {
 
 #[test]
 fn what_a_store_of_similar_documents_cannot_do_is_said() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("one.jsonl", page(&json!(7), 60, 0));
     folder.write("a.hex", "0000000000000000\t7\n");
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "one.jsonl"]).ok();
@@ -194,7 +194,7 @@ fn new_documents_are_compared_with_a_store_and_with_one_another() {
 }
 
 fn new_documents_are_compared(with_texts: bool) {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let stored = page(&json!("long"), 400, 0) + &page(&json!("small"), 20, 0);
     folder.write("stored.jsonl", stored);
     let texts: &[&str] = if with_texts { &["--with-texts"] } else { &[] };
@@ -218,11 +218,11 @@ fn new_documents_are_compared(with_texts: bool) {
     assert_eq!(run.ok(), "c\nd\nf\n");
     let clusters = folder.read("clusters.tsv");
     let rows: Vec<Vec<&str>> = clusters.lines().map(|line| line.split('\t').collect()).collect();
-    let of = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[2..].to_vec();
+    let row_of = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[2..].to_vec();
     let exact: &[&str] = if with_texts { &["long", "1", "true"] } else { &["long", "1", "0", "true"] };
-    assert_eq!(of("e"), exact);
+    assert_eq!(row_of("e"), exact);
     assert_eq!(
-        (of("a")[0], of("b")[0], of("g")),
+        (row_of("a")[0], row_of("b")[0], row_of("g")),
         ("long", "small", if with_texts { vec!["f", "1", "false"] } else { vec!["f", "1", "0", "false"] })
     );
     let more = folder
@@ -233,7 +233,7 @@ fn new_documents_are_compared(with_texts: bool) {
 
 #[test]
 fn a_store_is_built_at_once() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "pages.jsonl",
         page(&json!("a"), 100, 0) + &page(&json!("b"), 100, 4) + &page(&json!("c"), 9, 9),
@@ -264,7 +264,7 @@ fn a_store_is_built_at_once() {
 /// The next build removes the working folder of a killed build, but not of one that is running.
 #[test]
 fn a_build_that_is_killed_leaves_nothing_for_ever() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let pages: String = (0..2000).map(|i| page(&json!(i), 100, i)).collect();
     folder.write("pages.jsonl", &pages);
     let build = ["build", "--similar", "0.8", "--profile", "words-2", "pages"];
@@ -297,7 +297,7 @@ fn a_build_that_is_killed_leaves_nothing_for_ever() {
 /// A run can be repeated with the options that created the store. An option that later runs refuse is refused at first too.
 #[test]
 fn the_first_run_is_like_the_next_ones() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", page(&json!(1), 60, 0) + &page(&json!(2), 60, 60));
     for options in [&["--verify-profile", "words-2"][..], &["--profile", "words-2", "--similar", "0.8"], &[]]
     {
@@ -317,8 +317,8 @@ fn the_first_run_is_like_the_next_ones() {
     folder.run(&none).fails(2, "run with --keep none and --output first");
     // A new store is created next to an existing one.
     let both = ["dedup", "a.jsonl", "--against", "new", "--against", "store0", "--add"];
-    let said = folder.run(&both).stderr;
-    assert!(said.contains("2 documents are near-duplicates") && said.contains("0 documents added"), "{said}");
+    let stderr = folder.run(&both).stderr;
+    assert!(stderr.contains("2 documents are near-duplicates") && stderr.contains("0 documents added"), "{stderr}");
     // A store whose creation was interrupted before it was marked.
     folder.write("empty.tsv", "");
     let half = ["build", "half", "-d", "8", "--codec", "elias-fano", "--plan", "probe-3", "empty.tsv"];
@@ -338,7 +338,7 @@ fn the_first_run_is_like_the_next_ones() {
 #[test]
 fn what_is_new_is_added_in_one_command() {
     for with_texts in [false, true] {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let day = |day: usize| -> String {
             // From the second day on, half of the pages are changed slightly from the day before, and one page occurs twice.
             let pages = (day * 5..day * 5 + 10).map(|at| {
@@ -389,8 +389,8 @@ fn what_is_new_is_added_in_one_command() {
         assert!(again.stderr.contains("0 documents added to the store"), "{}", again.stderr);
         folder.run(&["verify", "seen"]).ok();
         let text: Vec<String> = (0..100).map(|i| format!("p12word{i}")).collect();
-        let found = folder.run(&["query", "seen", "--text", &text.join(" ")]).ok();
-        assert_eq!(found.lines().count(), 1, "{found}");
+        let matches = folder.run(&["query", "seen", "--text", &text.join(" ")]).ok();
+        assert_eq!(matches.lines().count(), 1, "{matches}");
         assert_eq!(folder.run(&["inspect", "seen", "--json"]).json()[0]["fingerprints"], json!(25 * 2));
         // An id belongs to one text.
         folder.write("other.jsonl", page(&json!(4), 50, 50));
@@ -407,7 +407,7 @@ fn what_is_new_is_added_in_one_command() {
 
 #[test]
 fn a_store_of_source_code_knows_its_signs() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("plus.rs", "fn f(a: i32, b: i32) -> i32 { a + b }");
     folder.write("minus.rs", "fn f(a: i32, b: i32) -> i32 { a - b }");
     let add = folder.run(&["add", "--similar", "1", "--if-new", "code", "plus.rs", "minus.rs"]);
@@ -421,7 +421,7 @@ fn a_store_of_source_code_knows_its_signs() {
 
 #[test]
 fn a_store_keeps_the_profile_that_it_was_made_with() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let page = |id: u64, name: &str| {
         let text = format!(
             "{name}\n\nคำสั่งนี้เป็นอีกชื่อหนึ่งของ {name}\n\nอ่านหน้าของคำสั่งนั้นพร้อมตัวเลือกและตัวอย่างทั้งหมด: help {name}"

@@ -3,10 +3,10 @@
 use serde_json::json;
 use simstore::{Durability, Store, StoreOptions};
 
-use crate::{Folder, Random, fields, hex_lines};
+use crate::{TestFolder, Random, fields, hex_lines};
 
-fn with_store(args: &[&str]) -> Folder {
-    let folder = Folder::new();
+fn with_store(args: &[&str]) -> TestFolder {
+    let folder = TestFolder::new();
     folder.write("a.hex", hex_lines(&Random(11).clustered(3000)));
     folder.run(&[&["build", "store", "a.hex"], args].concat()).ok();
     folder
@@ -40,10 +40,10 @@ fn inspect() {
         let block = &folder
             .run(&["inspect", "store", "--table", "2", "--block", &block.to_string(), "--json"])
             .json()[0];
-        let of_block = block["values"].as_array().unwrap();
-        assert_eq!(block["fingerprints"], of_block.len());
-        assert_eq!(block["first"], of_block[0]["permuted"]);
-        values.extend(of_block.iter().map(|value| value["original"].as_str().unwrap().to_owned()));
+        let block_values = block["values"].as_array().unwrap();
+        assert_eq!(block["fingerprints"], block_values.len());
+        assert_eq!(block["first"], block_values[0]["permuted"]);
+        values.extend(block_values.iter().map(|value| value["original"].as_str().unwrap().to_owned()));
     }
     assert_eq!(folder.run(&["dump", "store", "--table", "2"]).ok().lines().collect::<Vec<_>>(), values);
 
@@ -88,8 +88,8 @@ fn inspect_shows_how_all_differences_codes() {
             if let Some(more) = value["coded"]["differing"].as_u64() {
                 assert_eq!(u64::from(difference.count_ones()), 1 + more, "{line}");
             }
-            let back_told = if back > 0 { format!("{expected}, {back} back") } else { expected };
-            assert!(line.ends_with(&back_told), "{line}");
+            let expected_end = if back > 0 { format!("{expected}, {back} back") } else { expected };
+            assert!(line.ends_with(&expected_end), "{line}");
             let symbol = (h, value["coded"]["differing"].as_u64(), back > 0);
             *counted.entry(symbol).or_insert(0_u64) += 1;
             coded += 1;
@@ -136,7 +136,7 @@ fn inspect_shows_how_all_differences_codes() {
 
 #[test]
 fn one_is_no_plural() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000001\t7\n");
     folder.run(&["build", "store", "a.tsv", "--plan", "scan"]).ok();
     let shown = folder.run(&["inspect", "store"]).ok();
@@ -153,7 +153,7 @@ fn one_is_no_plural() {
 /// A store of similar documents shows how they are found, and no command warns of its fingerprints.
 #[test]
 fn a_store_of_similar_documents_is_shown_as_one() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a short text of few words\"}\n");
     for (store, args, shown, with_texts) in [
         (
@@ -175,9 +175,9 @@ fn a_store_of_similar_documents_is_shown_as_one() {
         assert_eq!(object["with_texts"], with_texts, "{store}");
         assert_eq!(object["similar"].is_null(), shown.is_empty(), "{store}");
         assert_eq!(object["recall"].is_null(), shown.is_empty(), "{store}");
-        let said = folder.run(&["inspect", store]).ok();
-        assert_eq!(said.contains(&format!("{store}: similar documents, ")), !shown.is_empty(), "{said}");
-        assert!(said.contains(shown), "{said}");
+        let output = folder.run(&["inspect", store]).ok();
+        assert_eq!(output.contains(&format!("{store}: similar documents, ")), !shown.is_empty(), "{output}");
+        assert!(output.contains(shown), "{output}");
         let made = match shown.split(", ").next() {
             Some(similarity) if !similarity.is_empty() => {
                 format!("new store of similar documents ({similarity})")
@@ -203,11 +203,11 @@ fn a_store_of_similar_documents_is_shown_as_one() {
 
 #[test]
 fn notes_are_told() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let store = Store::<u64>::open(&folder.path("store"), StoreOptions::default()).unwrap();
     let mut transaction = store.transaction();
     transaction.insert(7, 1);
-    transaction.note(1, &[1, 2, 3]).unwrap();
+    transaction.set_note(1, &[1, 2, 3]).unwrap();
     transaction.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
     drop(store);
@@ -292,7 +292,7 @@ fn verify() {
 
 #[test]
 fn what_is_no_store() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("file", "no store");
     std::fs::create_dir(folder.path("folder")).unwrap();
     for path in ["file", "folder", "nothing"] {
@@ -306,7 +306,7 @@ fn what_is_no_store() {
 
 #[test]
 fn an_empty_store() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.hex", "");
     folder.run(&["build", "store", "a.hex"]).ok();
     assert_eq!(folder.run(&["query", "store", "0000000000000000"]).ok(), "");

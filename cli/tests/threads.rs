@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Folder, Random, Run, hex_lines};
+use crate::{TestFolder, Random, CommandOutput, hex_lines};
 
 /// A command of a user who may have so many threads. The limit counts all threads of a user, and does not count for root.
-fn limited(folder: &Folder, threads: usize, args: &[&str]) -> Command {
+fn limited_command(folder: &TestFolder, threads: usize, args: &[&str]) -> Command {
     let user = 50_000 + std::process::id() % 10_000;
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={user}"), &format!("--regid={user}"), "--clear-groups"]);
@@ -18,8 +18,8 @@ fn limited(folder: &Folder, threads: usize, args: &[&str]) -> Command {
     command
 }
 
-fn run(folder: &Folder, threads: usize, args: &[&str]) -> Run {
-    let mut child = limited(folder, threads, args).spawn().unwrap();
+fn run(folder: &TestFolder, threads: usize, args: &[&str]) -> CommandOutput {
+    let mut child = limited_command(folder, threads, args).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > Duration::from_secs(300) {
@@ -28,22 +28,22 @@ fn run(folder: &Folder, threads: usize, args: &[&str]) -> Run {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Run::new(child.wait_with_output().unwrap())
+    CommandOutput::new(child.wait_with_output().unwrap())
 }
 
 /// Makes all in a folder everybody's.
-fn open_up(path: &Path) {
+fn make_accessible(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
     if path.is_dir() {
-        path.read_dir().unwrap().for_each(|entry| open_up(&entry.unwrap().path()));
+        path.read_dir().unwrap().for_each(|entry| make_accessible(&entry.unwrap().path()));
     }
 }
 
 #[test]
 fn few_threads() {
-    let folder = Folder::new();
-    open_up(folder.0.path());
-    match limited(&folder, 100, &["--version"]).output() {
+    let folder = TestFolder::new();
+    make_accessible(folder.0.path());
+    match limited_command(&folder, 100, &["--version"]).output() {
         Ok(output) if output.status.success() => {}
         other => {
             return eprintln!(
@@ -80,7 +80,7 @@ fn few_threads() {
         for entry in folder.path("base").read_dir().unwrap().map(Result::unwrap) {
             std::fs::copy(entry.path(), folder.path("store").join(entry.file_name())).unwrap();
         }
-        open_up(folder.0.path());
+        make_accessible(folder.0.path());
         let mut before = folder.run(&["dump", "store"]).ok();
         for args in [&add[..], &["compact", "store"], &["delete", "store", "--id", "3"]] {
             let run = run(&folder, threads, args);

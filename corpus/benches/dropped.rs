@@ -1,13 +1,14 @@
-//! Words that cleaning drops from documents, by rule, and the documents that lose most; prints Markdown.
+//! Counts the words that cleaning drops from documents, by rule, and lists the documents that lose most. Prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...`; `--losers=N` lists more than ten documents of each file. The
-//! profile `words-1` cuts words, also of front matter, addresses and attributes. HTML documents are counted, and left out.
+//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...`; `--losers=N` lists N documents of each file
+//! instead of ten. The profile `words-1` counts all words, also in front matter, addresses and attributes. Only front matter is
+//! dropped from HTML documents.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use simstore_io::{DocumentOptions, documents};
-use simstore_text::{Dropped, Profile};
+use simstore_text::{DropReason, Profile};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -29,23 +30,23 @@ fn main() -> Result<(), Error> {
     let plain: Profile = "words-1,plain-text".parse()?;
     for file in files {
         let (mut all, mut left, mut lost) = (0, 0, Vec::new());
-        let mut by_rule = BTreeMap::<Dropped, (u64, u64)>::new();
+        let mut by_rule = BTreeMap::<DropReason, (u64, u64)>::new();
         for document in documents(std::slice::from_ref(&file), &DocumentOptions::default()) {
             let document = document?;
             let (before, after) = (count(&raw, &document.text), count(&plain, &document.text));
             (all, left) = (all + before, left + after);
-            let mut of_markup = 0;
-            let mut of_rules = BTreeMap::<Dropped, u64>::new();
+            let mut markup_words = 0;
+            let mut words_by_rule = BTreeMap::<DropReason, u64>::new();
             plain.visit_dropped(&document.text, |rule, piece| {
                 let words = count(&raw, piece);
-                *of_rules.entry(rule).or_default() += words;
-                of_markup += if rule == Dropped::FrontMatter { 0 } else { words };
+                *words_by_rule.entry(rule).or_default() += words;
+                markup_words += if rule == DropReason::FrontMatter { 0 } else { words };
             });
-            for (rule, words) in of_rules {
+            for (rule, words) in words_by_rule {
                 let (documents, total) = by_rule.entry(rule).or_default();
                 (*documents, *total) = (*documents + 1, *total + words);
             }
-            lost.push((of_markup as f64 / before.max(1) as f64, document.id.to_string(), before, after));
+            lost.push((markup_words as f64 / before.max(1) as f64, document.id.to_string(), before, after));
         }
         println!("\n{}: {} documents, {all} words, {left} after cleaning\n", file.display(), lost.len());
         println!("| rule | documents | words | share |\n|---|--:|--:|--:|");

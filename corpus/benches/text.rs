@@ -1,8 +1,8 @@
-//! Texts to fingerprints on one thread: megabytes of text a second, beside jieba-rs alone; prints Markdown.
+//! Measures the speed of fingerprinting texts on one thread, in MB of text per second, and of jieba-rs alone. Prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` takes files of documents; without files, it takes the samples.
-//! `--profiles=NAMES` replaces the profiles below; names are separated by spaces. `--documents=N` takes more than the first 4,000 of each
-//! file.
+//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` reads files of documents. Without files, it reads the samples.
+//! `--profiles=NAMES` replaces the profiles below; names are separated by spaces. `--documents=N` reads the first N documents of each file
+//! instead of the first 4,000.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use simstore_text::Profile;
 const PROFILES: &str = "auto words-1 words-2 words-3 chars-4 jieba-50 jieba-50,search phrases sentences-8 tokens \
     words-2,plain-text words-2,html-text words-2,main-text words-2,weights=none words-2,weights=levels \
     auto,simplified";
-/// Rounds of timing. Each round times all candidates in turn; the fastest round of a candidate counts.
+/// Number of timing rounds. Each round times all candidates in turn; the fastest round of a candidate counts.
 const ROUNDS: usize = 5;
 
 type Error = Box<dyn std::error::Error>;
@@ -25,8 +25,8 @@ fn texts(path: PathBuf, count: usize) -> Result<Vec<String>, Error> {
     Ok(texts.map(|document| Ok(document?.text)).collect::<simstore::Result<_>>()?)
 }
 
-/// A name and the work for one text.
-type Timed<'a> = (String, Box<dyn Fn(&str) + 'a>);
+/// Name of a candidate, and its function for one text.
+type TimedCandidate<'a> = (String, Box<dyn Fn(&str) + 'a>);
 
 fn main() -> Result<(), Error> {
     let (mut files, mut profiles, mut count) = (Vec::new(), PROFILES.to_owned(), 4000);
@@ -51,7 +51,7 @@ fn main() -> Result<(), Error> {
             texts.len(),
             bytes as f64 / 1e6
         );
-        let mut timed: Vec<Timed> = Vec::new();
+        let mut timed: Vec<TimedCandidate> = Vec::new();
         for name in profiles.split_whitespace() {
             let profile: Profile = name.parse()?;
             timed.push((

@@ -1,38 +1,38 @@
-//! A store of all that inputs hold.
+//! Builds a store from inputs.
 
 use std::path::Path;
 
-use crate::{Counts, InputKind, Inputs, Naming, Watch};
+use crate::{IdScheme, InputCounts, InputKind, Inputs, Observer};
 use simstore::{BuildOptions, Builder, Error, Fingerprint, Result, Snapshot};
 use simstore_text::Profile;
 
-/// Builds a store of documents, whose fingerprints are made by a profile, which is kept with it, or of fingerprints. The first
-/// document [decides](Naming) whether ids are numbers; with `names`, all ids are names.
+/// Builds a store from documents or fingerprints. The profile makes the fingerprints of documents, and its name is kept in
+/// the store. The first document [decides](IdScheme) whether ids are numbers. With `names`, all ids are names.
 ///
 /// # Errors
-/// As [`Inputs::visit`] and [`Builder`]; [`Error::Refused`] if the inputs hold no fingerprint and `path` exists. After an error
-/// no partial store is left, and an existing store is unchanged.
+/// Errors of [`Inputs::visit`] and [`Builder`]. [`Error::Refused`] if the inputs have no fingerprint and `path` exists. After
+/// an error, no partial store remains, and an existing store is unchanged.
 pub fn build<F: Fingerprint>(
     path: &Path,
     options: BuildOptions,
     inputs: &Inputs,
     profile: &Profile,
     names: bool,
-    watch: &dyn Watch,
-) -> Result<(Snapshot<F>, Counts)> {
-    // Only the caller can know the profile that given fingerprints were made with.
+    observer: &dyn Observer,
+) -> Result<(Snapshot<F>, InputCounts)> {
+    // Only the caller can know the profile that made these fingerprints.
     let profile_of_store = match inputs.kind()? {
         InputKind::Documents => profile.to_string(),
         InputKind::Fingerprints => options.profile.clone(),
     };
-    let inputs = &inputs.within(options.memory);
+    let inputs = &inputs.with_memory_limit(options.memory);
     let keeps_ids = options.ids;
     let replaces = path.try_exists().map_err(Error::io(path, "look for"))?;
     let mut builder = Builder::<F>::create(path, BuildOptions { profile: profile_of_store, ..options })?;
-    let mut naming = if names { Naming::Names } else { Naming::default() };
-    let counts = inputs.visit(profile, watch, |item| {
+    let mut id_scheme = if names { IdScheme::Names } else { IdScheme::default() };
+    let counts = inputs.visit(profile, observer, |item| {
         let (id, name) = if keeps_ids {
-            naming.assign(item.id.clone(), Some(item.position)).map_err(|reason| item.bad(reason))?
+            id_scheme.assign(item.id.clone(), Some(item.position)).map_err(|reason| item.malformed(reason))?
         } else {
             (0, None)
         };

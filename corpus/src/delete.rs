@@ -1,6 +1,6 @@
-//! Deleting documents from a store, by id or name.
+//! Deletes documents from a store.
 //!
-//! A deletion removes a fingerprint with an id: a document as it was added, or all fingerprints with an id or name.
+//! A deletion removes pairs of fingerprint and id: a document as it was added, or all fingerprints with an id or name.
 //!
 //! ```
 //! use simstore::{Store, StoreOptions};
@@ -22,43 +22,46 @@
 use std::collections::{HashMap, HashSet};
 
 use simstore::{Durability, Error, Fingerprint, Result, Snapshot, Store};
-use simstore_text::{Profile, SimilarSettings, Sketcher};
+use simstore_text::{MinHasher, Profile, SimilarSettings};
 
-use crate::{Counts, InputKind, Inputs, Watch};
+use crate::{InputCounts, InputKind, Inputs, Observer};
 use simstore_io::DocumentId;
-use simstore_io::document::listed_names_of_bytes;
+use simstore_io::document::names_from_bytes;
 
-/// Documents that are looked up in the store together.
-const AT_ONCE: usize = 1 << 16;
-/// A transaction is committed when it takes so many bytes of the log.
-const TRANSACTION_BYTES: usize = 1 << 20;
-/// The same for a deletion in one step: a quarter of the most that a transaction takes, which is in memory meanwhile.
-const STEP_BYTES: usize = 1 << 28;
+/// Number of documents that are looked up in the store together.
+const LOOKUP_BATCH_DOCUMENTS: usize = 1 << 16;
+/// Size in the log after which a transaction is committed, in bytes.
+const BATCH_TRANSACTION_BYTES: usize = 1 << 20;
+/// Size in the log after which an atomic deletion is split, in bytes: a quarter of the maximum of a transaction, which is
+/// held in memory.
+const ATOMIC_TRANSACTION_BYTES: usize = 1 << 28;
 
-/// How many documents were stored, and are not any more, and how many were not.
+/// Numbers of documents that were deleted, and that were not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Deleted {
-    /// Documents that were stored.
+pub struct DeletionCounts {
+    /// Documents that were stored, and are deleted.
     pub deleted: u64,
-    /// Documents that were not.
+    /// Documents that were not stored.
     pub missing: u64,
 }
 
-/// Deletes what inputs hold, each under what it is called, or with `all_ids` under all of its ids; waits until that is on the disk.
-/// In a store of [similar documents](simstore_text::open_similar) a document is all that is kept of its text.
+/// Deletes the documents or fingerprints of inputs, and waits until the deletion is on disk. Each is deleted with its id or
+/// name or, with `all_ids`, with all ids of its fingerprint. In a store of [similar documents](simstore_text::open_similar_store),
+/// a document is identified by its text.
 ///
 /// # Errors
-/// The errors of [`Inputs::visit`] and of the store; [`Error::BadArgument`] for fingerprints, in a store of similar documents.
+/// Errors of [`Inputs::visit`] and of the store. [`Error::BadArgument`] for fingerprints, if the store is one of similar
+/// documents.
 pub fn delete_inputs<F: Fingerprint>(
     store: &Store<F>,
     inputs: &Inputs,
     profile: &Profile,
     all_ids: bool,
-    watch: &dyn Watch,
-) -> Result<(Counts, Deleted)> {
-    let Some(settings) = SimilarSettings::of_store(&store.snapshot())? else {
+    observer: &dyn Observer,
+) -> Result<(InputCounts, DeletionCounts)> {
+    let Some(settings) = SimilarSettings::from_store(&store.snapshot())? else {
         let mut deletion = Deletion::new(store, all_ids);
-        let counts = inputs.visit(profile, watch, |item| match item.fingerprint {
+        let counts = inputs.visit(profile, observer, |item| match item.fingerprint {
             Some(fingerprint) => deletion.push(fingerprint, item.id),
             None => Ok(()),
         })?;
@@ -70,65 +73,65 @@ pub fn delete_inputs<F: Fingerprint>(
             store.snapshot().path().display()
         )));
     }
-    let mut deleted = Deleted::default();
-    let counts = inputs.visit_sketched::<F>(&Sketcher::new(profile.clone()), watch, |item| {
-        let (Some(sketched), Some(first)) = (item.sketched.as_ref(), item.fingerprint) else {
+    let mut deleted = DeletionCounts::default();
+    let counts = inputs.visit_with_signatures::<F>(&MinHasher::new(profile.clone()), observer, |item| {
+        let (Some(signature), Some(first)) = (item.signature.as_ref(), item.fingerprint) else {
             return Ok(());
         };
         let snapshot = store.snapshot();
         let mut transaction = store.transaction();
-        let mut is_there = false;
+        let mut is_stored = false;
         for id in snapshot.query(first, 0)?.into_iter().filter_map(|found| found.id) {
-            let called = snapshot.name(id)?.unwrap_or_else(|| id.to_string());
-            let is_same = settings.sketched(&snapshot, id)?.as_ref() == Some(sketched);
-            if is_same && (all_ids || called == item.id.to_string()) {
-                settings.delete(&mut transaction, sketched, id);
-                is_there = true;
+            let document_id = snapshot.name(id)?.unwrap_or_else(|| id.to_string());
+            let is_same = settings.signature(&snapshot, id)?.as_ref() == Some(signature);
+            if is_same && (all_ids || document_id == item.id.to_string()) {
+                settings.delete(&mut transaction, signature, id);
+                is_stored = true;
             }
         }
         transaction.commit(Durability::Os)?;
-        *(if is_there { &mut deleted.deleted } else { &mut deleted.missing }) += 1;
+        *(if is_stored { &mut deleted.deleted } else { &mut deleted.missing }) += 1;
         Ok(())
     })?;
     store.sync()?;
     Ok((counts, deleted))
 }
 
-/// A deletion of documents by fingerprint and id, some ten thousand at a time.
+/// A deletion of documents by fingerprint and id, in batches of 65,536.
 #[derive(Debug)]
 pub struct Deletion<'a, F: Fingerprint> {
     store: &'a Store<F>,
     all_ids: bool,
     documents: Vec<(F, DocumentId)>,
-    deleted: Deleted,
+    deleted: DeletionCounts,
 }
 
 impl<'a, F: Fingerprint> Deletion<'a, F> {
-    /// Nothing is deleted yet. With `all_ids`, each fingerprint goes with all of its ids.
+    /// Starts a deletion. With `all_ids`, each fingerprint is deleted with all of its ids.
     pub fn new(store: &'a Store<F>, all_ids: bool) -> Self {
-        Deletion { store, all_ids, documents: Vec::new(), deleted: Deleted::default() }
+        Deletion { store, all_ids, documents: Vec::new(), deleted: DeletionCounts::default() }
     }
 
-    /// One more document to delete.
+    /// Adds a document to delete.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub fn push(&mut self, fingerprint: F, id: DocumentId) -> Result<()> {
         self.documents.push((fingerprint, id));
-        if self.documents.len() == AT_ONCE { self.delete() } else { Ok(()) }
+        if self.documents.len() == LOOKUP_BATCH_DOCUMENTS { self.delete() } else { Ok(()) }
     }
 
-    /// Deletes what is left to delete, and waits until all is on the disk.
+    /// Deletes the remaining documents, and waits until the deletion is on disk.
     ///
     /// # Errors
-    /// Those of the store.
-    pub fn finish(mut self) -> Result<Deleted> {
+    /// Errors of the store.
+    pub fn finish(mut self) -> Result<DeletionCounts> {
         self.delete()?;
         self.store.sync()?;
         Ok(self.deleted)
     }
 
-    /// The store is asked once for each fingerprint, and no name is read twice.
+    /// Deletes a batch. Each fingerprint is queried once, and each name is read once.
     fn delete(&mut self) -> Result<()> {
         let documents = std::mem::take(&mut self.documents);
         let snapshot = self.store.snapshot();
@@ -141,20 +144,21 @@ impl<'a, F: Fingerprint> Deletion<'a, F> {
         ids.dedup();
         let all = self.all_ids || !snapshot.keeps_ids();
         let names = if all { vec![None; ids.len()] } else { snapshot.names_of(&ids)? };
-        // The ids of each stored fingerprint; if only some ids are meant, by id or name.
+        // Stored numeric ids by fingerprint and, unless all ids are deleted, by document id.
         let mut stored: HashMap<(F, Option<DocumentId>), Vec<u64>> = HashMap::new();
         for found in found.iter().map(|found| found.found) {
             let id = found.id.unwrap_or(0);
-            let called = ids.binary_search(&id).ok().and_then(|at| names[at].clone()).map(DocumentId::Name);
-            let called = if all { None } else { Some(called.unwrap_or(DocumentId::Number(id))) };
-            stored.entry((found.fingerprint, called)).or_default().push(id);
+            let document_id =
+                ids.binary_search(&id).ok().and_then(|at| names[at].clone()).map(DocumentId::Name);
+            let document_id = if all { None } else { Some(document_id.unwrap_or(DocumentId::Number(id))) };
+            stored.entry((found.fingerprint, document_id)).or_default().push(id);
         }
         let mut pairs = Vec::new();
         for (fingerprint, id) in &documents {
-            let mut take = |called| stored.remove(&(*fingerprint, called));
-            let meant = match id {
+            let mut take = |document_id| stored.remove(&(*fingerprint, document_id));
+            let matching_ids = match id {
                 _ if all => take(None),
-                // In a store of names a number is one, too.
+                // A number may also be a name in the store.
                 DocumentId::Number(number) => {
                     let named = take(Some(DocumentId::Name(number.to_string())));
                     let numbered = take(Some(id.clone()));
@@ -162,42 +166,45 @@ impl<'a, F: Fingerprint> Deletion<'a, F> {
                 }
                 DocumentId::Name(_) => take(Some(id.clone())),
             };
-            *(if meant.is_some() { &mut self.deleted.deleted } else { &mut self.deleted.missing }) += 1;
-            pairs.extend(meant.into_iter().flatten().map(|id| (*fingerprint, id)));
+            *(if matching_ids.is_some() { &mut self.deleted.deleted } else { &mut self.deleted.missing }) +=
+                1;
+            pairs.extend(matching_ids.into_iter().flatten().map(|id| (*fingerprint, id)));
         }
         delete_pairs(self.store, pairs)
     }
 }
 
-/// Deletes pairs that are stored.
+/// Deletes stored pairs.
 fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item = (F, u64)>) -> Result<()> {
     let mut transaction = store.transaction();
     for (fingerprint, id) in pairs {
         transaction.delete(fingerprint, id);
-        if transaction.bytes() >= TRANSACTION_BYTES {
+        if transaction.bytes() >= BATCH_TRANSACTION_BYTES {
             std::mem::replace(&mut transaction, store.transaction()).commit(Durability::Os)?;
         }
     }
     transaction.commit(Durability::Os)
 }
 
-/// The result of deleting ids.
+/// Result of deleting ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedIds {
-    /// How many different ones were asked for.
-    pub asked: u64,
-    /// How many of them were stored.
+    /// Number of distinct ids requested.
+    pub requested: u64,
+    /// Number of these ids that were stored.
     pub deleted: u64,
-    /// Those that were not, in their order.
+    /// Ids that were not stored, in the order of the request.
     pub missing: Vec<String>,
 }
 
-/// Deletes all fingerprints of documents by their ids or names, and waits until the deletion is on the disk. All is one step, which is done or not, whenever the process ends; only above some 15 million pairs there are several, and
-/// each document is in one of them. The id of a document is its name if it has one, else its number. Ids have no index: all of them
-/// are read once, however many are asked for.
+/// Deletes all fingerprints of documents by their ids or names, and waits until the deletion is on disk. The id of a document
+/// is its name if it has one, else its number.
+///
+/// The deletion is atomic up to about 15 million pairs. Beyond that, it takes several transactions, and each document is in
+/// one of them. Ids have no index, so one pass reads all ids of the store.
 ///
 /// # Errors
-/// [`Error::BadArgument`] for a store that keeps no ids; else the errors of the store.
+/// [`Error::BadArgument`] if the store keeps no ids. Errors of the store.
 pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<DeletedIds> {
     let snapshot = store.snapshot();
     if !snapshot.keeps_ids() {
@@ -205,8 +212,8 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
         return Err(Error::BadArgument(format!("{path} has no ids: delete by fingerprint")));
     }
     let mut names = HashSet::new();
-    let asked: Vec<&String> = ids.iter().filter(|&id| names.insert(id.clone())).collect();
-    let numbers: HashMap<u64, &String> = (asked.iter())
+    let requested: Vec<&String> = ids.iter().filter(|&id| names.insert(id.clone())).collect();
+    let numbers: HashMap<u64, &String> = (requested.iter())
         .filter_map(|&id| id.parse::<u64>().ok().filter(|number| number.to_string() == *id).zip(Some(id)))
         .collect();
     let mut found: HashSet<String> = HashSet::new();
@@ -227,28 +234,30 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     let mut transaction = store.transaction();
     for document in pairs.chunk_by(|a, b| a.0 == b.0) {
         document.iter().for_each(|&(id, fingerprint)| transaction.delete(fingerprint, id));
-        if transaction.bytes() >= STEP_BYTES {
+        if transaction.bytes() >= ATOMIC_TRANSACTION_BYTES {
             std::mem::replace(&mut transaction, store.transaction()).commit(Durability::Os)?;
         }
     }
     transaction.commit(Durability::Os)?;
     store.sync()?;
-    let missing = asked.iter().filter(|&&id| !found.contains(id)).map(|&id| id.clone()).collect();
-    Ok(DeletedIds { asked: asked.len() as u64, deleted: found.len() as u64, missing })
+    let missing = requested.iter().filter(|&&id| !found.contains(id)).map(|&id| id.clone()).collect();
+    Ok(DeletedIds { requested: requested.len() as u64, deleted: found.len() as u64, missing })
 }
 
-/// The ids of the entries of a list whose entries end in zero bytes: each is the path of a file or an id, unescaped. The two differ only
-/// if the entry is not UTF-8 or holds a sequence such as `\x41`: then it means the path if the store has its document, else the id.
+/// Returns the ids for the entries of a list, such as paths separated by zero bytes. An entry is the path of a file, or an
+/// unescaped id. The two give different ids only if the entry is not UTF-8, or contains a sequence such as `\x41`. Then the
+/// entry is the path if the store has this document, else the id.
 ///
 /// # Errors
-/// The errors of the store.
-pub fn ids_of_bytes<F: Fingerprint>(snapshot: &Snapshot<F>, entries: &[Vec<u8>]) -> Result<Vec<String>> {
-    let possible: Vec<Vec<String>> = entries.iter().map(|entry| listed_names_of_bytes(entry)).collect();
-    let of_paths: HashSet<String> = possible.iter().filter_map(|names| names[1..].first()).cloned().collect();
-    let pairs = if of_paths.is_empty() { Vec::new() } else { snapshot.pairs_of_names(&of_paths)? };
+/// Errors of the store.
+pub fn ids_from_bytes<F: Fingerprint>(snapshot: &Snapshot<F>, entries: &[Vec<u8>]) -> Result<Vec<String>> {
+    let possible: Vec<Vec<String>> = entries.iter().map(|entry| names_from_bytes(entry)).collect();
+    let path_names: HashSet<String> =
+        possible.iter().filter_map(|names| names[1..].first()).cloned().collect();
+    let pairs = if path_names.is_empty() { Vec::new() } else { snapshot.pairs_of_names(&path_names)? };
     let stored: HashSet<String> = pairs.into_iter().filter_map(|pair| pair.name).collect();
     let choose = |mut names: Vec<String>| {
-        let is_path = names.last().is_some_and(|of_path| stored.contains(of_path));
+        let is_path = names.last().is_some_and(|path_name| stored.contains(path_name));
         names.swap_remove(if is_path { names.len() - 1 } else { 0 })
     };
     Ok(possible.into_iter().map(choose).collect())
@@ -271,7 +280,7 @@ mod tests {
         assert!(matches!(&error, Error::BadArgument(reason) if reason.contains("has no ids")), "{error}");
         let mut deletion = Deletion::new(&store, false);
         [7, 8].iter().for_each(|&fingerprint| deletion.push(fingerprint, DocumentId::Number(1)).unwrap());
-        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 1 });
+        assert_eq!(deletion.finish().unwrap(), DeletionCounts { deleted: 1, missing: 1 });
         assert!(store.snapshot().query(7, 0).unwrap().is_empty());
     }
 
@@ -284,11 +293,11 @@ mod tests {
         store.insert(7, 18).unwrap();
         let ids = ["17", "017", "17", "18"].map(str::to_owned);
         let deleted = delete_ids(&store, &ids).unwrap();
-        assert_eq!(deleted, DeletedIds { asked: 3, deleted: 2, missing: vec!["017".to_owned()] });
+        assert_eq!(deleted, DeletedIds { requested: 3, deleted: 2, missing: vec!["017".to_owned()] });
         assert!((5..8).all(|fingerprint| store.snapshot().query(fingerprint, 0).unwrap().is_empty()));
     }
 
-    /// A store of similar documents has several fingerprints of each, and a note: they go together.
+    /// A store of similar documents has several fingerprints and a note for each document, which are deleted atomically.
     #[test]
     fn ids_are_deleted_in_one_step() {
         let folder = tempfile::tempdir().unwrap();
@@ -298,7 +307,7 @@ mod tests {
             SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings).unwrap();
         for id in 0..3 {
             let text: String = (0..60).map(|word| format!("word{} ", word * (id + 2))).collect();
-            assert_eq!(pages.add(&text, id, None).unwrap(), SimilarAddition::Remembered);
+            assert_eq!(pages.add(&text, id, None).unwrap(), SimilarAddition::Added);
         }
         drop(pages);
         let records = || {
@@ -323,11 +332,11 @@ mod tests {
         (0..4).for_each(|id| store.insert(7, id).unwrap());
         let mut deletion = Deletion::new(&store, false);
         [1, 9].iter().for_each(|&id| deletion.push(7, DocumentId::Number(id)).unwrap());
-        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 1 });
+        assert_eq!(deletion.finish().unwrap(), DeletionCounts { deleted: 1, missing: 1 });
         assert_eq!(store.snapshot().query(7, 0).unwrap().len(), 3);
         let mut deletion = Deletion::new(&store, true);
         deletion.push(7, DocumentId::Number(9)).unwrap();
-        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 0 });
+        assert_eq!(deletion.finish().unwrap(), DeletionCounts { deleted: 1, missing: 0 });
         assert!(store.snapshot().query(7, 0).unwrap().is_empty());
     }
 }

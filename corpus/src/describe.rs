@@ -1,4 +1,5 @@
-//! What is in a store, as plain data that is written as JSON too: its figures, and those of its segments, tables and logs.
+//! Describes the contents of a store as plain data, which is written as JSON too: counts and sizes of the store, its
+//! segments, tables and logs.
 //!
 //! ```
 //! use simstore::{BuildOptions, Builder};
@@ -16,173 +17,175 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use simstore::plan::floor_bits_per_fingerprint;
+use simstore::plan::min_bits_per_fingerprint;
 use simstore::raw::{Coding, Segment, Table};
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
-/// The figures of a store.
+/// Counts, sizes and settings of a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreDescription {
-    /// Fingerprints in segments and logs; an upper bound while some are in several.
+    /// Fingerprints in segments and logs. An upper bound if several segments have the same fingerprint.
     pub fingerprints: u64,
-    /// Pairs of fingerprint and id likewise; none where ids are not kept.
+    /// Pairs of fingerprint and id in segments and logs, an upper bound likewise; 0 if the store keeps no ids.
     pub ids: u64,
     /// Names of documents.
     pub names: u64,
-    /// Notes of documents.
+    /// Number of notes of documents.
     pub notes: u64,
-    /// Size of all files of segments, and of the manifest.
+    /// Size of the manifest and of all files of segments, in bytes.
     pub bytes: u64,
-    /// The same for each fingerprint in segments, in bits: all tables, ids, names and notes.
+    /// Size of these files for each fingerprint in segments, in bits: all tables, ids, names and notes.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
-    /// Of one copy of as many random fingerprints.
+    /// Minimum size of one table of as many random fingerprints, in bits for each fingerprint.
     #[serde(serialize_with = "thousandths")]
     pub floor_bits_per_fingerprint: f64,
-    /// Bytes of tables.
+    /// Size of tables, in bytes.
     pub table_bytes: u64,
-    /// Bytes of ids.
+    /// Size of ids, in bytes.
     pub id_bytes: u64,
-    /// Bytes of names.
+    /// Size of names, in bytes.
     pub name_bytes: u64,
-    /// Bytes of notes.
+    /// Size of notes, in bytes.
     pub note_bytes: u64,
-    /// Bytes that the open store takes beside its files.
+    /// Memory of the open store, without its mapped files, in bytes.
     pub memory: u64,
-    /// The largest distance that it answers.
+    /// Largest distance of a query, in bits.
     pub distance: u32,
-    /// Width of fingerprints.
+    /// Width of fingerprints, in bits.
     pub bits: u32,
-    /// How fingerprints are compressed.
+    /// Codec that compresses fingerprints.
     pub codec: &'static str,
-    /// How texts become its fingerprints; empty if it is not told.
+    /// Profile that makes fingerprints of texts; empty if unknown.
     pub profile: String,
     /// Number of segments.
     pub segments: usize,
-    /// Number of their tables.
+    /// Number of tables in all segments.
     pub tables: usize,
-    /// Pairs that were deleted from older segments.
+    /// Tombstones: pairs deleted from older segments.
     pub tombstones: u64,
-    /// Bytes of these.
+    /// Size of tombstones, in bytes.
     pub tombstone_bytes: u64,
-    /// What writers keep in segments, such as how much of an input has been read.
-    pub marks: u64,
-    /// Bytes of these.
-    pub mark_bytes: u64,
-    /// Pairs that are in the logs, not in segments yet.
+    /// Number of metadata entries in segments, such as how far an input file has been read.
+    #[serde(rename = "marks")]
+    pub metadata: u64,
+    /// Size of metadata entries, in bytes.
+    #[serde(rename = "mark_bytes")]
+    pub metadata_bytes: u64,
+    /// Pairs in the logs that are not in segments yet.
     pub memtable_entries: u64,
-    /// Whether ids are kept.
+    /// Whether the store keeps ids.
     pub keeps_ids: bool,
-    /// The plan of segments that are written.
+    /// Plan for new segments.
     pub plan: String,
-    /// Bytes of a block of these; `None`: the codec's default.
+    /// Block size of new segments, in bytes; `None` for the codec's default.
     pub block_size: Option<u32>,
     /// Fingerprints between restart points; `None`: the codec's default.
     pub span: Option<u16>,
-    /// The segments, the oldest first.
+    /// Segments, oldest first.
     pub by_age: Vec<SegmentDescription>,
-    /// The logs, the oldest first.
+    /// Logs, oldest first.
     pub logs: Vec<LogDescription>,
 }
 
-/// The figures of a segment.
+/// Counts and sizes of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentDescription {
-    /// Its place by age, from 0.
+    /// Index among the segments from oldest to newest, from 0.
     pub segment: usize,
-    /// The number in the names of its files.
+    /// Number in the names of the segment's files.
     pub number: u64,
-    /// The name of its plan.
+    /// Name of the segment's plan.
     pub plan: String,
     /// Distinct fingerprints.
     pub fingerprints: u64,
-    /// Pairs of fingerprint and id; where ids are not kept, a pair is a fingerprint.
+    /// Pairs of fingerprint and id; number of fingerprints if the store keeps no ids.
     pub pairs: u64,
-    /// Pairs that it deletes from older segments.
+    /// Pairs that the segment deletes from older segments.
     pub tombstones: u64,
     /// Number of tables.
     pub tables: usize,
-    /// Size of all its files.
+    /// Size of all files of the segment, in bytes.
     pub bytes: u64,
 }
 
-/// The figures of a log.
+/// Counts and size of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogDescription {
-    /// The number in the name of its file.
+    /// Number in the name of the log's file.
     pub number: u64,
-    /// Its size.
+    /// Size of the log, in bytes.
     pub bytes: u64,
-    /// Bytes at its end that a crash cut off, or that are being written.
+    /// Size of the torn tail, in bytes: records that a crash cut off, or that are being written.
     pub torn_bytes: u64,
-    /// Whether its end is vouched for; else torn bytes may also be damage.
+    /// Whether the store has recorded where the log ends. If not, a torn tail may also be damage.
     pub ended: bool,
-    /// Sound records.
+    /// Number of valid records.
     pub records: u64,
-    /// What they hold that is not in segments yet.
+    /// Operations in the records that are not in segments yet.
     pub operations: u64,
 }
 
-/// The figures of a table.
+/// Counts, sizes and parameters of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TableDescription {
-    /// Which segment it is of, from 0.
+    /// Index of the table's segment, from 0.
     pub segment: usize,
-    /// Which of its tables it is, from 0.
+    /// Index of the table in its segment, from 0.
     pub table: usize,
-    /// The name of the segment's plan.
+    /// Name of the segment's plan.
     pub plan: String,
-    /// Bits of the prefix that a probe looks up.
+    /// Length of the prefix that a probe looks up, in bits.
     pub prefix_bits: u32,
-    /// How many of them a probe flips at most.
+    /// Maximum number of prefix bits that a probe flips.
     pub flips: u32,
-    /// How fingerprints are compressed.
+    /// Codec that compresses fingerprints.
     pub codec: &'static str,
     /// Fingerprints.
     pub fingerprints: u64,
-    /// Bytes of a block.
+    /// Block size, in bytes.
     pub block_size: u32,
     /// Fingerprints between restart points.
     pub span: u16,
     /// Number of blocks.
     pub blocks: usize,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
-    /// The same for each fingerprint, in bits.
+    /// Size of the file for each fingerprint, in bits.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
-    /// Of as many random fingerprints.
+    /// Minimum size for as many random fingerprints, in bits for each fingerprint.
     #[serde(serialize_with = "thousandths")]
     pub floor_bits_per_fingerprint: f64,
-    /// Bytes that the open table takes beside its file.
+    /// Memory of the open table, without its mapped file, in bytes.
     pub memory: usize,
-    /// Bits of the original fingerprint, in the table's order.
+    /// Index of the original fingerprint's bit for each bit in the table's order.
     pub permutation: Vec<u8>,
-    /// [Where neighbours differ](Table::differing_bits), if that was counted.
+    /// Histogram of the first [differing bits](Table::differing_bits) of neighbours; `None` if not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Vec<u64>>,
-    /// [How often each symbol stands in the blocks](count_symbols), if that was counted.
+    /// Number of uses of each [symbol](count_symbols); `None` if not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbols: Option<Vec<SymbolCount>>,
 }
 
-/// How often a symbol stands in the blocks of a table.
+/// Number of uses of a symbol in the blocks of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SymbolCount {
-    /// What the symbol names is a bit worth 2^h: see [`Coding::h`].
+    /// Position of the coded bit, as in [`Coding::h`].
     pub h: u32,
-    /// How many bits below that one differ and are coded by their positions; `None` where all bits below are in the tail.
+    /// Number of differing bits below the coded bit, each coded by its position; `None` if the tail has all bits below.
     pub differing: Option<u32>,
-    /// Whether fingerprints are coded from one before their predecessor.
+    /// Whether fingerprints are coded relative to a fingerprint before their predecessor.
     pub earlier: bool,
-    /// How many fingerprints are coded so.
+    /// Number of fingerprints coded so.
     pub count: u64,
 }
 
-/// How often each symbol stands in every `step`-th block, from the first: those that do, by what they say.
+/// Counts the symbols in every `step`-th block, starting with the first. Returns the symbols that occur, in ascending order.
 ///
 /// # Errors
-/// Those of [`Table::codings`].
+/// Errors of [`Table::codings`].
 pub fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Result<Vec<SymbolCount>> {
     let mut counts = BTreeMap::new();
     for block in (0..table.blocks()).step_by(step.max(1)) {
@@ -194,7 +197,7 @@ pub fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Result<Ve
     Ok(counts.map(|((h, differing, earlier), count)| SymbolCount { h, differing, earlier, count }).collect())
 }
 
-/// A figure for people: three decimals are more than anything measured is good for.
+/// Serializes a figure with three decimals, which is more than the accuracy of any measurement.
 fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1000.0).round() / 1000.0)
 }
@@ -203,7 +206,7 @@ fn bits_each(bytes: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { bytes as f64 * 8.0 / count as f64 }
 }
 
-/// Describes a store; reads nothing.
+/// Describes a store, without reading its files.
 pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
     let (stats, keeps_ids) = (store.stats(), store.keeps_ids());
     let by_age = store.segments().iter().enumerate().map(|(at, segment)| {
@@ -223,7 +226,7 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
         number: log.number,
         bytes: log.bytes,
         torn_bytes: log.torn_bytes,
-        ended: log.ended,
+        ended: log.is_sealed,
         records: log.records,
         operations: log.operations,
     });
@@ -234,7 +237,7 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
         notes: stats.notes,
         bytes: stats.bytes,
         bits_per_fingerprint: bits_each(stats.bytes, stats.fingerprints),
-        floor_bits_per_fingerprint: floor_bits_per_fingerprint(F::BITS, stats.fingerprints),
+        floor_bits_per_fingerprint: min_bits_per_fingerprint(F::BITS, stats.fingerprints),
         table_bytes: stats.table_bytes,
         id_bytes: stats.id_bytes,
         name_bytes: stats.name_bytes,
@@ -248,8 +251,8 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
         tables: stats.tables,
         tombstones: stats.tombstones,
         tombstone_bytes: stats.tombstone_bytes,
-        marks: stats.marks,
-        mark_bytes: stats.mark_bytes,
+        metadata: stats.metadata,
+        metadata_bytes: stats.metadata_bytes,
         memtable_entries: stats.memtable_entries,
         keeps_ids,
         plan: store.plan_policy().to_string(),
@@ -260,16 +263,16 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
     }
 }
 
-/// Describes table `number` of the segment at a place by age; reads nothing.
+/// Describes a table, without reading its file. The last argument has the index of its segment, and its index in the segment.
 pub fn describe_table<F: Fingerprint>(
     segment: &Segment<F>,
     table: &Table<F>,
-    [at, number]: [usize; 2],
+    [segment_index, table_index]: [usize; 2],
 ) -> TableDescription {
     let header = table.header();
     TableDescription {
-        segment: at,
-        table: number,
+        segment: segment_index,
+        table: table_index,
         plan: segment.plan().name().to_owned(),
         prefix_bits: header.plan.prefix_bits,
         flips: header.plan.flips,
@@ -280,7 +283,7 @@ pub fn describe_table<F: Fingerprint>(
         blocks: table.blocks(),
         bytes: table.file_len(),
         bits_per_fingerprint: bits_each(table.file_len(), header.fingerprints),
-        floor_bits_per_fingerprint: floor_bits_per_fingerprint(F::BITS, header.fingerprints),
+        floor_bits_per_fingerprint: min_bits_per_fingerprint(F::BITS, header.fingerprints),
         memory: table.memory(),
         permutation: header.plan.permutation.sources().to_vec(),
         histogram: None,
@@ -288,10 +291,10 @@ pub fn describe_table<F: Fingerprint>(
     }
 }
 
-/// The ends of logs that may be damaged, each an [`Error::TornEnd`]: what stood there is missing from all answers. What a crash
-/// has left of a log that was recovered since is none.
-pub fn torn_ends<F: Fingerprint>(store: &Snapshot<F>) -> impl Iterator<Item = Error> {
-    store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.ended).map(|log| Error::TornEnd {
+/// Returns an error for each torn tail of a log that may be damage. The writes in such a tail are missing from all answers. A
+/// torn tail that a later opening has recovered is not included.
+pub fn torn_log_tails<F: Fingerprint>(store: &Snapshot<F>) -> impl Iterator<Item = Error> {
+    store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.is_sealed).map(|log| Error::TornEnd {
         path: store.path().join(log.file_name()),
         offset: log.bytes - log.torn_bytes,
         bytes: log.torn_bytes,

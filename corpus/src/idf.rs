@@ -8,61 +8,61 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::inputs::item::Malformed;
-use crate::spill::{Budget, SpillFile, SpillReader, SpillWriter, Temporary, check_memory};
-use crate::watch::Step;
-use crate::{Counts, InputKind, Inputs, Notice, Watch};
+use crate::inputs::item::MalformedHandler;
+use crate::observer::Stage;
+use crate::spill::{MemoryBudget, SpillFile, SpillReader, SpillWriter, TemporaryFolder, check_memory};
+use crate::{Diagnostic, InputCounts, InputKind, Inputs, Observer};
 use simstore::threads::ensure_pool;
 use simstore::{Error, Result};
-use simstore_io::numbers::{bytes, count_of};
-use simstore_io::output::Unfinished;
+use simstore_io::numbers::{format_bytes, format_count_of};
+use simstore_io::output::UnfinishedOutputs;
 use simstore_text::{DocumentFrequencies, IdfRow, Profile};
 
 /// Bytes of text counted in one batch by all threads.
 const BATCH_BYTES: usize = 8 << 20;
 /// Files of counts are merged into one when there are this many. This bounds the number of open files.
-const RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 /// Size of the read buffer of a file, in bytes.
-const BUFFER: usize = 1 << 16;
+const READ_BUFFER_BYTES: usize = 1 << 16;
 
-/// Resources for counting.
+/// Memory limit and temporary folder for counting.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Memory limit in bytes, at least 64 KiB. By default the memory of the machine, or of the group of processes.
-    /// Counts beyond the limit go to disk, sorted by feature. A quarter of the limit, up to 128 MiB, is reserved for
+pub struct IdfOptions {
+    /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the process's control
+    /// group. Counts beyond the limit go to disk, sorted by feature. A quarter of the limit, up to 128 MiB, is reserved for
     /// the program and for reading.
     pub memory: Option<u64>,
-    /// Folder for the files on disk. The default is the system's folder for temporary files.
+    /// Folder for temporary files. The default is the system's folder for temporary files.
     pub temporary: Option<PathBuf>,
-    /// Receives the paths of the files as long as they exist.
-    pub unfinished: Unfinished,
+    /// Lists the temporary files as long as they exist, so that an interrupted program can remove them.
+    pub unfinished: UnfinishedOutputs,
 }
 
-/// Number of documents for each feature.
+/// Number of documents that have each feature.
 #[derive(Debug)]
-pub struct Frequencies {
-    /// Counts in memory.
+pub struct FeatureFrequencies {
+    /// Counts in memory, from the last batches.
     last: DocumentFrequencies,
     /// Counts on disk. Each file is sorted by feature.
     runs: Vec<SpillFile>,
 }
 
-/// Numbers of visited features and of all features.
+/// Numbers of visited and of all features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Visited {
-    /// Visited features, which occur in enough documents.
+pub struct VisitedFeatures {
+    /// Features visited, because they occur in enough documents.
     pub kept: u64,
-    /// Distinct features.
+    /// All distinct features.
     pub features: u64,
 }
 
 /// Counts the documents that have each feature of the profile. The result is a table of inverse document frequencies
 /// for [`Resources::idf`](simstore_text::Resources::idf).
 ///
-/// Of the returned [`Counts`], `read`, `bad` and `replaced` are set.
+/// In the returned [`InputCounts`], only `read`, `malformed` and `replacements` are set.
 ///
 /// ```
-/// use simstore_corpus::idf::{document_frequencies, Options};
+/// use simstore_corpus::idf::{document_frequencies, IdfOptions};
 /// use simstore_corpus::Inputs;
 /// use simstore_io::DocumentOptions;
 ///
@@ -70,7 +70,7 @@ pub struct Visited {
 /// # let path = folder.path().join("pages.jsonl");
 /// std::fs::write(&path, "{\"text\": \"to be\"}\n{\"text\": \"or not to be\"}\n").unwrap();
 /// let inputs = Inputs::new(&[path], DocumentOptions::default())?;
-/// let (frequencies, _) = document_frequencies(&inputs, &"words-2".parse()?, &Options::default(), &())?;
+/// let (frequencies, _) = document_frequencies(&inputs, &"words-2".parse()?, &IdfOptions::default(), &())?;
 /// let visited = frequencies.visit(2, |row| {
 ///     assert_eq!((row.feature, row.documents), ("to be", 2));
 ///     Ok(())
@@ -80,40 +80,41 @@ pub struct Visited {
 /// ```
 ///
 /// # Errors
-/// [`Error::BadArgument`] for inputs of fingerprints; [`Error::Refused`] if counts beyond the memory limit cannot be
-/// written to disk; others as for [`Inputs::visit`].
+/// [`Error::BadArgument`] if the inputs are fingerprints. [`Error::Refused`] if counts beyond the memory limit cannot be
+/// written to disk. Other errors as for [`Inputs::visit`].
 pub fn document_frequencies(
     inputs: &Inputs,
     profile: &Profile,
-    options: &Options,
-    watch: &dyn Watch,
-) -> Result<(Frequencies, Counts)> {
+    options: &IdfOptions,
+    observer: &dyn Observer,
+) -> Result<(FeatureFrequencies, InputCounts)> {
     if inputs.kind()? == InputKind::Fingerprints {
         return Err(Error::BadArgument("the inputs are fingerprints, not documents".to_owned()));
     }
     check_memory(options.memory)?;
     ensure_pool()?;
-    let temporary = Temporary::new(options.temporary.as_deref(), &options.unfinished, watch)?;
-    let budget = Budget::new(options.memory);
-    let step = Step::new(watch, "documents");
-    let mut malformed = Malformed::new(inputs.skips_bad(), watch);
+    let temporary = TemporaryFolder::new(options.temporary.as_deref(), &options.unfinished, observer)?;
+    let budget = MemoryBudget::new(options.memory);
+    let stage = Stage::new(observer, "documents");
+    let mut malformed = MalformedHandler::new(inputs.skips_malformed(), observer);
     let mut parts = vec![DocumentFrequencies::default(); rayon::current_num_threads()];
     let mut runs = Vec::new();
-    let mut counts = Counts::default();
-    let mut documents = inputs.within(budget.of_reading()).documents();
+    let mut counts = InputCounts::default();
+    let mut documents = inputs.with_memory_limit(budget.reading_limit()).documents();
     loop {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES
             && let Some(document) = documents.next()
         {
-            step.add(0)?;
+            stage.add(0)?;
             match document {
                 Ok(document) => {
                     bytes += document.text.len();
-                    (counts.read, counts.replaced) = (counts.read + 1, counts.replaced + document.replaced);
+                    (counts.read, counts.replacements) =
+                        (counts.read + 1, counts.replacements + document.replacements);
                     batch.push(document.text);
                 }
-                Err(error) => malformed.take(error)?,
+                Err(error) => malformed.handle(error)?,
             }
         }
         if batch.is_empty() {
@@ -123,49 +124,53 @@ pub fn document_frequencies(
         batch.par_chunks(share).zip(&mut parts).try_for_each(|(texts, part)| {
             texts.iter().try_for_each(|text| {
                 part.add(profile, text);
-                step.add(1)
+                stage.add(1)
             })
         })?;
-        // Merging the counts of all threads takes as much memory again.
+        // Merging the counts of all threads needs the same amount of memory again.
         if parts.iter().map(DocumentFrequencies::memory).sum::<u64>() > budget.bytes / 2 {
             if runs.is_empty() {
-                tell(&parts, budget, &temporary, watch)?;
+                report_spilling(&parts, budget, &temporary, observer)?;
             }
-            parts.iter_mut().try_for_each(|part| put(part.take(), &temporary, &mut runs))?;
+            parts.iter_mut().try_for_each(|part| write_run(part.take_counts(), &temporary, &mut runs))?;
         }
     }
-    counts.bad = malformed.count();
+    counts.malformed = malformed.count();
     let mut last = DocumentFrequencies::default();
     parts.into_iter().for_each(|part| last.merge(part));
-    Ok((Frequencies { last, runs }, counts))
+    Ok((FeatureFrequencies { last, runs }, counts))
 }
 
-fn tell(
+fn report_spilling(
     parts: &[DocumentFrequencies],
-    budget: Budget,
-    temporary: &Arc<Temporary>,
-    watch: &dyn Watch,
+    budget: MemoryBudget,
+    temporary: &Arc<TemporaryFolder>,
+    observer: &dyn Observer,
 ) -> Result<()> {
     let features: usize = parts.iter().map(DocumentFrequencies::features).sum();
-    watch.notice(&Notice::Remark(&format!(
+    observer.diagnostic(&Diagnostic::Info(&format!(
         "{} need more than half of the {} {}: continuing on disk, in {}",
-        count_of(features as u64, "feature"),
-        bytes(budget.of),
-        if budget.is_given { "of option `memory`" } else { "of memory available" },
+        format_count_of(features as u64, "feature"),
+        format_bytes(budget.total),
+        if budget.is_explicit { "of option `memory`" } else { "of memory available" },
         temporary.folder()?.display()
     )));
     Ok(())
 }
 
 /// Writes counts to disk, sorted by feature.
-fn put(counts: Vec<(Box<str>, u64)>, temporary: &Arc<Temporary>, runs: &mut Vec<SpillFile>) -> Result<()> {
+fn write_run(
+    counts: Vec<(Box<str>, u64)>,
+    temporary: &Arc<TemporaryFolder>,
+    runs: &mut Vec<SpillFile>,
+) -> Result<()> {
     let mut file = SpillWriter::create(temporary.clone())?;
     for (feature, count) in counts {
         file.push_text(&feature)?;
         file.push_record(count)?;
     }
     runs.push(file.finish()?);
-    if runs.len() < RUNS {
+    if runs.len() < MAX_RUNS {
         return Ok(());
     }
     let mut file = SpillWriter::create(temporary.clone())?;
@@ -185,11 +190,11 @@ fn merge(
     mut visitor: impl FnMut(&str, u64) -> Result<()>,
 ) -> Result<()> {
     let mut readers: Vec<SpillReader> =
-        runs.iter().map(|run| run.read_with(BUFFER)).collect::<Result<_>>()?;
+        runs.iter().map(|run| run.open_with_buffer(READ_BUFFER_BYTES)).collect::<Result<_>>()?;
     let mut memory = memory.into_iter();
     // Returns the next feature of a run or, after the last run, of the counts in memory.
     let mut following = |at: usize| match readers.get_mut(at) {
-        Some(reader) => next(reader),
+        Some(reader) => next_feature(reader),
         None => Ok(memory.next()),
     };
     let mut heads = BinaryHeap::new();
@@ -209,16 +214,16 @@ fn merge(
     Ok(())
 }
 
-fn next(run: &mut SpillReader) -> Result<Option<(Box<str>, u64)>> {
+fn next_feature(run: &mut SpillReader) -> Result<Option<(Box<str>, u64)>> {
     if run.is_at_end() {
         return Ok(None);
     }
-    let feature = run.text()?;
-    let count = run.record()?.ok_or_else(|| run.changed())?;
+    let feature = run.read_text()?;
+    let count = run.read_record()?.ok_or_else(|| run.changed_error())?;
     Ok(Some((feature.into_boxed_str(), count)))
 }
 
-impl Frequencies {
+impl FeatureFrequencies {
     /// Number of documents.
     pub fn documents(&self) -> u64 {
         self.last.documents()
@@ -232,9 +237,9 @@ impl Frequencies {
         mut self,
         min_documents: u64,
         mut visitor: impl FnMut(&IdfRow<'_>) -> Result<()>,
-    ) -> Result<Visited> {
-        let (documents, mut visited) = (self.documents(), Visited::default());
-        merge(&self.runs, self.last.take(), |feature, count| {
+    ) -> Result<VisitedFeatures> {
+        let (documents, mut visited) = (self.documents(), VisitedFeatures::default());
+        merge(&self.runs, self.last.take_counts(), |feature, count| {
             visited.features += 1;
             if count < min_documents {
                 return Ok(());

@@ -1,22 +1,22 @@
-//! Documents into a store: what is known of files that were read, and work that is stopped.
+//! Adding documents to a store: recorded positions in files, and cancelled jobs.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{Entry, Error, Match, Result, Snapshot, Store, StoreOptions};
-use simstore_corpus::add::{AddOptions, Added, Listener, SameId, add};
-use simstore_corpus::{Inputs, Item, Naming, Progress, Watch};
+use simstore_corpus::add::{AddOptions, AddResult, DuplicateObserver, SameIdPolicy, add};
+use simstore_corpus::{IdScheme, Inputs, Item, Observer, StageProgress};
 use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
-use crate::Folder;
+use crate::TempFolder;
 
-/// Stops the work when it is told for so many times.
-struct StopsAt(u64, AtomicU64);
+/// Cancels the job at progress report number `0`, counted from 1. The second field is the number of reports so far.
+struct CancelAtReport(u64, AtomicU64);
 
-impl Watch for StopsAt {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+impl Observer for CancelAtReport {
+    fn progress(&self, _: &StageProgress) -> ControlFlow<()> {
         if self.1.fetch_add(1, Ordering::Relaxed) + 1 == self.0 {
             ControlFlow::Break(())
         } else {
@@ -25,16 +25,16 @@ impl Watch for StopsAt {
     }
 }
 
-/// Keeps what it is told, and fails when it is told for so many times.
+/// Records the ids of duplicates, and fails at duplicate number `fails_at`, counted from 1.
 #[derive(Default)]
-struct Told {
+struct DuplicateRecorder {
     fails_at: usize,
     ids: Vec<String>,
     flushed: usize,
 }
 
-impl Listener<u64> for Told {
-    fn duplicate(&mut self, item: &Item<u64>, earlier: &[Match<u64>], _: &Snapshot<u64>) -> Result<()> {
+impl DuplicateObserver<u64> for DuplicateRecorder {
+    fn near_duplicate(&mut self, item: &Item<u64>, earlier: &[Match<u64>], _: &Snapshot<u64>) -> Result<()> {
         assert!(!earlier.is_empty());
         self.ids.push(item.id.to_string());
         if self.ids.len() == self.fails_at { Err(Error::Cancelled) } else { Ok(()) }
@@ -54,14 +54,14 @@ fn add_to(
     path: &Path,
     documents: &Path,
     options: &AddOptions,
-    told: &mut impl Listener<u64>,
-    watch: &dyn Watch,
-) -> Result<Added> {
+    duplicate_observer: &mut impl DuplicateObserver<u64>,
+    observer: &dyn Observer,
+) -> Result<AddResult> {
     let store = Store::<u64>::open(path, StoreOptions::default())?;
-    add(&store, &inputs(documents), &Profile::default(), options, told, watch)
+    add(&store, &inputs(documents), &Profile::default(), options, duplicate_observer, observer)
 }
 
-/// All that a store holds, which must be sound.
+/// Contents of a store, in ascending order. Panics if the store is damaged.
 fn contents(path: &Path) -> Vec<(u64, u64, Option<String>)> {
     let store = Snapshot::<u64>::open(path).unwrap();
     store.verify(|damage| panic!("{damage}"));
@@ -72,8 +72,8 @@ fn contents(path: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// Documents with names, fingerprints with ids, and fingerprints without.
-fn files(folder: &Folder) -> [PathBuf; 3] {
+/// Files of documents with names, of fingerprints with ids, and of fingerprints without ids.
+fn files(folder: &TempFolder) -> [PathBuf; 3] {
     let lines: String =
         (0..5000).map(|i| format!("{{\"id\": \"page {i}\", \"text\": \"text {i}\"}}\n")).collect();
     let pairs: String = (0..5000_u64).map(|i| format!("{:016x}\t{}\n", i * i * i, 7 * i)).collect();
@@ -83,52 +83,57 @@ fn files(folder: &Folder) -> [PathBuf; 3] {
 
 #[test]
 fn stopped_anywhere_it_carries_on() {
-    let folder = Folder::new();
-    let same_id = [SameId::Both, SameId::Replace];
+    let folder = TempFolder::new();
+    let same_id = [SameIdPolicy::KeepBoth, SameIdPolicy::Replace];
     for (file, same_id) in files(&folder).iter().flat_map(|file| same_id.map(|same_id| (file, same_id))) {
         let options = AddOptions { same_id, ..AddOptions::default() };
         let (whole, cut) = (folder.0.path().join("whole"), folder.0.path().join("cut"));
         let all = add_to(&whole, file, &options, &mut (), &()).unwrap();
-        assert_eq!((all.counts.read, all.carried_on), (5000, 0));
+        assert_eq!((all.counts.read, all.previously_read), (5000, 0));
         let expected = contents(&whole);
-        let mut carried_on = Vec::new();
-        for stops_at in [1, 2, 3, 4] {
-            let stopped = add_to(&cut, file, &options, &mut (), &StopsAt(stops_at, AtomicU64::new(0)));
-            assert!(matches!(stopped, Err(Error::Cancelled)), "{stops_at}: {stopped:?}");
+        let mut previously_read = Vec::new();
+        for cancels_at in [1, 2, 3, 4] {
+            let stopped =
+                add_to(&cut, file, &options, &mut (), &CancelAtReport(cancels_at, AtomicU64::new(0)));
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{cancels_at}: {stopped:?}");
             let before = contents(&cut);
-            assert!(before.iter().all(|pair| expected.binary_search(pair).is_ok()), "{stops_at}");
+            assert!(before.iter().all(|pair| expected.binary_search(pair).is_ok()), "{cancels_at}");
             let rest = add_to(&cut, file, &options, &mut (), &()).unwrap();
-            assert_eq!((rest.counts.read, rest.added), (5000, all.added - before.len() as u64), "{stops_at}");
-            assert_eq!(contents(&cut), expected, "{stops_at}");
-            carried_on.push(rest.carried_on);
+            assert_eq!(
+                (rest.counts.read, rest.added),
+                (5000, all.added - before.len() as u64),
+                "{cancels_at}"
+            );
+            assert_eq!(contents(&cut), expected, "{cancels_at}");
+            previously_read.push(rest.previously_read);
             std::fs::remove_dir_all(&cut).unwrap();
         }
-        // What was taken before is not lost; documents are taken when the first of them have fingerprints.
-        let is_taken = file.extension().unwrap() == "jsonl" || carried_on[3] >= 3 * 64;
-        assert!(carried_on[0] == 0 && is_taken, "{carried_on:?}");
+        // Documents stored before the cancellation are not lost. Documents are stored as soon as the first ones have fingerprints.
+        let is_taken = file.extension().unwrap() == "jsonl" || previously_read[3] >= 3 * 64;
+        assert!(previously_read[0] == 0 && is_taken, "{previously_read:?}");
         std::fs::remove_dir_all(&whole).unwrap();
     }
 }
 
 #[test]
 fn what_was_not_told_is_told_again() {
-    let folder = Folder::new();
-    // Each fingerprint is there twice, but for one bit.
+    let folder = TempFolder::new();
+    // Each fingerprint has a second one that differs in one bit.
     let pairs: String =
         (0..400_u64).map(|i| format!("{:016x}\t{i}\n", ((i / 2 * 0x0123_4567) << 20) | (i % 2))).collect();
     let file = folder.file("a.hex", pairs);
     let path = folder.0.path().join("store");
     let options = AddOptions { if_new: true, ..AddOptions::default() };
-    let mut all = Told::default();
+    let mut all = DuplicateRecorder::default();
     let added = add_to(&path, &file, &options, &mut all, &()).unwrap();
     assert_eq!((added.added, added.duplicates, all.ids.len(), all.flushed), (200, 200, 200, 200));
     let expected = contents(&path);
     for fails_at in [1, 2, 77, 200] {
         std::fs::remove_dir_all(&path).unwrap();
-        let mut first = Told { fails_at, ..Told::default() };
+        let mut first = DuplicateRecorder { fails_at, ..DuplicateRecorder::default() };
         let stopped = add_to(&path, &file, &options, &mut first, &());
         assert!(matches!(stopped, Err(Error::Cancelled)));
-        let mut second = Told::default();
+        let mut second = DuplicateRecorder::default();
         add_to(&path, &file, &options, &mut second, &()).unwrap();
         first.ids.truncate(first.flushed);
         assert_eq!([first.ids, second.ids].concat(), all.ids, "{fails_at}");
@@ -138,7 +143,7 @@ fn what_was_not_told_is_told_again() {
 
 #[test]
 fn what_is_stored_is_known() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.0.path().join("store");
     let options = AddOptions::default();
     let add = |text: &str, options: &AddOptions| {
@@ -148,14 +153,17 @@ fn what_is_stored_is_known() {
     let (one, two, other) = ("0000000000000001\ta\n", "0000000000000002\tb\n", "0000000000000003\ta\n");
     assert_eq!(add(one, &options).added, 1);
     let grown = add(&format!("{one}{two}"), &options);
-    assert_eq!((grown.counts.read, grown.added, grown.carried_on, grown.changed), (2, 1, 1, 0));
-    let again = add(&format!("{one}{two}"), &AddOptions { again: true, ..options });
-    assert_eq!((again.added, again.known, again.carried_on), (0, 2, 0));
-    let changed = add(&format!("{other}{two}"), &AddOptions { same_id: SameId::Replace, ..options });
-    assert_eq!((changed.added, changed.replaced, changed.known, changed.changed), (1, 1, 1, 1));
+    assert_eq!((grown.counts.read, grown.added, grown.previously_read, grown.changed_files), (2, 1, 1, 0));
+    let again = add(&format!("{one}{two}"), &AddOptions { reread: true, ..options });
+    assert_eq!((again.added, again.already_stored, again.previously_read), (0, 2, 0));
+    let changed = add(&format!("{other}{two}"), &AddOptions { same_id: SameIdPolicy::Replace, ..options });
+    assert_eq!(
+        (changed.added, changed.replaced, changed.already_stored, changed.changed_files),
+        (1, 1, 1, 1)
+    );
     let names: Vec<_> =
         contents(&path).into_iter().map(|(fingerprint, _, name)| (fingerprint, name.unwrap())).collect();
     assert_eq!(names, [(2, "b".to_owned()), (3, "a".to_owned())]);
     let store = Snapshot::<u64>::open(&path).unwrap();
-    assert_eq!(Naming::of_store(&store), (Naming::Names, Some(3)));
+    assert_eq!(IdScheme::from_store(&store), (IdScheme::Names, Some(3)));
 }

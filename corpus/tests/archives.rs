@@ -1,20 +1,20 @@
-//! Tar and zip: members are read as the files of a folder are.
+//! Tar and zip archives: members are read like the files of a folder.
 
 use std::io::Write;
 use std::path::Path;
 
 use simstore::{Error, Result};
 use simstore_corpus::{InputKind, fingerprint_documents};
-use simstore_io::{DocumentFormat, DocumentOptions, ReadNote, documents, input_files, records};
+use simstore_io::{DocumentFormat, DocumentOptions, ReadDiagnostic, documents, input_files, records};
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, kind_of, read};
+use crate::{COMPRESSIONS, Random, TWO_LINES, TempFolder, gzip, kind_of, read};
 
-/// The names and contents of members.
-type Contents = Vec<(&'static str, Vec<u8>)>;
+/// Names and contents of members.
+type ArchiveContents = Vec<(&'static str, Vec<u8>)>;
 
 /// Members of a folder or an archive, and the ids and texts of its documents.
-fn members() -> (Contents, Vec<(&'static str, &'static str)>) {
+fn members() -> (ArchiveContents, Vec<(&'static str, &'static str)>) {
     let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/plain\r\n\
                 Content-Length: 4\r\n\r\npage\r\n\r\n";
     let members = vec![
@@ -53,7 +53,7 @@ fn tar(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// A zip file; the writing crate compresses nothing here, so this is done beside it.
+/// Makes a zip file whose members are compressed with `method`.
 fn zip(members: &[(&str, Vec<u8>)], method: u16) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in members {
@@ -70,7 +70,7 @@ fn zip(members: &[(&str, Vec<u8>)], method: u16) -> Vec<u8> {
             _ => content.clone(),
         };
         let start = bytes.len() as u32;
-        // Names in UTF-8.
+        // Version, flags (bit 11: names are in UTF-8), method, time and date.
         let mut common = [20_u16, 1 << 11, method, 0, 0x21].map(u16::to_le_bytes).concat();
         common.extend(crc32fast::hash(content).to_le_bytes());
         common.extend((packed.len() as u32).to_le_bytes());
@@ -102,7 +102,7 @@ fn check(path: &Path, expected: &[(&str, &str)]) {
 
 #[test]
 fn members_are_files() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (members, expected) = members();
     let bytes = tar(&members);
     for name in ["a.tar", "a", "a.jsonl"] {
@@ -123,7 +123,7 @@ fn members_are_files() {
 
 #[test]
 fn archives_stand_among_other_files() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (members, expected) = members();
     folder.file("top/1.txt", "before");
     folder.file("top/2.zip", zip(&members, 8));
@@ -139,7 +139,7 @@ fn archives_stand_among_other_files() {
         fingerprint_documents::<u64>(std::slice::from_ref(&top), &options, &Profile::default());
     let ids: Vec<_> = fingerprinted.map(|document| document.unwrap().id).collect();
     assert_eq!(ids, read.iter().map(|document| document.id.clone()).collect::<Vec<_>>());
-    // Each file alone gives the same documents, and skipped files are counted.
+    // Each file read separately gives the same documents, and skipped files are counted.
     let mut alone = Vec::new();
     for file in input_files(std::slice::from_ref(&top), &options) {
         alone.extend(documents(&[file.unwrap().path], &options).map(Result::unwrap));
@@ -148,14 +148,14 @@ fn archives_stand_among_other_files() {
     let mut records = records(&[top], &options);
     let progress = records.progress();
     assert_eq!(records.by_ref().filter(Result::is_ok).count(), read.len());
-    let notes: Vec<_> = progress.notes().into_iter().collect();
-    assert_eq!(notes, [(ReadNote::UnknownFile, 2), (ReadNote::FingerprintFile, 2)]);
+    let notes: Vec<_> = progress.diagnostics().into_iter().collect();
+    assert_eq!(notes, [(ReadDiagnostic::UnknownExtension, 2), (ReadDiagnostic::FingerprintFile, 2)]);
     assert_eq!(progress.files(), 4);
 }
 
 #[test]
 fn links_are_counted() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut tar = tar::Builder::new(Vec::new());
     let long = format!("{}/c.txt", "folder/".repeat(60));
     for (kind, name) in [
@@ -176,7 +176,7 @@ fn links_are_counted() {
     let tar = tar.into_inner().unwrap();
     let mut zip = zip(&[("a.txt", b"z.txt".to_vec()), ("z.txt", b"good".to_vec())], 0);
     let directory = zip.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
-    // Made on Unix, and the kind of file that it is there.
+    // Sets the system to Unix, and the Unix file type to symbolic link.
     zip[directory + 5] = 3;
     zip[directory + 40..directory + 42].copy_from_slice(&0o120_777_u16.to_le_bytes());
     for (name, bytes, links) in [("a.tar", &tar, 3), ("a.tar.gz", &gzip(&tar), 3), ("a.zip", &zip, 1)] {
@@ -185,13 +185,17 @@ fn links_are_counted() {
         let texts: Vec<_> =
             records.by_ref().map(|record| record.unwrap().bytes().unwrap().to_vec()).collect();
         assert_eq!(texts, [b"good"], "{name}");
-        assert_eq!(progress.notes().into_iter().collect::<Vec<_>>(), [(ReadNote::Link, links)], "{name}");
+        assert_eq!(
+            progress.diagnostics().into_iter().collect::<Vec<_>>(),
+            [(ReadDiagnostic::ArchiveLink, links)],
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_format_is_that_of_all_members() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.zip", zip(&[("a.dat", TWO_LINES.into()), ("b", TWO_LINES.into())], 8));
     let format = Some(DocumentFormat::Jsonl);
     let options = DocumentOptions { format, ..DocumentOptions::default() };
@@ -200,7 +204,7 @@ fn a_format_is_that_of_all_members() {
 
 #[test]
 fn names_that_lead_elsewhere() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let text = |name: &'static str| (name, b"x".to_vec());
     let path = folder.file("a.zip", zip(&[text("../../b.txt"), text("/etc/c.txt"), text("./d.txt")], 0));
     let ids: Vec<String> =
@@ -212,7 +216,7 @@ fn names_that_lead_elsewhere() {
     assert!(read(&path)[0].as_ref().unwrap().id.to_string().ends_with(&long.replace("//", "/")));
 }
 
-/// The error messages of a file's documents.
+/// Error messages of the documents of a file.
 fn said(path: &Path, options: &DocumentOptions) -> Vec<String> {
     let paths = [path.to_path_buf()];
     documents(&paths, options).filter_map(|document| Some(document.err()?.to_string())).collect()
@@ -220,7 +224,7 @@ fn said(path: &Path, options: &DocumentOptions) -> Vec<String> {
 
 #[test]
 fn members_that_cannot_be_read() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let options = DocumentOptions { max_bytes: 1000, ..DocumentOptions::default() };
     let good = || ("z.txt", b"good".to_vec());
     let good_zip = zip(&[good()], 8);
@@ -243,7 +247,7 @@ fn members_that_cannot_be_read() {
             assert_eq!(last.text, "good");
         }
     }
-    // Encrypted, in another compression, and with another checksum.
+    // An encrypted member, a member with another compression, and a member with a wrong checksum.
     let members = [("a.txt", b"aaaaaaaa".to_vec()), good()];
     let directory = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
     for (at, value, reason) in [
@@ -263,7 +267,7 @@ fn members_that_cannot_be_read() {
 
 #[test]
 fn documents_of_office_programs() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let member = |name| (name, b"<xml/>".to_vec());
     for (names, what) in [
         (
@@ -283,7 +287,7 @@ fn documents_of_office_programs() {
 
 #[test]
 fn archives_cut_anywhere() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (members, expected) = members();
     let whole = tar(&members);
     let mut random = Random(5);
@@ -309,7 +313,7 @@ fn archives_cut_anywhere() {
 
 #[test]
 fn archives_damaged_anywhere() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (members, _) = members();
     let mut random = Random(6);
     for whole in [tar(&members), zip(&members, 8), gzip(&tar(&members))] {
@@ -328,7 +332,7 @@ fn archives_damaged_anywhere() {
 
 #[test]
 fn a_checksum_behind_the_last_member_counts() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let whole = gzip(&tar(&[("a.txt", b"some words".to_vec())]));
     let mut flipped = whole.clone();
     let at = flipped.len() - 8;
@@ -345,7 +349,7 @@ fn a_checksum_behind_the_last_member_counts() {
 
 #[test]
 fn an_archive_within_one_that_is_cut_off_is_not_taken_for_it() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let inner = zip(&[("word.txt", b"an attachment".to_vec())], 0);
     let outer = zip(&[("corpus.txt", b"some words".to_vec()), ("attached.zip", inner)], 0);
     for cut in 1..80 {

@@ -1,4 +1,4 @@
-//! Inputs that are not what they should be: each is reported with its place, and the next file is read.
+//! Damaged and malformed inputs: each error has the file and line, and the next file is read.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
 use simstore_io::{DocumentOptions, documents};
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, kind_of, read};
+use crate::{COMPRESSIONS, Random, TWO_LINES, TempFolder, bad_line, kind_of, read};
 
 /// Reads a bad file before a good one. Returns the message and the number of documents before it.
-fn message(folder: &Folder, bad: &Path) -> (String, usize) {
+fn message(folder: &TempFolder, bad: &Path) -> (String, usize) {
     let paths = [bad.to_path_buf(), folder.file("good.jsonl", TWO_LINES)];
     let options = DocumentOptions { max_bytes: 1 << 20, ..DocumentOptions::default() };
     let read: Vec<_> = documents(&paths, &options).collect();
@@ -24,7 +24,7 @@ fn message(folder: &Folder, bad: &Path) -> (String, usize) {
     (read[at].as_ref().unwrap_err().to_string(), at)
 }
 
-/// Compressible, but not too well.
+/// Lines of JSON that compress, but not to a small size.
 fn lines() -> String {
     let mut random = Random(3);
     (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"text {}\"}}\n", random.next())).collect()
@@ -32,7 +32,7 @@ fn lines() -> String {
 
 #[test]
 fn truncated_archives() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let lines = lines();
     for (ending, compress) in COMPRESSIONS {
         let bytes = compress(lines.as_bytes());
@@ -45,7 +45,7 @@ fn truncated_archives() {
                 "{message}"
             );
         }
-        // The second of two members.
+        // Cut in the second of two compressed members.
         let cut = folder.file(&format!("cut{ending}"), [&bytes[..], &bytes[..bytes.len() / 2]].concat());
         let (message, at) = message(&folder, &cut);
         assert!(at >= 5000 && message.contains("data is truncated"), "{message}");
@@ -56,7 +56,7 @@ fn truncated_archives() {
 
 #[test]
 fn damaged_archives() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut random = Random(4);
     for (ending, compress) in COMPRESSIONS {
         let false_name = folder.file(&format!("false.jsonl{ending}"), TWO_LINES);
@@ -82,7 +82,7 @@ fn damaged_archives() {
 
 #[test]
 fn truncated_fingerprints() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let bytes = crate::gzip(lines().as_bytes());
     let paths = [
         folder.file("cut.u64.gz", &bytes[..bytes.len() / 2]),
@@ -101,7 +101,7 @@ fn truncated_fingerprints() {
 
 #[test]
 fn files_that_are_json_but_not_lines() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let pretty = folder.file("pretty.json", "\n{\n  \"text\": \"a\"\n}\n");
     let (said, at) = message(&folder, &pretty);
     let reason = "a JSON object over several lines, expected one object a line; convert it with `jq -c .`";
@@ -112,7 +112,7 @@ fn files_that_are_json_but_not_lines() {
 
 #[test]
 fn one_very_long_line() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("long.jsonl", format!("{{\"text\": \"{}\"}}\n", "x".repeat(3 << 20)));
     assert!(message(&folder, &path).0.contains("long.jsonl:1: longer than the limit of 1048576 bytes; "));
     let path = folder.file("long.txt", "x".repeat(3 << 20));
@@ -122,7 +122,7 @@ fn one_very_long_line() {
 #[test]
 #[cfg(unix)]
 fn files_that_cannot_be_opened() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for name in ["itself.jsonl", "itself"] {
         let path = folder.0.path().join(name);
         std::os::unix::fs::symlink(&path, &path).unwrap();
@@ -137,7 +137,7 @@ fn files_that_cannot_be_opened() {
 fn files_without_permission() {
     use std::os::unix::fs::PermissionsExt;
 
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let forbid = |path: &PathBuf| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
         std::fs::File::open(path).is_err()
@@ -159,7 +159,7 @@ fn files_without_permission() {
 
 #[test]
 fn missing_and_empty_files() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let missing = folder.0.path().join("missing.jsonl");
     let read_missing = read(&missing);
     assert!(matches!(&read_missing[..], [Err(Error::Io { path, .. })] if *path == missing));

@@ -1,4 +1,4 @@
-//! A store of all that inputs hold.
+//! Building a store from inputs.
 
 use simstore::{BuildOptions, Error};
 use simstore_corpus::Inputs;
@@ -6,11 +6,11 @@ use simstore_corpus::build::build;
 use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
-use crate::Folder;
+use crate::TempFolder;
 
 #[test]
 fn a_store_of_documents_says_how_they_were_fingerprinted() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.0.path().join("store");
     let lines =
         "{\"id\": 7, \"text\": \"to be\"}\n{\"id\": 9, \"text\": \"\"}\n{\"id\": \"a\", \"text\": \"not\"}\n";
@@ -28,12 +28,12 @@ fn a_store_of_documents_says_how_they_were_fingerprinted() {
     assert_eq!(store.name(2).unwrap().as_deref(), Some("a"));
     assert_eq!(store.profile(), "words-1");
 
-    // A store is not replaced by nothing.
+    // An existing store is not replaced by an empty one.
     let nothing = Inputs::new(&[folder.file("b.hex", "")], DocumentOptions::default()).unwrap();
     let options = BuildOptions { replace: true, ..options };
     assert!(matches!(build(&options, &nothing, false), Err(Error::Refused(_))));
     let numbers =
         Inputs::new(&[folder.file("c.hex", "0000000000000007\t9\n")], DocumentOptions::default()).unwrap();
-    let (store, _) = build(&options, &numbers.skip_bad(true), false).unwrap();
+    let (store, _) = build(&options, &numbers.skip_malformed(true), false).unwrap();
     assert_eq!((store.len(), store.profile(), store.highest_id()), (1, "", Some(9)));
 }

@@ -7,11 +7,11 @@ use simstore_corpus::{InputKind, fingerprint_documents, fingerprints};
 use simstore_io::{Document, DocumentId, DocumentOptions, MAX_NAME_BYTES, Record, documents, records};
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, gzip, ids_and_texts, kind_of, read};
+use crate::{COMPRESSIONS, TWO_LINES, TempFolder, bad_line, gzip, ids_and_texts, kind_of, read};
 
 #[test]
 fn json_lines_plain_and_compressed() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let expected = [("1".to_owned(), "one".to_owned()), ("b".to_owned(), "two".to_owned())];
     let check = |name: &str, bytes: &[u8]| {
         let path = folder.file(name, bytes);
@@ -28,7 +28,7 @@ fn json_lines_plain_and_compressed() {
         check(&format!("a.jsonl{ending}"), &whole);
         check(&format!("MEMBERS.JSONL{}", ending.to_uppercase()), &members);
         check(&format!("unknown{ending}"), &whole);
-        // The name says nothing of the compression, or nothing at all.
+        // Names without the extension of the compression, or without any extension.
         check("packed.jsonl", &members);
         check("packed", &whole);
     }
@@ -36,7 +36,7 @@ fn json_lines_plain_and_compressed() {
 
 #[test]
 fn malformed_lines_do_not_end_the_reading() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let long = "x".repeat(200);
     let mut bytes = b"{\"text\": \"\xc3\xa9\xc3\xa8\"}\n\nnot json\n{\"text\": \"\xff\"}\n".to_vec();
     bytes.extend(format!("{{\"text\": \"{long}\"}}\n{{\"text\": \"b\"}}\n{{}}").bytes());
@@ -45,7 +45,7 @@ fn malformed_lines_do_not_end_the_reading() {
     let read: Vec<_> = documents(std::slice::from_ref(&path), &options).collect();
     assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(3), None, Some(5), None, Some(7)]);
     let replaced = read[2].as_ref().unwrap();
-    assert_eq!((&*replaced.text, replaced.replaced), ("\u{fffd}", 1));
+    assert_eq!((&*replaced.text, replaced.replacements), ("\u{fffd}", 1));
     let last_good = read[4].as_ref().unwrap();
     assert_eq!((last_good.line, &last_good.text[..]), (6, "b"));
     assert_eq!(last_good.id, DocumentId::Name(format!("{}:6", path.display())));
@@ -63,7 +63,7 @@ fn malformed_lines_do_not_end_the_reading() {
 
 #[test]
 fn a_line_as_long_as_the_limit() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let line = "{\"text\": \"abc\"}";
     let options = |max_bytes| DocumentOptions { max_bytes, ..DocumentOptions::default() };
     for end in ["", "\n"] {
@@ -79,7 +79,7 @@ fn a_line_as_long_as_the_limit() {
 
 #[test]
 fn fields() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file(
         "a.jsonl",
         "{\"url\": \"u\", \"title\": \"t\", \"body\": \"b\"}\n{\"body\": \"b\"}\n{\"url\": \"v\", \"url\": \"w\", \"body\": \"\"}",
@@ -104,7 +104,7 @@ fn fields() {
 
 #[test]
 fn names_have_a_limit() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let line = |length| format!("{{\"id\": \"{}\", \"text\": \"\"}}\n", "x".repeat(length));
     let path = folder.file("a.jsonl", line(MAX_NAME_BYTES) + &line(MAX_NAME_BYTES + 1));
     assert_eq!(read(&path).iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2)]);
@@ -117,7 +117,7 @@ fn names_have_a_limit() {
 
 #[test]
 fn batches_keep_the_order() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let text = "word ".repeat(1000);
     let lines: String =
         (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"{text} {i} {}\"}}\n", i * 7)).collect();
@@ -131,7 +131,7 @@ fn batches_keep_the_order() {
         assert_eq!(fingerprinted.position, count);
         let simhash = profile.fingerprint(&document.text);
         assert_eq!(fingerprinted.fingerprint, simhash.map(|simhash| simhash.fingerprint));
-        assert_eq!(fingerprinted.features, simhash.map(|simhash| simhash.features));
+        assert_eq!(fingerprinted.feature_count, simhash.map(|simhash| simhash.features));
         count += 1;
     }
     assert_eq!(count, 5000);
@@ -156,7 +156,7 @@ fn a_real_corpus() {
 
 #[test]
 fn texts_in_other_encodings() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let chinese = "近似重复的网页很常见，相似的文档具有相似的指纹。";
     let gbk = encoding_rs::GBK.encode(chinese).0.into_owned();
     let utf16: Vec<u8> =
@@ -165,7 +165,7 @@ fn texts_in_other_encodings() {
         |name: &str| DocumentOptions { encoding: name.parse().unwrap(), ..DocumentOptions::default() };
     let text = |path: &Path, encoding: &str| {
         let document = documents(&[path.to_path_buf()], &options(encoding)).next().unwrap().unwrap();
-        (document.text, document.replaced)
+        (document.text, document.replacements)
     };
     let path = folder.file("a.txt", &gbk);
     assert_eq!(text(&path, "auto"), (chinese.to_owned(), 0));
@@ -202,21 +202,21 @@ fn texts_in_other_encodings() {
 
 #[test]
 fn what_is_handed_out_beside_fingerprints() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder
         .file("a.jsonl", b"{\"text\": \"\xffab\", \"date\": \"2024\"}\n{\"text\": \"\xc3\xa9\xc3\xa8\"}");
     let options = DocumentOptions { extra_field: Some("date".to_owned()), ..DocumentOptions::default() };
     let reading = || fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
     let read: Vec<_> = reading().with_texts().map(Result::unwrap).collect();
-    assert_eq!((read[0].replaced, read[0].text_bytes, read[0].extra.as_deref()), (1, 5, Some("2024")));
-    assert_eq!((read[1].replaced, read[1].text_bytes, read[1].extra.as_deref()), (0, 4, None));
+    assert_eq!((read[0].replacements, read[0].text_bytes, read[0].extra.as_deref()), (1, 5, Some("2024")));
+    assert_eq!((read[1].replacements, read[1].text_bytes, read[1].extra.as_deref()), (0, 4, None));
     assert_eq!(read[0].text.as_deref(), Some("\u{fffd}ab"));
     assert!(reading().all(|document| document.unwrap().text.is_none()));
 }
 
 #[test]
 fn checksums_tell_whether_a_document_is_the_same() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let options = DocumentOptions::default();
     let checksums = |name: &str, bytes: &str| -> Vec<u64> {
         let path = [folder.file(name, bytes)];
@@ -230,19 +230,19 @@ fn checksums_tell_whether_a_document_is_the_same() {
     assert!(lines[0] == lines[1] && lines[1] != lines[2]);
     let rows = checksums("a.csv", "id,text\n1,a\n2,a\n1,a\n");
     assert!(rows[0] == rows[2] && rows[0] != rows[1]);
-    // Another header makes other documents of the same rows.
+    // The same rows with another header are other documents.
     assert_ne!(rows, checksums("b.csv", "text,id\n1,a\n2,a\n1,a\n"));
     assert_ne!(checksums("a.txt", "a"), checksums("b.txt", "b"));
 }
 
 #[test]
 fn documents_that_were_read_before_get_no_fingerprint() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = [folder.file("a.jsonl", "{\"text\": \"a b\"}\n{\"text\": \"b c\"}\n{\"text\": \"c d\"}\n")];
     let read = |after| {
         let documents = fingerprint_documents::<u64>(&path, &DocumentOptions::default(), &Profile::default());
         let wanted = move |path: &Path, line| path.ends_with("a.jsonl") && line > after;
-        documents.only(wanted).map(|document| document.unwrap()).collect::<Vec<_>>()
+        documents.with_filter(wanted).map(|document| document.unwrap()).collect::<Vec<_>>()
     };
     let (all, last) = (read(0), read(2));
     assert!(last[..2].iter().all(|document| document.fingerprint.is_none()));
@@ -250,7 +250,7 @@ fn documents_that_were_read_before_get_no_fingerprint() {
     assert!(all.iter().all(|document| document.fingerprint.is_some()));
 }
 
-/// The texts of a file's documents, or their error messages.
+/// Text of each document of a file, or its error message.
 fn texts(path: &Path, options: &DocumentOptions) -> Vec<Result<String, String>> {
     let texts = documents(&[path.to_path_buf()], options);
     texts.map(|document| document.map(|document| document.text).map_err(|error| error.to_string())).collect()
@@ -258,7 +258,7 @@ fn texts(path: &Path, options: &DocumentOptions) -> Vec<Result<String, String>> 
 
 #[test]
 fn a_null_text_is_empty_and_a_missing_one_malformed() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file(
         "a.jsonl",
         "{\"text\": null}\n{\"id\": 7}\n{\"text\": \"a\"}\n{\"id\": 8, \"txt\": \"a\", \"meta\": {\"url\": \"u\"}}\n{}\n",
@@ -282,7 +282,7 @@ fn a_null_text_is_empty_and_a_missing_one_malformed() {
     ] {
         assert!(read[at].as_ref().unwrap_err().ends_with(said), "{:?}", read[at]);
     }
-    // One of several fields is enough, in lines and in arrays.
+    // A document needs only one of several text fields, in lines and in arrays.
     let options = DocumentOptions {
         text_fields: vec!["title".to_owned(), "text".to_owned()],
         ..DocumentOptions::default()
@@ -295,7 +295,7 @@ fn a_null_text_is_empty_and_a_missing_one_malformed() {
 
 #[test]
 fn fields_of_objects_in_objects() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file(
         "a.jsonl",
         "{\"meta\": {\"url\": \"u\", \"date\": 7}, \"body\": {\"text\": \"t\"}}\n\
@@ -326,7 +326,7 @@ fn fields_of_objects_in_objects() {
 
 #[test]
 fn arrays_of_objects() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let options = DocumentOptions { max_bytes: 60, ..DocumentOptions::default() };
     let array = "[\n  {\n    \"id\": 1,\n    \"text\": \"許功蓋, \\\"a\\\" ]}\"\n  },\n\
                  {\"text\": \"b\", \"n\": [1, [2]]}, 7, {\"text\": null},\n\
@@ -343,7 +343,7 @@ fn arrays_of_objects() {
         ("a.jsonl", "auto", format!("\u{feff}\n {array}").into_bytes()),
         ("a.json.gz", "auto", gzip(array.as_bytes())),
         ("unknown", "auto", array.as_bytes().to_vec()),
-        // Second bytes of these characters are brackets and backslashes.
+        // In Big5, the second bytes of these characters are brackets and backslashes.
         ("a.json", "big5", encoding_rs::BIG5.encode(array).0.into_owned()),
         ("a.json", "utf-16le", array.encode_utf16().flat_map(u16::to_le_bytes).collect()),
     ] {
@@ -372,7 +372,7 @@ fn arrays_of_objects() {
 
 #[test]
 fn arrays_that_are_none() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (array, line, reason) in [
         ("[", 1, "the file ends within the array"),
         ("[{\"text\": \"a\"}", 2, "the file ends within the array"),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use simstore_corpus::{fingerprint_documents, fingerprints};
-use simstore_io::{DocumentOptions, Encoding, ReadNote, documents};
+use simstore_io::{DocumentOptions, Encoding, ReadDiagnostic, documents};
 use simstore_text::Profile;
 
-use crate::{Folder, gzip, kind_of};
+use crate::{TempFolder, gzip, kind_of};
 
 const CHINESE: &str = "相似的文档具有相似的指纹，功能的许多差异在这里都会被发现。近似重复的网页很常见。";
 
@@ -18,7 +18,7 @@ fn encoded(text: &str, label: &str) -> Vec<u8> {
     }
 }
 
-/// The texts of a file, or their error messages.
+/// Text of each document of a file, or its error message.
 fn texts(path: &Path, encoding: &str) -> Vec<Result<String, String>> {
     let options = DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() };
     let texts = documents(&[path.to_path_buf()], &options);
@@ -27,7 +27,7 @@ fn texts(path: &Path, encoding: &str) -> Vec<Result<String, String>> {
 
 #[test]
 fn lines_in_another_encoding_are_named() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (name, table) in [
         ("a.csv", format!("id,text\n1,ascii\n2,{CHINESE}\n")),
         ("a.tsv", format!("id\ttext\n1\tascii\n2\t{CHINESE}\n")),
@@ -54,7 +54,7 @@ fn lines_in_another_encoding_are_named() {
             }
         }
     }
-    // Where it begins.
+    // The message has the line where the other encoding begins.
     let lines =
         "{\"text\": \"x\"}\n".repeat(100_000) + &format!("{{\"text\": \"{}\"}}\n", CHINESE.repeat(100));
     let path = folder.file("a.jsonl", encoded(&lines, "gb18030"));
@@ -64,7 +64,7 @@ fn lines_in_another_encoding_are_named() {
     assert!(message.contains("a.jsonl:100001: not UTF-8 from here on; it looks like gb18030"), "{message}");
     let read = texts(&path, "utf-8");
     assert!(read.len() == 100_001 && read.iter().all(Result::is_ok));
-    // Two accents are enough in a short table; one may be a slip.
+    // In a short table, two accented letters are enough to detect an encoding. One may be a damaged byte.
     let path = folder.file("a.csv", b"id,text\n1,caf\xe9 \xe0 la carte\n");
     let message = texts(&path, "auto")[0].as_ref().unwrap_err().clone();
     assert!(message.contains("it looks like windows-1252"), "{message}");
@@ -74,7 +74,7 @@ fn lines_in_another_encoding_are_named() {
 
 #[test]
 fn a_zero_in_utf8_is_a_control_character() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (name, bytes, text) in [
         ("a.csv", &b"id,text\n1,a\0b words\n2,more\n"[..], "a\0b words"),
         ("a.csv", b"id,text\n1,\0ab words\n2,more\n", "\0ab words"),
@@ -85,7 +85,7 @@ fn a_zero_in_utf8_is_a_control_character() {
         assert_eq!(read[0].as_deref(), Ok(text));
         assert!(name == "a.txt" || read[1].as_deref() == Ok("more"), "{read:?}");
     }
-    // The same tables in UTF-16 have many.
+    // The same tables in UTF-16 have many zero bytes.
     for label in ["utf-16le", "utf-16be"] {
         let read = texts(&folder.file("a.csv", encoded("id,text\n1,a\n", label)), "auto");
         assert!(
@@ -97,7 +97,7 @@ fn a_zero_in_utf8_is_a_control_character() {
 
 #[test]
 fn a_few_malformed_characters_are_no_other_encoding() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for line in ["x".repeat(20_000), "é".to_owned()] {
         let bytes = [b"{\"text\": \"", line.as_bytes(), b"\xff\"}\n{\"text\": \"b\"}\n"].concat();
         let path = folder.file("a.jsonl", bytes);
@@ -108,7 +108,7 @@ fn a_few_malformed_characters_are_no_other_encoding() {
 
 #[test]
 fn texts_are_guessed_and_counted() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     folder.file("top/a.txt", encoded(CHINESE, "gb18030"));
     folder.file("top/b.txt", encoded(&format!("{CHINESE}\n"), "utf-16le"));
     folder.file("top/c.txt", CHINESE);
@@ -116,18 +116,22 @@ fn texts_are_guessed_and_counted() {
     let options = DocumentOptions::default();
     let read: Vec<_> = documents(std::slice::from_ref(&top), &options).map(Result::unwrap).collect();
     assert!(read.iter().all(|document| document.text.trim_end() == CHINESE));
-    let guessed: Vec<_> = read.iter().map(|document| document.guessed.map(Encoding::name)).collect();
+    let guessed: Vec<_> =
+        read.iter().map(|document| document.detected_encoding.map(Encoding::name)).collect();
     assert_eq!(guessed, [Some("GBK"), Some("UTF-16LE"), None]);
     let mut read = fingerprint_documents::<u64>(&[top], &options, &Profile::default());
     let progress = read.progress();
     assert_eq!(read.by_ref().count(), 3);
-    let notes: Vec<_> = progress.notes().into_iter().collect();
-    assert_eq!(notes, [(ReadNote::Encoding("GBK"), 1), (ReadNote::Encoding("UTF-16LE"), 1)]);
+    let notes: Vec<_> = progress.diagnostics().into_iter().collect();
+    assert_eq!(
+        notes,
+        [(ReadDiagnostic::DetectedEncoding("GBK"), 1), (ReadDiagnostic::DetectedEncoding("UTF-16LE"), 1)]
+    );
 }
 
 #[test]
 fn what_is_no_text_is_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let good = folder.file("good.txt", "good");
     for (bytes, what) in [
         (&b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"[..], "a PDF document"),
@@ -137,7 +141,7 @@ fn what_is_no_text_is_refused() {
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "a program (ELF)"),
         (b"\x01\x02\x03\x04\x05 data", "binary data"),
     ] {
-        // Refused under any name, plain and compressed; raw fingerprints may hold any bytes.
+        // Refused with any file name, plain and compressed. Raw fingerprints may be any bytes.
         for name in ["a", "a.txt", "a.csv", "a.jsonl", "a.html", "a.dat", "a.txt.gz", "a.hex"] {
             let bytes = if name.ends_with(".gz") { gzip(bytes) } else { bytes.to_vec() };
             let path = folder.file(name, bytes);
@@ -154,7 +158,7 @@ fn what_is_no_text_is_refused() {
         }
         assert!(kind_of(&folder.file("a.u64", bytes)).is_ok());
     }
-    // A file that an option declares a text is accepted, unless its first bytes are of a known binary format.
+    // With format `text`, a file is accepted unless it starts like a known binary format.
     let options =
         DocumentOptions { format: Some(simstore_io::DocumentFormat::Text), ..DocumentOptions::default() };
     let path = folder.file("a", b"\x01\x02\x03 data");

@@ -1,4 +1,4 @@
-//! Which files are read, and as what.
+//! Listing of input files, and detection of their formats.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use simstore_io::{
 };
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, ids_and_texts, kind_of};
+use crate::{COMPRESSIONS, Random, TWO_LINES, TempFolder, gzip, ids_and_texts, kind_of};
 
 #[test]
 fn folders_are_walked_in_order() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     folder.file("top/b.md", "b");
     folder.file("top/a/z.txt", "\u{feff}z\r\n");
     folder.file("top/a/y.txt.gz", gzip(b"y"));
@@ -41,7 +41,7 @@ fn folders_are_walked_in_order() {
     assert_eq!(kind_of(&top).unwrap(), InputKind::Documents);
 }
 
-/// The ids of the documents of paths.
+/// Ids of the documents of paths.
 fn ids(paths: &[PathBuf], options: &DocumentOptions) -> Vec<String> {
     documents(paths, options).map(|document| document.unwrap().id.to_string()).collect()
 }
@@ -49,7 +49,7 @@ fn ids(paths: &[PathBuf], options: &DocumentOptions) -> Vec<String> {
 #[test]
 #[cfg(unix)]
 fn links_are_followed() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     folder.file("elsewhere/a.jsonl", TWO_LINES);
     folder.file("top/b.txt", "b");
     let link = |from: &str, to: &str| {
@@ -90,16 +90,16 @@ fn links_at_random() {
 
     let mut random = Random(25);
     for _ in 0..200 {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let here = |path: &Path| folder.0.path().join(path);
-        // `side` is read only where a link leads to it.
+        // `side` is read only through links.
         let mut folders = ["top", "side"].map(PathBuf::from).to_vec();
         let mut files = vec![PathBuf::from("top/0.txt"), PathBuf::from("side/0.txt")];
         files.iter().for_each(|file| drop(folder.file(file.to_str().unwrap(), "0")));
         let mut pick = |count: usize| (random.next() % count as u64) as usize;
         for number in 1..14 {
             let (kind, into) = (pick(5), folders[pick(folders.len())].clone());
-            // Links come before and after what they lead to.
+            // By its name, a link is listed before or after its target.
             let name = into.join(format!("{}{number}", ["a", "m", "z"][pick(3)]));
             let text = name.with_extension("txt");
             let to_file = here(&files[pick(files.len())]);
@@ -134,7 +134,7 @@ fn links_at_random() {
 
 #[test]
 fn patterns_that_no_shell_has_seen() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for name in ["a1.jsonl", "a2.jsonl.gz", "b.jsonl", "deep/er/a3.jsonl", ".a4.jsonl"] {
         let line = format!("{{\"id\": \"{name}\", \"text\": \"\"}}\n");
         let is_packed = name.ends_with(".gz");
@@ -148,7 +148,7 @@ fn patterns_that_no_shell_has_seen() {
     assert_eq!(of("a?.jsonl*"), ["a1.jsonl", "a2.jsonl.gz"]);
     assert_eq!(of("**/a[0-9].jsonl"), ["a1.jsonl", "deep/er/a3.jsonl"]);
     assert_eq!(of("d*"), ["deep/er/a3.jsonl"]);
-    // There is a file of this very name.
+    // An existing file with this name has priority over the glob.
     assert_eq!(of("a[1].jsonl"), ["[1]"]);
     let values: Vec<u64> =
         fingerprints(&pattern("prints/*")).flat_map(|record| record.unwrap().fingerprint).collect();
@@ -157,7 +157,7 @@ fn patterns_that_no_shell_has_seen() {
     assert_eq!(kind_of(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
     let mixed = kind_of(&pattern("**/a*")[0]).unwrap_err().to_string();
     assert!(mixed.contains("matches documents and fingerprints"), "{mixed}");
-    // As `shopt -s globstar` has it, and a folder with all that is in it.
+    // `**` works like in a shell with `globstar`. A matching folder is read with all its files.
     assert_eq!(of("**/a3.*"), ["deep/er/a3.jsonl"]);
     assert_eq!(of("deep/**"), ["deep/er/a3.jsonl"]);
     assert_eq!(of("*/er/../*/*.jsonl"), ["deep/er/a3.jsonl"]);
@@ -170,14 +170,14 @@ fn patterns_that_no_shell_has_seen() {
     }
 }
 
-/// Names that are no UTF-8 are read wherever they stand: named, in a folder, matched by a pattern, in a folder of such a name.
+/// Names that are not UTF-8 can be input paths, files in a folder, matches of a glob, or names of folders.
 #[test]
 #[cfg(target_os = "linux")]
 fn names_that_are_no_unicode() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let top = folder.0.path().join(name(b"caf\xe9"));
     std::fs::create_dir(&top).unwrap();
@@ -186,7 +186,7 @@ fn names_that_are_no_unicode() {
     }
     std::fs::write(top.join(name(b"\xff.jsonl")), "{\"text\": \"four\"}").unwrap();
     let shown = format!("{}/caf\\xE9", folder.0.path().display());
-    // Each has an id of its own; a backslash is two where it would be read as a byte.
+    // All ids differ. A backslash is doubled where it would look like an escaped byte.
     let file = |end: &str| format!("{shown}/{end}");
     let all = [file("\\\\xE9.txt"), file("\\xE8.txt"), file("\\xE9.txt"), file("\\xFF.jsonl:1")];
     let options = DocumentOptions::default();
@@ -205,7 +205,7 @@ fn names_that_are_no_unicode() {
 
 #[test]
 fn formats_told_by_content() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let contents: [(&str, &[u8]); 5] = [
         ("jsonl", TWO_LINES.as_bytes()),
         ("csv", b"id,text\n1,one\nb,two\n"),
@@ -233,7 +233,7 @@ fn formats_told_by_content() {
 
 #[test]
 fn a_format_that_is_given() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     folder.file("top/a.txt", "id,text\n1,one\n");
     folder.file("top/b.gz", gzip(b"id,text\n2,two\n"));
     let options = DocumentOptions { format: Some(DocumentFormat::Csv), ..DocumentOptions::default() };
@@ -242,7 +242,7 @@ fn a_format_that_is_given() {
 
 #[test]
 fn files_are_listed_as_they_are_read() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     folder.file("top/a.jsonl.gz", gzip(TWO_LINES.as_bytes()));
     folder.file("top/b/c.txt", "text");
     folder.file("top/b/packed.md", gzip(b"text"));
@@ -272,7 +272,7 @@ fn files_are_listed_as_they_are_read() {
     let sizes: Vec<u64> = files.iter().map(|file| file.path.metadata().unwrap().len()).collect();
     assert_eq!(files.iter().map(|file| file.bytes.unwrap()).collect::<Vec<_>>(), sizes);
 
-    // Each file alone gives the same documents as together with the others.
+    // Each file read separately gives the same documents as all files together.
     let read = |paths: &[PathBuf]| {
         let reading = fingerprint_documents::<u64>(paths, &options, &Profile::default());
         let progress = reading.progress();

@@ -1,14 +1,14 @@
-//! Reading fingerprints.
+//! Files of fingerprints.
 
 use simstore::{Error, Fingerprint, Result};
 use simstore_corpus::{InputKind, fingerprints};
 use simstore_io::{Document, DocumentId, DocumentOptions, documents};
 
-use crate::{Folder, TWO_LINES, bad_line, gzip, kind_of};
+use crate::{TWO_LINES, TempFolder, bad_line, gzip, kind_of};
 
 #[test]
 fn fingerprint_lines() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let lines = "\u{feff}00000000000000ff\r\n\n00000000000000FE\t7\n00000000000000fd\t007\n";
     let first = folder.file("a.hex", lines);
     let second =
@@ -37,7 +37,7 @@ fn fingerprint_lines() {
 
 #[test]
 fn raw_fingerprints() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut bytes = Vec::new();
     bytes.extend(1_u64.to_le_bytes());
     bytes.extend(u64::MAX.to_le_bytes());
@@ -61,13 +61,13 @@ fn raw_fingerprints() {
     assert!(matches!(read_one(&folder, "d.u64"), Err(Error::BadArgument(_))));
 }
 
-fn read_one(folder: &Folder, name: &str) -> Result<Document> {
+fn read_one(folder: &TempFolder, name: &str) -> Result<Document> {
     documents(&[folder.file(name, "0123456789abcdef")], &DocumentOptions::default()).next().unwrap()
 }
 
 #[test]
 fn documents_are_no_fingerprints() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.jsonl", TWO_LINES);
     assert!(matches!(fingerprints::<u64>(&[path]).next(), Some(Err(Error::BadArgument(_)))));
     assert!(matches!(read_one(&folder, "a.hex"), Err(Error::BadArgument(_))));
@@ -75,7 +75,7 @@ fn documents_are_no_fingerprints() {
 
 #[test]
 fn lines_in_utf16() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (mark, order) in
         [("\u{feff}", u16::to_le_bytes as fn(u16) -> [u8; 2]), ("", u16::to_le_bytes), ("", u16::to_be_bytes)]
     {

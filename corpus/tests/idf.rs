@@ -1,25 +1,26 @@
-//! In how many documents each feature comes.
+//! Counts of the documents that have each feature.
 
 use std::ops::ControlFlow;
 
 use simstore::Error;
-use simstore_corpus::idf::{Frequencies, Options, Visited, document_frequencies};
-use simstore_corpus::{Counts, Inputs, Progress, Watch};
+use simstore_corpus::idf::{FeatureFrequencies, IdfOptions, VisitedFeatures, document_frequencies};
+use simstore_corpus::{InputCounts, Inputs, Observer, StageProgress};
 use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
-use crate::{Folder, Random};
+use crate::{Random, TempFolder};
 
-struct Never;
+/// Cancels the job at its first progress report.
+struct CancelAtOnce;
 
-impl Watch for Never {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+impl Observer for CancelAtOnce {
+    fn progress(&self, _: &StageProgress) -> ControlFlow<()> {
         ControlFlow::Break(())
     }
 }
 
-/// Features, each with the number of its documents.
-fn rows(frequencies: Frequencies, least: u64) -> (Vec<(String, u64)>, Visited) {
+/// Features with the numbers of their documents.
+fn rows(frequencies: FeatureFrequencies, least: u64) -> (Vec<(String, u64)>, VisitedFeatures) {
     let mut rows = Vec::new();
     let visited = frequencies.visit(least, |row| {
         rows.push((row.feature.to_owned(), row.documents));
@@ -30,9 +31,9 @@ fn rows(frequencies: Frequencies, least: u64) -> (Vec<(String, u64)>, Visited) {
 
 #[test]
 fn more_features_than_the_memory_holds_are_counted_on_disk() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut random = Random(5);
-    // Batches of 8 MiB, and so many of them that the files are merged on the way, would take longer.
+    // The test is too small for a full batch of 8 MiB, and for a merge of 64 files: that would take longer.
     let text = |random: &mut Random| -> String {
         (0..100_000).map(|_| format!("w{} ", random.below(30_000))).collect()
     };
@@ -43,7 +44,7 @@ fn more_features_than_the_memory_holds_are_counted_on_disk() {
     let profile: Profile = "words-1".parse().unwrap();
     let count = |memory| {
         let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
-        let options = Options { memory, temporary: Some(temporary.clone()), ..Options::default() };
+        let options = IdfOptions { memory, temporary: Some(temporary.clone()), ..IdfOptions::default() };
         let (frequencies, _) = document_frequencies(&inputs, &profile, &options, &()).unwrap();
         assert_eq!(frequencies.documents(), 40);
         let is_on_disk = std::fs::read_dir(&temporary).unwrap().count() > 0;
@@ -58,25 +59,26 @@ fn more_features_than_the_memory_holds_are_counted_on_disk() {
 
 #[test]
 fn features_are_counted_once_a_document() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let lines = "{\"text\": \"be be be\"}\n[\n{\"text\": \"to be \u{fffd}\"}\n";
     let inputs = |name: &str, text: &str| {
-        Inputs::new(&[folder.file(name, text)], DocumentOptions::default()).unwrap().skip_bad(true)
+        Inputs::new(&[folder.file(name, text)], DocumentOptions::default()).unwrap().skip_malformed(true)
     };
     let profile: Profile = "words-1".parse().unwrap();
     let documents = inputs("a.jsonl", lines);
-    let (frequencies, counts) = document_frequencies(&documents, &profile, &Options::default(), &()).unwrap();
-    assert_eq!(counts, Counts { read: 2, bad: 1, ..Counts::default() });
+    let (frequencies, counts) =
+        document_frequencies(&documents, &profile, &IdfOptions::default(), &()).unwrap();
+    assert_eq!(counts, InputCounts { read: 2, malformed: 1, ..InputCounts::default() });
     let (rows, visited) = rows(frequencies, 1);
     assert_eq!(rows, [("be".to_owned(), 2), ("to".to_owned(), 1)]);
-    assert_eq!(visited, Visited { kept: 2, features: 2 });
+    assert_eq!(visited, VisitedFeatures { kept: 2, features: 2 });
     assert!(matches!(
-        document_frequencies(&documents, &profile, &Options::default(), &Never),
+        document_frequencies(&documents, &profile, &IdfOptions::default(), &CancelAtOnce),
         Err(Error::Cancelled)
     ));
     let fingerprints = inputs("a.hex", "0000000000000001\n");
     assert!(matches!(
-        document_frequencies(&fingerprints, &profile, &Options::default(), &()),
+        document_frequencies(&fingerprints, &profile, &IdfOptions::default(), &()),
         Err(Error::BadArgument(_))
     ));
 }

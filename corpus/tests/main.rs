@@ -1,4 +1,4 @@
-//! Reading documents with their fingerprints, and jobs over stores. CONTRIBUTING.md says which file tests what.
+//! Tests of inputs and of jobs over stores. CONTRIBUTING.md lists the behaviour that each file tests.
 
 mod add;
 mod archives;
@@ -17,7 +17,7 @@ mod parquet_strings;
 mod support;
 
 use support::compression::{COMPRESSIONS, bzip2, xz, zstd};
-use support::folder::Folder;
+use support::folder::TempFolder;
 use support::gzip::gzip;
 use support::reading::{TWO_LINES, bad_line, ids_and_texts, read};
 use support::{Random, kind_of};

@@ -1,4 +1,4 @@
-//! Parquet.
+//! Documents in Parquet files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use rayon::prelude::*;
 use simstore::{Error, Result};
 use simstore_corpus::fingerprint_documents;
 use simstore_io::{
-    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, ReadProgress,
+    ClusterAnnotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, ReadProgress,
     documents, records,
 };
 use simstore_text::Profile;
 
-use crate::{Folder, Random, TWO_LINES, bad_line};
+use crate::{Random, TWO_LINES, TempFolder, bad_line};
 
-/// A Parquet file of these columns, in groups of `group` rows.
+/// Makes a Parquet file of columns, in row groups of `group` rows.
 fn parquet(columns: &[(&str, ArrayRef)], group: usize) -> Vec<u8> {
     let batch =
         RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, Arc::clone(array)))).unwrap();
@@ -51,7 +51,7 @@ fn ids_and_texts(path: &Path) -> Vec<(String, String)> {
 
 #[test]
 fn columns_of_every_kind() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts = ["one", "two \u{4e2d}"];
     let expected =
         |ids: [&str; 2]| [(ids[0].to_owned(), texts[0].to_owned()), (ids[1].to_owned(), texts[1].to_owned())];
@@ -78,7 +78,7 @@ fn columns_of_every_kind() {
 
 #[test]
 fn extra_values() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let extra: [(&str, ArrayRef, &str); 6] = [
         ("s", strings(&["x"]), "x"),
         ("u", Arc::new(UInt64Array::from(vec![u64::MAX])), "18446744073709551615"),
@@ -108,7 +108,7 @@ fn extra_values() {
 
 #[test]
 fn rows_that_are_no_documents() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let text: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), Some("a long text")]));
     let id: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), Some(-3), Some(4)]));
     let path = folder.file("a.parquet", parquet(&[("id", id), ("text", text)], 10));
@@ -128,7 +128,7 @@ fn rows_that_are_no_documents() {
 
 #[test]
 fn files_without_the_columns() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1]));
     let bytes = parquet(&[("id", Arc::clone(&numbers)), ("body", numbers)], 10);
     let good = "{\"url\": \"u\", \"text\": \"a\", \"body\": \"b\"}\n".repeat(2);
@@ -151,7 +151,7 @@ fn files_without_the_columns() {
     }
 }
 
-/// Documents in row groups of so many.
+/// Makes a file of `count` documents, in row groups of `group` rows.
 fn rows(count: u64, group: usize) -> Vec<u8> {
     let mut random = Random(5);
     let texts: Vec<String> = (0..count).map(|i| format!("text {i} {}", random.next())).collect();
@@ -159,14 +159,14 @@ fn rows(count: u64, group: usize) -> Vec<u8> {
     parquet(&[("id", ids), ("text", Arc::new(StringArray::from(texts)))], group)
 }
 
-/// Large enough for several batches.
+/// Makes a file that is large enough for several batches.
 fn large() -> Vec<u8> {
     rows(30_000, 7000)
 }
 
 #[test]
 fn damaged_files() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let bytes = rows(6000, 1400);
     let options = DocumentOptions::default();
     let good = folder.file("good.jsonl", TWO_LINES);
@@ -185,7 +185,7 @@ fn damaged_files() {
         );
         assert_eq!(read.len(), 3);
     }
-    // Bits flipped anywhere: no panic, and at most one error for each of the five row groups.
+    // Flips random bits: no panic, and at most one error for each of the five row groups.
     let footer = bytes.len() - 3000;
     (0..400).into_par_iter().for_each(|round| {
         let (mut random, mut bytes) = (Random(round), bytes.clone());
@@ -201,14 +201,14 @@ fn damaged_files() {
 
 #[test]
 fn damage_stays_in_its_row_group() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let whole = large();
     let options = DocumentOptions::default();
     let file = folder.file("whole.parquet", &whole);
     let builder = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
     for group in 0..5 {
         let mut bytes = whole.clone();
-        // The first page of the texts.
+        // Damages the first page of the column `text`.
         let at = builder.metadata().row_group(group).column(1).byte_range().0 as usize;
         bytes[at..at + 20].fill(0xff);
         let paths = [folder.file("a.parquet", bytes)];
@@ -226,7 +226,7 @@ fn damage_stays_in_its_row_group() {
         let all = records(&paths, &options).map(|record| {
             let record = record?;
             let line = record.line();
-            assert_eq!(number(&record.document(&options)?.id), line);
+            assert_eq!(number(&record.into_document(&options)?.id), line);
             Ok(line)
         });
         check(all.collect());
@@ -239,7 +239,7 @@ fn damage_stays_in_its_row_group() {
 
 #[test]
 fn batches_keep_the_order() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.parquet", large());
     let options = DocumentOptions::default();
     let check = |progress: Arc<ReadProgress>, ids: &mut dyn Iterator<Item = DocumentId>| {
@@ -251,21 +251,23 @@ fn batches_keep_the_order() {
     let projected = fingerprint_documents::<u64>(paths, &options, &Profile::default());
     check(projected.progress(), &mut projected.map(|document| document.unwrap().id));
     let whole = records(paths, &options);
-    check(whole.progress(), &mut whole.map(|record| record.unwrap().document(&options).unwrap().id));
+    check(whole.progress(), &mut whole.map(|record| record.unwrap().into_document(&options).unwrap().id));
 }
 
-/// All columns of the rows that are kept of a file, in one batch.
+/// Writes the kept rows of files, with all columns, and reads them as one batch.
 fn kept(paths: &[PathBuf], annotated: bool, keep: impl Fn(usize) -> bool) -> Result<RecordBatch> {
     let mut writer = DocumentWriter::new(Vec::new());
     for (at, record) in records(paths, &DocumentOptions::default()).enumerate() {
         if keep(at) {
-            let annotation =
-                Annotation { cluster: (at % 2 == 0).then_some(at as u64), ..Annotation::default() };
+            let annotation = ClusterAnnotation {
+                cluster: (at % 2 == 0).then_some(at as u64),
+                ..ClusterAnnotation::default()
+            };
             writer.write(&record?, annotated.then_some(&annotation))?;
         }
     }
     let bytes = writer.finish()?;
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let file = std::fs::File::open(folder.file("written.parquet", bytes)).unwrap();
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20).build().unwrap();
@@ -275,7 +277,7 @@ fn kept(paths: &[PathBuf], annotated: bool, keep: impl Fn(usize) -> bool) -> Res
 
 #[test]
 fn rows_are_written_with_all_columns() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.parquet", large());
     let written = kept(std::slice::from_ref(&path), false, |at| at % 3 == 1).unwrap();
     assert_eq!(written.num_rows(), 10_000);
@@ -313,7 +315,7 @@ fn rows_are_written_with_all_columns() {
 
 #[test]
 fn checksums_are_those_of_the_columns_that_are_asked_for() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let options = DocumentOptions::default();
     let checksums = |other: &[&str], texts: &[&str]| -> Vec<u64> {
         let path =
@@ -331,12 +333,12 @@ fn checksums_are_those_of_the_columns_that_are_asked_for() {
 
 #[test]
 fn columns_in_structs() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let text: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("hidden"), Some("d")]));
     let other: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
     let field = |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
     let inner = Fields::from(vec![field("n", &other), field("text", &text)]);
-    // The third has no body at all.
+    // The third row has no `body`.
     let valid = Some(vec![true, true, false, true].into());
     let body: ArrayRef = Arc::new(StructArray::new(inner, vec![Arc::clone(&other), text], valid));
     let own: ArrayRef = Arc::new(StringArray::from(vec!["1", "2", "3", "4"]));
@@ -353,11 +355,11 @@ fn columns_in_structs() {
     assert_eq!(texts(&path, &options), expected);
     let message = read(&path, &with_id)[2].as_ref().unwrap_err().to_string();
     assert!(message.ends_with("the id column `body.n` is null"), "{message}");
-    // Whole rows give the same documents as projected columns.
+    // Reading all columns gives the same documents as reading only the needed columns.
     let whole = records(std::slice::from_ref(&path), &options)
-        .map(|record| record.unwrap().document(&options).unwrap());
+        .map(|record| record.unwrap().into_document(&options).unwrap());
     assert_eq!(whole.map(|document| (document.id.to_string(), document.text)).collect::<Vec<_>>(), expected);
-    // A column of this very name comes first.
+    // A top-level column with this name has priority over the nested field.
     let path = folder.file("b.parquet", parquet(&[("body", body), ("body.text", own)], 10));
     let found: Vec<String> = texts(&path, &options).into_iter().map(|(_, text)| text).collect();
     assert_eq!(found, ["1", "2", "3", "4"]);
@@ -380,7 +382,7 @@ fn pages_that_contradict_one_another() {
 
 #[test]
 fn columns_of_one_name_are_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let columns = |names: [&str; 3]| {
         let fields = names.map(|name| Field::new(name, arrow_schema::DataType::Utf8, false));
         let schema = Arc::new(arrow_schema::Schema::new(fields.to_vec()));
@@ -405,7 +407,7 @@ fn columns_of_one_name_are_refused() {
 
 #[test]
 fn a_column_of_nulls_is_null() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
     let path = folder.file("a.parquet", parquet(&[("text", Arc::clone(&nulls)), ("x", nulls)], 10));
     let options = DocumentOptions { extra_field: Some("x".to_owned()), ..DocumentOptions::default() };

@@ -1,4 +1,4 @@
-//! Parquet whose columns of strings hold bytes that are not UTF-8.
+//! Parquet files with string columns whose bytes are not UTF-8.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use simstore_corpus::{Inputs, fingerprint_documents};
-use simstore_io::{Annotation, DocumentOptions, DocumentWriter, documents, records};
+use simstore_io::{ClusterAnnotation, DocumentOptions, DocumentWriter, documents, records};
 use simstore_text::Profile;
 
-use crate::{Folder, bad_line};
+use crate::{TempFolder, bad_line};
 
 fn bytes(values: &[&[u8]]) -> ArrayRef {
     Arc::new(BinaryArray::from(values.to_vec()))
 }
 
-/// A file of columns of bytes, or of lists of bytes, that says they are strings.
+/// Makes a file of columns of bytes, or of lists of bytes, which its schema declares as strings.
 fn parquet(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
     let batch =
         RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, Arc::clone(array)))).unwrap();
@@ -45,7 +45,7 @@ fn parquet(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
 
 #[test]
 fn a_text_that_is_not_utf8_is_one_malformed_row() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts: [&[u8]; 4] = [b"one text of some words", b"two \xff words", b"three", "v\u{ef}er".as_bytes()];
     let file = parquet(&[("id", bytes(&[b"a", b"b", b"c\xe9", b"d"])), ("text", bytes(&texts))]);
     let path = folder.file("a.parquet", file);
@@ -55,15 +55,15 @@ fn a_text_that_is_not_utf8_is_one_malformed_row() {
     assert!(message(1).ends_with("the column `text` is not UTF-8 at byte 5 of its value"), "{}", message(1));
     assert!(message(2).contains("the column `id` is not UTF-8 at byte 2"), "{}", message(2));
     assert_eq!(read[3].as_ref().unwrap().text, "v\u{ef}er");
-    let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap().skip_bad(true);
+    let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap().skip_malformed(true);
     let counts = inputs.visit::<u64>(&Profile::default(), &(), |_| Ok(())).unwrap();
-    assert_eq!((counts.read, counts.bad), (2, 2));
+    assert_eq!((counts.read, counts.malformed), (2, 2));
 }
 
-/// Columns that are not asked for are not checked, and are written unchanged.
+/// Columns that are not needed are not checked, and are written unchanged.
 #[test]
 fn other_columns_are_written_byte_for_byte() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut tags = ListBuilder::new(BinaryBuilder::new());
     for tag in [&b"x"[..], b"\xfe\xff", b"y"] {
         tags.values().append_value(tag);
@@ -83,13 +83,13 @@ fn other_columns_are_written_byte_for_byte() {
     assert_eq!(fingerprints.filter(Result::is_ok).count(), 3);
     let rows = || -> Vec<_> { records(std::slice::from_ref(&path), &options).map(Result::unwrap).collect() };
     let (before, copy) = (rows(), written(&path, None));
-    let annotation = Annotation { cluster: Some(7), ..Annotation::default() };
+    let annotation = ClusterAnnotation { cluster: Some(7), ..ClusterAnnotation::default() };
     let annotated = written(&path, Some(&annotation));
     folder.file("a.parquet", copy);
     assert_eq!(rows(), before);
     folder.file("a.parquet", annotated);
     assert_eq!(rows().len(), 3);
-    // Where all strings are sound, other programs read them as strings.
+    // If all strings are valid, other programs read them as strings.
     let sound = folder.file("sound.parquet", parquet(&[("text", bytes(&[b"a", b"b"]))]));
     let copy = folder.file("copy.parquet", written(&sound, None));
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(copy).unwrap()).unwrap();
@@ -97,8 +97,8 @@ fn other_columns_are_written_byte_for_byte() {
     assert_eq!(batches[0].column(0).as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a"), Some("b")]);
 }
 
-/// All rows of a file, written again.
-fn written(path: &Path, annotation: Option<&Annotation<'_>>) -> Vec<u8> {
+/// Reads all rows of a file, and writes them again.
+fn written(path: &Path, annotation: Option<&ClusterAnnotation<'_>>) -> Vec<u8> {
     let mut writer = DocumentWriter::new(Vec::new());
     for record in records(&[path.to_path_buf()], &DocumentOptions::default()) {
         writer.write(&record.unwrap(), annotation).unwrap();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use simstore_corpus::Inputs;
-use simstore_dedup::{Compare, DedupConfig, Outputs};
+use simstore_dedup::{ComparisonConfig, DedupConfig, Outputs};
 use simstore_io::DocumentOptions;
 
 /// Deduplicates a file of documents; how many of how many are left.
@@ -15,7 +15,7 @@ pub(crate) fn run(
     clusters: PathBuf,
 ) -> Result<(usize, u64), simstore::Error> {
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
-    let config = DedupConfig { compare: Compare::similar(0.8), ..DedupConfig::default() };
+    let config = DedupConfig { compare: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
     let outputs = Outputs { output: Some(unique), clusters: Some(clusters), ..Outputs::default() };
     let report = simstore_dedup::run(&config, &inputs, outputs, &())?;
     for cluster in report.clusters() {

@@ -2,11 +2,11 @@
 //! compared with stores, and added to one.
 //!
 //! [`run`] reads [files, documents or fingerprints](simstore_corpus::Inputs), compares all with all as a [`DedupConfig`] says, writes the
-//! requested [`Outputs`], and returns a [`Report`]. Until its last step, a run has no visible effect. An [`Observer`] receives its
+//! requested [`Outputs`], and returns a [`Report`]. Until its last step, a run has no visible effect. An [`RunObserver`] receives its
 //! progress and can stop it.
 //!
-//! The result depends only on the input and the configuration, not on the number of threads. By [similarity](Compare::Similar), a
-//! document takes about 140 bytes of memory. By [distance](Compare::Distance), a 64-bit fingerprint takes 28 bytes, and a 128-bit
+//! The result depends only on the input and the configuration, not on the number of threads. By [similarity](ComparisonConfig::Similar), a
+//! document takes about 140 bytes of memory. By [distance](ComparisonConfig::Distance), a 64-bit fingerprint takes 28 bytes, and a 128-bit
 //! fingerprint 52 bytes. Ids that are not positions, near-duplicates and pairs take more. Data that exceeds [`DedupConfig::memory`] goes to
 //! disk.
 //!
@@ -48,13 +48,15 @@ mod run;
 mod workspace;
 
 pub use crate::checkpoint::parts::shard::{Shard, Tally};
-pub use crate::config::criterion::{Compare, CompareOptions, Criterion, Distance, Similar, Verify};
+pub use crate::config::criterion::{
+    ComparisonConfig, ComparisonOptions, Criterion, DistanceConfig, SimilarityConfig, VerifyConfig,
+};
 pub use crate::config::resolve::profile_with;
 pub use crate::config::{Add, ClusterBy, DedupConfig, Resume};
 pub use crate::corpus::keep_rule::Keep;
 pub use crate::corpus::keep_value::{moment_key, number_key};
 pub use crate::distributed::shard::make_shard;
-pub use crate::distributed::similar_search::{ComponentStars, LedSet, SimilarSearch, SketchedSet};
+pub use crate::distributed::similar_search::{Assignment, ComponentStars, SimilarSearch, UniqueDocument};
 pub use crate::distributed::similar_stores::SimilarStores;
 pub use crate::estimate::search::Search;
 pub use crate::estimate::{Estimate, FilesOfFormat, estimate};
@@ -63,7 +65,7 @@ pub use crate::pipeline::boilerplate::Boilerplate;
 pub use crate::report::outputs::Outputs;
 pub use crate::report::summary::{Largest, Spilled, Summary};
 pub use crate::report::{Cluster, Member, NearPair, Removed, Report};
-pub use crate::run::{Observer, run};
+pub use crate::run::{RunObserver, run};
 
 /// The examples of a page for users, run as tests.
 #[cfg(doctest)]

@@ -11,11 +11,11 @@ use crate::config::criterion::bad;
 use crate::corpus::reread::Reread;
 use crate::report::outputs::Outputs;
 use crate::report::run_results::Job;
-use crate::rows::similarity;
+use crate::rows::similarity_from_score;
 use crate::run::compare;
-use simstore_corpus::Step;
-use simstore_corpus::random::random;
-use simstore_corpus::{Inputs, Watch};
+use simstore_corpus::Stage;
+use simstore_corpus::random::splitmix64;
+use simstore_corpus::{Inputs, Observer};
 use simstore_io::Document;
 
 /// Number of bins of the histogram between the similarities 0 and 1. Bin `i` starts at `i / BINS`.
@@ -86,17 +86,18 @@ pub fn sample_pairs(
     config: &DedupConfig,
     inputs: &Inputs,
     count: usize,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<PairSample> {
     if count > MAX_PAIRS {
         return bad(format!("a sample has at most {MAX_PAIRS} pairs"));
     }
     let (config, threshold) = config.for_pair_sample(inputs, lowest_similarity)?;
-    let lowest = config.compare.of_similar().and_then(|similar| similar.least).unwrap_or(threshold);
-    let report = compare(&config, inputs, Outputs::default(), watch)?;
+    let lowest =
+        config.compare.similarity_config().and_then(|similar| similar.min_similarity).unwrap_or(threshold);
+    let report = compare(&config, inputs, Outputs::default(), observer)?;
     let job = report.job();
     let job = job.ok_or_else(|| Error::Bug("a run without a store was added before".to_owned()))?;
-    sample_of_job(job, threshold, lowest, count, watch)
+    sample_of_job(job, threshold, lowest, count, observer)
 }
 
 /// The lowest bin: as far below the threshold as the recall allows.
@@ -113,28 +114,28 @@ fn sample_of_job(
     threshold: f64,
     lowest: f64,
     count: usize,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<PairSample> {
     let near = &job.outcome.near;
     let mut histogram = Histogram::new(lowest);
     let mut reservoirs: Vec<Reservoir> = histogram.bins.iter().map(|_| Reservoir::new(count)).collect();
     // For each set, 1 + the bin of its most similar better set; 0 without one.
-    let mut best = vec![0_u8; near.sets.len()];
-    let step = Step::new(watch, "pairs");
+    let mut best = vec![0_u8; near.uniques.len()];
+    let stage = Stage::new(observer, "pairs");
     for pair in near.pairs.iter()? {
         let (worse, better, nearness) = pair?;
-        let pair = SetPair { worse, better, similarity: similarity(nearness) };
+        let pair = SetPair { worse, better, similarity: similarity_from_score(nearness) };
         let bin = histogram.bin_of(pair.similarity);
         histogram.bins[bin].pairs += 1;
         reservoirs[bin].add(pair);
         let place = &mut best[worse as usize];
         *place = (*place).max(bin as u8 + 1);
-        step.add(1)?;
+        stage.add(1)?;
     }
     let last = histogram.bins.len() - 1;
     for (set, &best) in (0..).zip(&best) {
         // All documents of a set but its first are equal to a better one.
-        histogram.bins[last].duplicates += near.sets.size(set)? - 1;
+        histogram.bins[last].duplicates += near.uniques.size(set)? - 1;
         if let Some(bin) = best.checked_sub(1) {
             histogram.bins[usize::from(bin)].duplicates += 1;
         }
@@ -144,7 +145,7 @@ fn sample_of_job(
         threshold,
         documents: job.corpus.len(),
         bins: histogram.finish(),
-        pairs: read_pairs(job, &chosen, watch)?,
+        pairs: read_pairs(job, &chosen, observer)?,
     })
 }
 
@@ -213,7 +214,7 @@ impl Reservoir {
         if self.pairs.len() < self.capacity {
             self.pairs.push(pair);
         } else {
-            let at = (random(&mut self.state) % self.seen) as usize;
+            let at = (splitmix64(&mut self.state) % self.seen) as usize;
             if let Some(place) = self.pairs.get_mut(at) {
                 *place = pair;
             }
@@ -223,7 +224,7 @@ impl Reservoir {
     /// Removes a pair at random.
     fn take(&mut self) -> Option<SetPair> {
         let count = self.pairs.len() as u64;
-        (count > 0).then(|| self.pairs.swap_remove((random(&mut self.state) % count) as usize))
+        (count > 0).then(|| self.pairs.swap_remove((splitmix64(&mut self.state) % count) as usize))
     }
 }
 
@@ -259,10 +260,10 @@ fn choose(
 }
 
 /// Reads the documents of pairs again.
-fn read_pairs(job: &Job, pairs: &[SetPair], watch: &dyn Watch) -> Result<Vec<SampledPair>> {
+fn read_pairs(job: &Job, pairs: &[SetPair], observer: &dyn Observer) -> Result<Vec<SampledPair>> {
     let Some(inputs) = job.resolved.documents() else { return Ok(Vec::new()) };
     let near = &job.outcome.near;
-    let document = |set| near.document(near.sets.best(set)?);
+    let document = |set| near.document(near.uniques.best(set)?);
     let mut numbers = Vec::new();
     for pair in pairs {
         numbers.extend([document(pair.better)?, document(pair.worse)?]);
@@ -271,11 +272,11 @@ fn read_pairs(job: &Job, pairs: &[SetPair], watch: &dyn Watch) -> Result<Vec<Sam
     wanted.sort_unstable();
     wanted.dedup();
     let mut reread = Reread::new(&job.corpus, inputs, &job.workspace);
-    let step = Step::new(watch, "documents").reading(reread.progress(), || None);
+    let stage = Stage::new(observer, "documents").with_read_progress(reread.progress(), || None);
     let mut documents = BTreeMap::new();
     for number in wanted {
-        documents.insert(number, reread.record(number as usize)?.document(inputs.options())?);
-        step.add(1)?;
+        documents.insert(number, reread.record(number as usize)?.into_document(inputs.options())?);
+        stage.add(1)?;
     }
     let copy = |number: u64| {
         let document: Option<&Document> = documents.get(&number);

@@ -1,165 +1,167 @@
-//! Rows of plain numbers, which the stages of a deduplication pass on.
+//! Rows of fixed size that one stage of the pipeline writes and the next one reads.
 //!
-//! Documents that may be told of are numbered in order of input, [sets](Sets) of them by preference: set 0 is the most preferred, so
-//! that the better of two sets is the one with the smaller number.
+//! Documents are numbered in input order. [Unique documents][UniqueDocuments] are numbered by preference:
+//! number 0 is the most preferred. So the better of two unique documents has the smaller number.
+//!
+//! [UniqueDocuments]: crate::pipeline::unique_documents::UniqueDocuments
 
 use simstore::{Error, Result};
-use simstore_text::{SKETCHES, Sketched};
+use simstore_text::{BANDS, Signature};
 
-use simstore_corpus::spill::Fixed;
+use simstore_corpus::spill::FixedSize;
 
-/// Two sets that may be near each other: the worse one, and the better one.
+/// Two unique documents that may be near each other: (worse, better).
 pub(crate) type Candidate = (u32, u32);
 
-/// Two sets that are near each other, the worse one first, and how near they are.
-pub(crate) type Near = (u32, u32, Nearness);
+/// Two unique documents that are near each other, and their score: (worse, better, score).
+pub(crate) type ScoredPair = (u32, u32, PairScore);
 
-/// A set, its leader, and how near they are.
-pub(crate) type Led = (u32, u32, Nearness);
+/// A represented unique document, its representative, and their score.
+pub(crate) type AssignmentRow = (u32, u32, PairScore);
 
-/// Nearness of two documents, as an integer that can be sorted: the bits of the similarity of their texts, a double from 0 to 1; or
-/// the distance of their fingerprints in bits.
-pub(crate) type Nearness = u64;
+/// Score of a pair of documents, as a sortable integer. By similarity: the bits of the Jaccard similarity, an
+/// `f64` from 0 to 1. By distance: the Hamming distance of the fingerprints in bits.
+pub(crate) type PairScore = u64;
 
-/// Converts a similarity to a nearness. No digit is lost: the similarity that is shown is the one that was compared.
-pub(crate) fn of_similarity(similarity: f64) -> Nearness {
-    // The bits of doubles that are not negative are in the order of the doubles.
+/// Converts a similarity to a score, without rounding: the reported similarity is exactly the computed one.
+pub(crate) fn score_from_similarity(similarity: f64) -> PairScore {
+    // The bit patterns of non-negative doubles sort like the doubles.
     similarity.to_bits()
 }
 
-/// Converts a nearness to a similarity.
-pub(crate) fn similarity(nearness: Nearness) -> f64 {
-    f64::from_bits(nearness)
+/// Converts a score to a similarity.
+pub(crate) fn similarity_from_score(score: PairScore) -> f64 {
+    f64::from_bits(score)
 }
 
-/// Sketches of a document or a set.
+/// MinHash signature of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SketchRow {
-    /// Of the document or set.
-    pub(crate) number: u32,
-    /// Number of features; 0 without text.
+pub(crate) struct SignatureRow {
+    pub(crate) document: u32,
+    /// Number of distinct features; 0 if the document has no text.
     pub(crate) features: u32,
+    /// Wrapping sum of the hashes of all features.
     pub(crate) sum: u64,
-    pub(crate) words: [u64; SKETCHES],
+    pub(crate) bands: [u64; BANDS],
 }
 
-impl SketchRow {
-    /// Makes the row of a document. Without sketches, the document has no text.
+impl SignatureRow {
+    /// Creates the row of a document. `signature` is `None` if the document has no text.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it is one of too many.
-    pub(crate) fn new(document: usize, sketched: Option<&Sketched>) -> Result<SketchRow> {
-        let number = u32::try_from(document).ok().filter(|&number| number < u32::MAX).ok_or_else(|| {
+    /// [`Error::Refused`] if `document` exceeds the maximum of 32-bit document numbers.
+    pub(crate) fn new(document: usize, signature: Option<&Signature>) -> Result<SignatureRow> {
+        let document = u32::try_from(document).ok().filter(|&document| document < u32::MAX).ok_or_else(|| {
             Error::Refused(
                 "at most 4,294,967,295 documents can be compared by similarity; option `distance` compares fingerprints instead"
                     .to_owned(),
             )
         })?;
-        Ok(match sketched {
-            Some(&Sketched { sketches, features, sum }) => {
-                SketchRow { number, features, sum, words: sketches }
-            }
-            None => SketchRow { number, features: 0, sum: 0, words: [0; SKETCHES] },
+        Ok(match signature {
+            Some(&Signature { bands, features, sum }) => SignatureRow { document, features, sum, bands },
+            None => SignatureRow { document, features: 0, sum: 0, bands: [0; BANDS] },
         })
     }
 
-    pub(crate) fn sketched(&self) -> Sketched {
-        Sketched { sketches: self.words, features: self.features, sum: self.sum }
+    pub(crate) fn signature(&self) -> Signature {
+        Signature { bands: self.bands, features: self.features, sum: self.sum }
     }
 
-    /// Digest of the set of features: sets with other features have another one.
+    /// 128-bit digest of the feature set (high and low half). Documents with equal digests are exact duplicates.
     pub(crate) fn digest(&self) -> (u64, u64) {
-        let digest = simstore_text::digest(self.features, self.sum, &self.words);
+        let digest = simstore_text::signature_digest(self.features, self.sum, &self.bands);
         ((digest >> 64) as u64, digest as u64)
     }
 }
 
-/// Representative of a cluster: a document, or a stored document by its number among all that were found in stores.
+/// Representative of a cluster: an input document, or a stored document by its index in the rows of all
+/// stored representatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct By(u64);
+pub(crate) struct RepresentativeId(u64);
 
-/// Tells the two apart.
-const STORED: u64 = 1 << 63;
+/// Bit that is set in the id of a stored document.
+const STORED_FLAG: u64 = 1 << 63;
 
-impl By {
-    pub(crate) fn document(document: u64) -> By {
-        By(document)
+impl RepresentativeId {
+    pub(crate) fn document(document: u64) -> RepresentativeId {
+        RepresentativeId(document)
     }
 
-    pub(crate) fn stored(number: u64) -> By {
-        By(number | STORED)
+    pub(crate) fn stored(index: u64) -> RepresentativeId {
+        RepresentativeId(index | STORED_FLAG)
     }
 
-    /// The document; or else the number of something stored.
+    /// Returns the input document as `Ok`, or the index of the stored document as `Err`.
     pub(crate) fn get(self) -> Result<usize, u64> {
-        if self.0 & STORED == 0 { Ok(self.0 as usize) } else { Err(self.0 & !STORED) }
+        if self.0 & STORED_FLAG == 0 { Ok(self.0 as usize) } else { Err(self.0 & !STORED_FLAG) }
     }
 }
 
-/// Nearness of a document to its representative, and the standard error, as a nearness too: 0 if the first one is exact.
-pub(crate) type Measure = (Nearness, Nearness);
+/// Score of a document and its representative, and the standard error of that score. The error is also a
+/// [`PairScore`]; it is 0 if the score is exact.
+pub(crate) type ScoreWithError = (PairScore, PairScore);
 
-/// A document of a cluster.
+/// Document of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Member {
-    // First, so that members are in order of documents.
+pub(crate) struct MemberRow {
+    // The first field, so that sorted rows are in document order.
     pub(crate) document: u64,
-    /// The number of the cluster, from 1, in order of the first documents.
+    /// Number of the cluster, starting at 1, in order of the clusters' first documents.
     pub(crate) cluster: u32,
-    /// The representative of the cluster.
-    pub(crate) by: By,
-    pub(crate) measure: Measure,
+    /// Representative of the cluster.
+    pub(crate) representative: RepresentativeId,
+    pub(crate) measure: ScoreWithError,
 }
 
-impl Member {
+impl MemberRow {
     /// Whether the document is the representative.
     pub(crate) fn is_representative(&self) -> bool {
-        self.by == By(self.document)
+        self.representative == RepresentativeId(self.document)
     }
 
     /// Whether the representative is a stored document.
     pub(crate) fn is_stored(&self) -> bool {
-        self.by.get().is_err()
+        self.representative.get().is_err()
     }
 }
 
-/// Something in one of the stores that documents are compared with.
+/// Document or fingerprint of a reference store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stored {
-    /// Which of the stores.
+pub(crate) struct StoredRow {
+    /// Index of the store among all reference stores.
     pub(crate) store: u32,
     pub(crate) id: Option<u64>,
-    /// The fingerprint, if fingerprints are compared. A 64-bit fingerprint has leading zeros.
+    /// Fingerprint, if documents are compared by distance; else 0. A 64-bit fingerprint is zero-extended.
     pub(crate) fingerprint: u128,
 }
 
-/// Writes the fields of a row one after the other.
+/// Implements `FixedSize` for a struct: its fields are written one after the other.
 macro_rules! fixed {
     ($row:ident { $($field:tt: $type:ty),* }) => {
-        impl Fixed for $row {
-            const BYTES: usize = 0 $(+ <$type as Fixed>::BYTES)*;
+        impl FixedSize for $row {
+            const BYTES: usize = 0 $(+ <$type as FixedSize>::BYTES)*;
 
             #[inline]
             fn write(self, mut bytes: &mut [u8]) {
-                $(self.$field.write(bytes.split_off_mut(..<$type as Fixed>::BYTES).unwrap_or_default());)*
+                $(self.$field.write(bytes.split_off_mut(..<$type as FixedSize>::BYTES).unwrap_or_default());)*
             }
 
             #[inline]
             fn read(mut bytes: &[u8]) -> Self {
-                $row { $($field: Fixed::read(bytes.split_off(..<$type as Fixed>::BYTES).unwrap_or_default())),* }
+                $row { $($field: FixedSize::read(bytes.split_off(..<$type as FixedSize>::BYTES).unwrap_or_default())),* }
             }
         }
     };
 }
 
-fixed!(SketchRow { number: u32, features: u32, sum: u64, words: [u64; SKETCHES] });
-fixed!(By { 0: u64 });
-fixed!(Member { cluster: u32, document: u64, by: By, measure: Measure });
-fixed!(Stored { store: u32, fingerprint: u128, id: Option<u64> });
+fixed!(SignatureRow { document: u32, features: u32, sum: u64, bands: [u64; BANDS] });
+fixed!(RepresentativeId { 0: u64 });
+fixed!(MemberRow { cluster: u32, document: u64, representative: RepresentativeId, measure: ScoreWithError });
+fixed!(StoredRow { store: u32, fingerprint: u128, id: Option<u64> });
 
-/// A stored document that is near a document: the document, and the rank among all stored ones near it (the nearest first); the stored
-/// document; and how near they are.
-pub(crate) type NearStored = ((u32, u32), Stored, Measure);
+/// Input document and a stored document near it: ((document, rank), stored, score). Rank 0 is the nearest
+/// stored document.
+pub(crate) type StoredMatchRow = ((u32, u32), StoredRow, ScoreWithError);
 
 #[cfg(test)]
 mod tests {
@@ -167,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    fn check<R: Fixed + PartialEq + Debug>(row: R) {
+    fn check<R: FixedSize + PartialEq + Debug>(row: R) {
         let mut bytes = vec![0xaa; R::BYTES + 1];
         row.write(&mut bytes);
         assert_eq!((R::read(&bytes), bytes[R::BYTES]), (row, 0xaa));
@@ -176,13 +178,18 @@ mod tests {
     #[test]
     fn rows_come_back_from_their_bytes() {
         for (id, fingerprint) in [(None, 0), (Some(0), u128::MAX), (Some(u64::MAX), 1 << 64)] {
-            check(Stored { store: u32::MAX, id, fingerprint });
+            check(StoredRow { store: u32::MAX, id, fingerprint });
         }
-        for by in [By::document(7), By::stored(7), By::stored(0)] {
-            check(Member { document: u64::MAX >> 1, cluster: 3, by, measure: (of_similarity(0.8), 1) });
+        for by in [RepresentativeId::document(7), RepresentativeId::stored(7), RepresentativeId::stored(0)] {
+            check(MemberRow {
+                document: u64::MAX >> 1,
+                cluster: 3,
+                representative: by,
+                measure: (score_from_similarity(0.8), 1),
+            });
         }
-        let words = std::array::from_fn(|at| u64::MAX - at as u64);
-        check(SketchRow { number: 1, features: u32::MAX, sum: u64::MAX, words });
+        let bands = std::array::from_fn(|at| u64::MAX - at as u64);
+        check(SignatureRow { document: 1, features: u32::MAX, sum: u64::MAX, bands });
         check([u128::MAX - 1, 7]);
     }
 }

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use simstore::error::{did_you_mean, excerpt};
 use simstore::{Error, Result};
-use simstore_corpus::{Counts, Inputs, Notice, Watch};
-use simstore_io::formats::listed;
-use simstore_io::numbers::count_of;
-use simstore_io::output::place_of;
+use simstore_corpus::{Diagnostic, InputCounts, Inputs, Observer};
+use simstore_io::formats::format_names;
+use simstore_io::numbers::format_count_of;
+use simstore_io::output::resolve_path;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::checkpoint::stage_results::Keeping;
@@ -16,18 +16,18 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::keep_rule::Keep;
-use crate::pipeline::reading::read;
-use crate::pipeline::stages::Stages;
+use crate::pipeline::read_corpus::read_corpus;
+use crate::pipeline::stages::Pipeline;
 use crate::report::Report;
 use crate::report::open_outputs::OpenOutputs;
 use crate::report::outputs::Outputs;
 use crate::report::run_results::{AddedTo, Job};
 use crate::workspace::Workspace;
 
-/// Receives the progress and the results of [`run`]. Each [`Watch`] is an observer that ignores the results.
-pub trait Observer {
+/// Receives the progress and the results of [`run`]. Each [`Observer`] is an observer that ignores the results.
+pub trait RunObserver {
     /// Receives progress and messages, and can stop the run.
-    fn watch(&self) -> &dyn Watch;
+    fn observer(&self) -> &dyn Observer;
 
     /// Is called when all near-duplicates are known, and nothing is written yet.
     ///
@@ -48,8 +48,8 @@ pub trait Observer {
     }
 }
 
-impl<W: Watch> Observer for W {
-    fn watch(&self) -> &dyn Watch {
+impl<W: Observer> RunObserver for W {
+    fn observer(&self) -> &dyn Observer {
         self
     }
 }
@@ -61,25 +61,25 @@ impl<W: Watch> Observer for W {
 /// Nothing is written or added after an error, except as its message says.
 /// - [`Error::BadArgument`] if options or outputs are invalid, or do not apply to the input.
 /// - [`Error::Refused`] if an input changes during the run, if the memory limit is too low, or if a store is missing.
-/// - [`Error::Cancelled`] if the observer's watch says so, and the errors of the observer.
-/// - [`Error::BadInput`] for a malformed document, unless malformed documents are [skipped](Inputs::skip_bad).
+/// - [`Error::Cancelled`] if the observer cancels the run, and errors of the run observer.
+/// - [`Error::BadInput`] for a malformed document, unless malformed documents are [skipped](Inputs::skip_malformed).
 /// - Errors of reading, of writing, and of the store.
 pub fn run(
     config: &DedupConfig,
     inputs: &Inputs,
     outputs: Outputs,
-    observer: &dyn Observer,
+    run_observer: &dyn RunObserver,
 ) -> Result<Report> {
-    let (started, watch) = (Instant::now(), observer.watch());
-    let mut report = compare(config, inputs, outputs, watch)?;
+    let (started, observer) = (Instant::now(), run_observer.observer());
+    let mut report = compare(config, inputs, outputs, observer)?;
     if report.added_before().is_some() {
         return Ok(report);
     }
-    observer.compared(&report)?;
-    report.write(watch)?;
+    run_observer.compared(&report)?;
+    report.write(observer)?;
     report.set_seconds(started.elapsed().as_secs_f64());
-    observer.written(&report)?;
-    report.publish(watch)?;
+    run_observer.written(&report)?;
+    report.publish(observer)?;
     Ok(report)
 }
 
@@ -88,21 +88,22 @@ pub(crate) fn compare(
     config: &DedupConfig,
     inputs: &Inputs,
     outputs: Outputs,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<Report> {
-    let resolved = config.resolve(inputs, Some(&outputs), watch)?;
-    let is_in_memory = inputs.are_given();
-    let workspace = Workspace::new(config, &outputs.unfinished, watch)?;
+    let resolved = config.resolve(inputs, Some(&outputs), observer)?;
+    let is_in_memory = inputs.is_in_memory();
+    let workspace = Workspace::new(config, &outputs.unfinished, observer)?;
     // Outputs are opened before the work starts, so that a missing folder is reported at once.
     let outputs = OpenOutputs::create(outputs)?;
     if resolved.reads_twice && resolved.file_list.is_some() {
         // Pipes and iterators can be read only once, so their content is put aside for the second reading.
         let parent = workspace.temporary.parent();
-        resolved.inputs.put_aside_in(parent).map_err(|error| workspace.temporary.explain(error))?;
+        resolved.inputs.spool_in(parent).map_err(|error| workspace.temporary.explain(error))?;
     }
-    let (mut corpus, counts) = read(config, &resolved, &outputs.requested.unfinished, &workspace, watch)
-        .map_err(|error| workspace.temporary.explain(error))?;
-    check_keep_field(&resolved.keep, &corpus, &resolved.inputs, watch)?;
+    let (mut corpus, counts) =
+        read_corpus(config, &resolved, &outputs.requested.unfinished, &workspace, observer)
+            .map_err(|error| workspace.temporary.explain(error))?;
+    check_keep_field(&resolved.keep, &corpus, &resolved.inputs, observer)?;
     if counts.read == 0 && !outputs.requested.allow_empty && !is_in_memory {
         return Err(nothing_read(&counts));
     }
@@ -111,18 +112,18 @@ pub(crate) fn compare(
     if let Some(added) = resolved.last_run.has_added(&run, config, &outputs.requested)? {
         return Ok(Report::of_added_before(resolved.criterion, counts, added));
     }
-    let stages = Stages {
+    let stages = Pipeline {
         resolved: &resolved,
-        pairs: config.pairs || outputs.requested.write_pairs(),
+        with_pairs: config.pairs || outputs.requested.write_pairs(),
         corpus: &corpus,
-        sketches: sketches.as_ref(),
+        signatures: sketches.as_ref(),
         keeping: config.resume.as_ref().map(|resume| Keeping {
             folder: &resume.folder,
             unfinished: &outputs.requested.unfinished,
-            watch,
+            observer,
         }),
         workspace: &workspace,
-        watch,
+        observer,
     };
     let outcome = stages.run()?;
     let added_to = config.add.is_some().then(|| AddedTo::new(&resolved, run, sketches));
@@ -142,16 +143,16 @@ fn run_of(config: &DedupConfig, resolved: &Resolved, corpus: &Corpus) -> Result<
     let mut how = format!("{} {near} {cluster_by:?} {keep:?} {profile}", corpus.width().bits());
     // The contents of the other stores affect the result too.
     for store in config.against.iter().skip(1) {
-        how += &format!(" {}", place_of(store).display());
+        how += &format!(" {}", resolve_path(store).display());
     }
     Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
 }
 
 /// The error of a run that has read no document.
-fn nothing_read(counts: &Counts) -> Error {
+fn nothing_read(counts: &InputCounts) -> Error {
     let skipped = [
-        (counts.bad, "invalid document or unreadable file", "invalid documents or unreadable files"),
-        (counts.passed_over, "file of another kind", "files of other kinds"),
+        (counts.malformed, "invalid document or unreadable file", "invalid documents or unreadable files"),
+        (counts.skipped_files, "file of another kind", "files of other kinds"),
     ];
     let skipped: String = skipped
         .iter()
@@ -164,26 +165,26 @@ fn nothing_read(counts: &Counts) -> Error {
 }
 
 /// Reports documents that have no value of the field of `keep`; fails if none has one.
-fn check_keep_field(keep: &Keep, corpus: &Corpus, inputs: &Inputs, watch: &dyn Watch) -> Result<()> {
+fn check_keep_field(keep: &Keep, corpus: &Corpus, inputs: &Inputs, observer: &dyn Observer) -> Result<()> {
     let (Some(field), missing @ 1..) = (keep.field(), corpus.missing) else { return Ok(()) };
     let takes_numbers = keep.takes_numbers();
     if missing < corpus.len() {
-        watch.notice(&Notice::Warning(&format!(
+        observer.diagnostic(&Diagnostic::Warning(&format!(
             "{} without {}`{}`: such a document is kept only if all documents of its cluster lack it",
-            count_of(missing as u64, "document"),
+            format_count_of(missing as u64, "document"),
             if takes_numbers { "a number in " } else { "" },
             excerpt(field)
         )));
         return Ok(());
     }
     // A pipe cannot be read twice.
-    let first = match inputs.pipes().next() {
+    let first = match inputs.read_once_paths().next() {
         Some(_) => None,
         None => inputs.records().find_map(Result::ok),
     };
     let there = match first.map(|record| record.field_names()) {
         Some(names) if !names.is_empty() => {
-            format!("{}; the first has {}", did_you_mean(field, &names), listed(&names))
+            format!("{}; the first has {}", did_you_mean(field, &names), format_names(&names))
         }
         _ => String::new(),
     };

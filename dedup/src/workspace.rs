@@ -1,64 +1,71 @@
-//! The memory and the folders that a run may use.
+//! Memory budget and temporary folder of a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use simstore::Result;
-use simstore_corpus::Watch;
-use simstore_corpus::spill::{Budget, Fixed, Rows, RowsWriter, Sorter, Temporary};
-use simstore_io::output::Unfinished;
+use simstore_corpus::Observer;
+use simstore_corpus::spill::{FixedSize, MemoryBudget, Rows, RowsWriter, Sorter, TemporaryFolder};
+use simstore_io::output::UnfinishedOutputs;
 
 use crate::config::DedupConfig;
 
-/// Of the memory, one of so many shares is for the rows that are sorted or written at a time.
-const SHARES: u64 = 8;
+/// Number of equal shares of the memory budget. One writer or sorter of rows may use one share.
+const BUDGET_SHARES: u64 = 8;
 
-/// The memory and the folders that a run may use.
+/// Memory budget and temporary folder of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Workspace {
-    pub(crate) budget: Budget,
-    pub(crate) temporary: Arc<Temporary>,
-    /// The folder of parts, of a run that can be carried on.
+    pub(crate) budget: MemoryBudget,
+    pub(crate) temporary: Arc<TemporaryFolder>,
+    /// Folder of the part files of a run that can be resumed; `None` for other runs.
     pub(crate) parts: Option<PathBuf>,
 }
 
 impl Workspace {
-    /// Creates the folder for temporary files.
-    pub(crate) fn new(config: &DedupConfig, unfinished: &Unfinished, watch: &dyn Watch) -> Result<Workspace> {
+    /// Creates a workspace and its folder for temporary files.
+    pub(crate) fn new(
+        config: &DedupConfig,
+        unfinished: &UnfinishedOutputs,
+        observer: &dyn Observer,
+    ) -> Result<Workspace> {
         Ok(Workspace {
-            budget: Budget::new(config.memory),
-            temporary: Temporary::new(config.temporary.as_deref(), unfinished, watch)?,
+            budget: MemoryBudget::new(config.memory),
+            temporary: TemporaryFolder::new(config.temporary.as_deref(), unfinished, observer)?,
             parts: config.resume.as_ref().map(|resume| resume.folder.clone()),
         })
     }
 
-    /// Bytes of memory for one of several things that are in it at the same time.
+    /// Bytes of memory for one sorter, writer or index: one share of the budget.
     pub(crate) fn share(&self) -> u64 {
-        self.budget.bytes / SHARES
+        self.budget.bytes / BUDGET_SHARES
     }
 
-    /// Sorts rows.
-    pub(crate) fn sorter<R: Fixed>(&self) -> Sorter<R> {
+    /// Creates a sorter of rows that spills to disk beyond one share of the memory.
+    pub(crate) fn sorter<R: FixedSize>(&self) -> Sorter<R> {
         Sorter::new(self.temporary.clone(), self.share())
     }
 
-    /// Takes rows in their order.
-    pub(crate) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
+    /// Creates a writer that keeps rows in the order of writing, and spills to disk beyond one share of the memory.
+    pub(crate) fn rows<R: FixedSize>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
     }
 
-    /// Keeps rows in their order.
-    pub(crate) fn collected<R: Fixed>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
+    /// Collects rows in the order of the iterator.
+    pub(crate) fn collected<R: FixedSize>(
+        &self,
+        rows: impl IntoIterator<Item = Result<R>>,
+    ) -> Result<Rows<R>> {
         let mut writer = self.rows();
         rows.into_iter().try_for_each(|row| writer.push(row?))?;
         writer.finish()
     }
 
-    /// Keeps rows sorted.
-    pub(crate) fn sorted<R: Fixed>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
+    /// Collects rows in sorted order.
+    pub(crate) fn sorted<R: FixedSize>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
         let mut sorter = self.sorter();
         rows.into_iter().try_for_each(|row| sorter.push(row?))?;
-        Rows::sorted(sorter)
+        Rows::from_sorter(sorter)
     }
 }
 
@@ -69,8 +76,9 @@ mod tests {
     #[test]
     fn rows_are_kept_in_their_order_or_sorted() {
         let folder = tempfile::tempdir().unwrap();
-        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
-        let budget = Budget { bytes: 0, ..Budget::new(None) };
+        let temporary =
+            TemporaryFolder::new(Some(folder.path()), &UnfinishedOutputs::default(), &()).unwrap();
+        let budget = MemoryBudget { bytes: 0, ..MemoryBudget::new(None) };
         let workspace = Workspace { budget, temporary, parts: None };
         let numbers = || (0..5120_u32).map(|number| Ok(number ^ 0x155));
         let read = |rows: Rows<u32>| rows.iter().unwrap().map(Result::unwrap).collect::<Vec<_>>();

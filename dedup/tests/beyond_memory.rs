@@ -7,30 +7,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use simstore::Result;
-use simstore_corpus::{Inputs, Notice, Watch};
-use simstore_dedup::{Add, ClusterBy, Compare, DedupConfig, Distance, Keep, Outputs, Removed, Summary};
+use simstore_corpus::{Diagnostic, Inputs, Observer};
+use simstore_dedup::{
+    Add, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Removed, Summary,
+};
 use simstore_io::{DocumentId, DocumentOptions};
 
-use crate::support::given::{self, verified};
+use crate::support::inputs::{self, verified};
 use crate::support::numbers;
-use crate::{Folder, Random};
+use crate::{Random, TempFolder};
 
-/// Less than the documents of these tests take.
-pub(crate) const LITTLE: u64 = 400_000;
+/// Memory limit in bytes that the documents of these tests exceed.
+pub(crate) const SMALL_MEMORY_BYTES: u64 = 400_000;
 
-/// Remembers what it is told.
+/// Observer that records all diagnostics.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<Vec<String>>);
+pub(crate) struct DiagnosticRecorder(Mutex<Vec<String>>);
 
-impl Watch for Told {
-    fn notice(&self, notice: &Notice<'_>) {
-        if let Notice::Remark(said) | Notice::Warning(said) = notice {
+impl Observer for DiagnosticRecorder {
+    fn diagnostic(&self, notice: &Diagnostic<'_>) {
+        if let Diagnostic::Info(said) | Diagnostic::Warning(said) = notice {
             self.0.lock().unwrap().push((*said).to_owned());
         }
     }
 }
 
-impl Told {
+impl DiagnosticRecorder {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
@@ -40,7 +42,7 @@ impl Told {
     }
 }
 
-/// A text of random words, one that was there before, or none.
+/// Text of random words, an earlier text, or an empty text.
 fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     match random.below(100) {
         0 | 1 => String::new(),
@@ -53,7 +55,7 @@ fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     }
 }
 
-/// Lines of documents with ids, dates for `newest`, and some malformed lines.
+/// Lines of JSON documents with ids and dates (for `--keep newest`), and some malformed lines.
 fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
     let (mut random, mut before) = (Random(3), Vec::new());
     let mut lines = String::new();
@@ -90,10 +92,16 @@ fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// The outcome of a run: its totals, kept documents, files, and the contents of its store.
-type Outcome = (Summary, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
+/// Result of a run: summary, kept documents, files, and the contents of its store.
+type MemoryRunResult =
+    (Summary, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
 
-fn run(input: &Path, out: &Path, options: &DedupConfig, watch: &Told) -> Result<Outcome> {
+fn run(
+    input: &Path,
+    out: &Path,
+    options: &DedupConfig,
+    observer: &DiagnosticRecorder,
+) -> Result<MemoryRunResult> {
     fs::create_dir_all(out).unwrap();
     let files = Outputs {
         output: Some(out.join("kept")),
@@ -104,21 +112,22 @@ fn run(input: &Path, out: &Path, options: &DedupConfig, watch: &Told) -> Result<
         remove_list: Some(out.join("remove.jsonl")),
         ..Outputs::default()
     };
-    let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap().skip_bad(true);
-    let found = simstore_dedup::run(options, &inputs, files, watch)?;
+    let inputs =
+        Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap().skip_malformed(true);
+    let found = simstore_dedup::run(options, &inputs, files, observer)?;
     let kept = found.kept().map(|kept| format!("{:?}", kept.unwrap())).collect();
     let totals = numbers(&found);
     let store = options.against.first().map(|store| stored(store));
     Ok((totals, kept, all_files(out), store))
 }
 
-/// Runs with all the memory, and with little, and finds no difference.
+/// Checks that runs with much and with little memory give the same result.
 fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool) {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file(name, content);
     let temporary = folder.0.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let outcome = |memory: Option<u64>, told: &Told| {
+    let outcome = |memory: Option<u64>, told: &DiagnosticRecorder| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
         let against = if add { vec![out.join("store")] } else { Vec::new() };
         let add = add.then(Add::default);
@@ -126,9 +135,9 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool
             DedupConfig { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
         run(&input, &out, &options, told).unwrap()
     };
-    let (with_all, with_little) = (Told::default(), Told::default());
+    let (with_all, with_little) = (DiagnosticRecorder::default(), DiagnosticRecorder::default());
     let expected = outcome(None, &with_all);
-    let little = outcome(Some(LITTLE), &with_little);
+    let little = outcome(Some(SMALL_MEMORY_BYTES), &with_little);
     assert!(!with_all.has_spilled() && with_little.has_spilled(), "{:?}", with_little.0);
     assert!(expected.0.clusters > 10 && expected.2.len() == 6);
     assert_eq!(little.0, expected.0, "{options:?}");
@@ -138,7 +147,7 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool
 
 #[test]
 fn documents_are_found_and_written_the_same() {
-    let options = || DedupConfig { compare: Compare::distance(2), ..DedupConfig::default() };
+    let options = || DedupConfig { compare: ComparisonConfig::by_distance(2), ..DedupConfig::default() };
     let keep = |keep| DedupConfig { keep, ..options() };
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
     check("a.jsonl", &names, &keep(Keep::Longest), false);
@@ -146,13 +155,17 @@ fn documents_are_found_and_written_the_same() {
     let numbers = documents(|_, i| Some((i * 7).to_string()));
     check("a.jsonl", &numbers, &keep(Keep::SmallestId), true);
     check("a.jsonl", documents(|_, _| None), &keep(Keep::Newest("date".to_owned())), false);
-    // Ids that repeat, numbers and names among each other.
+    // Repeated ids, and numbers mixed with names.
     let mixed = |random: &mut Random, i: usize| match (random.below(3), i) {
         (0, _) => Some(random.below(500).to_string()),
         (1, 4000..) => Some(format!("\"{}\"", random.below(500))),
         _ => None,
     };
-    let wide = Compare::Distance(Distance { most: Some(2), bits: Some(128), ..Distance::default() });
+    let wide = ComparisonConfig::Distance(DistanceConfig {
+        max_distance: Some(2),
+        bits: Some(128),
+        ..DistanceConfig::default()
+    });
     check("a.jsonl", documents(mixed), &DedupConfig { compare: wide, ..options() }, false);
 }
 
@@ -180,7 +193,7 @@ fn fingerprints_are_found_and_written_the_same() {
         };
         values.push(value);
     }
-    let options = DedupConfig { compare: Compare::distance(1), ..DedupConfig::default() };
+    let options = DedupConfig { compare: ComparisonConfig::by_distance(1), ..DedupConfig::default() };
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     check("a.u64", raw, &options, false);
     let lines = |id: &dyn Fn(usize) -> String| -> String {
@@ -193,40 +206,44 @@ fn fingerprints_are_found_and_written_the_same() {
 
 #[test]
 fn what_is_handed_over_may_be_too_much_too() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let given = || {
         let value = |i: u64| Random(i % 19_500).next();
         (0..20_000).map(move |i| (DocumentId::Number(i % 15_000), value(i)))
     };
     let run = |memory| {
-        let told = Told::default();
+        let told = DiagnosticRecorder::default();
         let temporary = Some(folder.0.path().to_path_buf());
-        let options =
-            DedupConfig { compare: Compare::distance(1), memory, temporary, ..DedupConfig::default() };
+        let options = DedupConfig {
+            compare: ComparisonConfig::by_distance(1),
+            memory,
+            temporary,
+            ..DedupConfig::default()
+        };
         let found =
-            simstore_dedup::run(&options, &given::values(given()), Outputs::default(), &told).unwrap();
+            simstore_dedup::run(&options, &inputs::values(given()), Outputs::default(), &told).unwrap();
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters: Vec<String> =
             found.clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect();
         (clusters, found.summary().same_id)
     };
-    assert!(run(Some(LITTLE)) == run(None));
+    assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// All of them are near one another, and told of.
+/// All fingerprints are near each other, and all pairs are reported.
 #[test]
 fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
         let run = |memory| {
             let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
             let options = DedupConfig {
-                compare: Compare::distance(2),
+                compare: ComparisonConfig::by_distance(2),
                 memory,
                 cluster_by: Some(cluster_by),
                 ..DedupConfig::default()
             };
             let found =
-                simstore_dedup::run(&options, &given::values(given), Outputs::default(), &()).unwrap();
+                simstore_dedup::run(&options, &inputs::values(given), Outputs::default(), &()).unwrap();
             let mut removed = Vec::new();
             let visit = &mut |one: &Removed<'_>| {
                 removed.push((one.document, one.duplicate_of, one.distance));
@@ -236,6 +253,6 @@ fn however_many_are_near_others_it_is_done() {
             assert_eq!(found.summary().duplicates, 19_999);
             removed
         };
-        assert!(run(Some(LITTLE)) == run(None));
+        assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
     }
 }

@@ -1,10 +1,11 @@
-//! The counter that threads share when they look for dense groups, in every order in which its loads and exchanges can happen.
+//! Tests the counter that threads share in the search for dense groups, in every possible order of its loads
+//! and exchanges.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use atomic::{AtomicU16, Ordering};
-use source::Counter;
+use source::SaturatingCounter;
 
 /// Atomics whose operations wait for their turn.
 mod atomic {
@@ -26,7 +27,7 @@ mod atomic {
             self.0.store(count, order);
         }
 
-        /// As the standard library has it.
+        /// Same algorithm as in the standard library.
         pub(crate) fn fetch_update(
             &self,
             set: Ordering,
@@ -54,34 +55,34 @@ const THREADS: usize = 3;
 /// One order of the operations of all threads.
 #[derive(Default)]
 struct Order {
-    /// At each step the number of the thread among those that wait; then always the first one.
-    given: Vec<usize>,
-    /// The choice at each step, and the number of choices.
-    taken: Vec<(usize, usize)>,
+    /// Prescribed choice at each step: an index into the waiting threads. After the last one, the choice is always 0.
+    prescribed: Vec<usize>,
+    /// (Choice, number of choices) at each step so far.
+    choices: Vec<(usize, usize)>,
     waiting: Vec<usize>,
     ended: usize,
     turn: Option<usize>,
 }
 
 impl Order {
-    /// Chooses whose turn it is, when all threads wait or have ended.
+    /// Chooses the next thread, if all threads wait or have ended.
     fn choose(&mut self) {
         if self.waiting.len() + self.ended == THREADS && !self.waiting.is_empty() {
             self.waiting.sort_unstable();
-            let one = self.given.get(self.taken.len()).copied().unwrap_or_default();
-            self.taken.push((one, self.waiting.len()));
+            let one = self.prescribed.get(self.choices.len()).copied().unwrap_or_default();
+            self.choices.push((one, self.waiting.len()));
             self.turn = Some(self.waiting.remove(one));
         }
     }
 }
 
-type Shared = Arc<(Mutex<Order>, Condvar)>;
+type SharedOrder = Arc<(Mutex<Order>, Condvar)>;
 
 thread_local! {
-    static THREAD: std::cell::RefCell<Option<(usize, Shared)>> = const { std::cell::RefCell::new(None) };
+    static THREAD: std::cell::RefCell<Option<(usize, SharedOrder)>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Outside of the threads that are ordered, nobody waits.
+/// Waits for the turn of the current thread. Threads outside the test do not wait.
 fn wait_for_turn() {
     let Some((number, shared)) = THREAD.with_borrow(Clone::clone) else { return };
     let mut order = shared.0.lock().unwrap();
@@ -94,7 +95,8 @@ fn wait_for_turn() {
     order.turn = None;
 }
 
-/// Has all threads do the same in every order; checks what is left of each, and counts the orders.
+/// Runs the same function on all threads in every order, and checks the value after each run. Returns the
+/// number of orders.
 fn in_every_order<T: Sync>(
     make: impl Fn() -> T,
     run: impl Fn(&T) + Sync,
@@ -102,8 +104,8 @@ fn in_every_order<T: Sync>(
 ) -> usize {
     let (mut given, mut orders) = (Vec::new(), 0);
     loop {
-        let (value, shared) = (make(), Shared::default());
-        shared.0.lock().unwrap().given = std::mem::take(&mut given);
+        let (value, shared) = (make(), SharedOrder::default());
+        shared.0.lock().unwrap().prescribed = std::mem::take(&mut given);
         thread::scope(|scope| {
             for number in 0..THREADS {
                 let (value, run, shared) = (&value, &run, Arc::clone(&shared));
@@ -119,7 +121,7 @@ fn in_every_order<T: Sync>(
         });
         check(&value);
         orders += 1;
-        let mut taken = std::mem::take(&mut shared.0.lock().unwrap().taken);
+        let mut taken = std::mem::take(&mut shared.0.lock().unwrap().choices);
         while taken.pop_if(|&mut (one, of)| one + 1 == of).is_some() {}
         match taken.pop() {
             None => return orders,
@@ -133,7 +135,7 @@ fn whatever_the_order_the_count_is_exact() {
     for limit in [1, 2, 3, 4, u16::MAX] {
         let seen = Mutex::new(Vec::new());
         let orders = in_every_order(
-            Counter::default,
+            SaturatingCounter::default,
             |counter| {
                 let before = counter.add(limit);
                 seen.lock().unwrap().push(before);
@@ -142,7 +144,7 @@ fn whatever_the_order_the_count_is_exact() {
                 assert_eq!(counter.get(), limit.min(THREADS as u16));
                 let mut seen = std::mem::take(&mut *seen.lock().unwrap());
                 seen.sort_unstable();
-                // Each count is seen once below the limit, by whichever thread.
+                // Each count below the limit is returned to exactly one thread.
                 assert!(seen.into_iter().eq((0..THREADS as u16).map(|before| before.min(limit))));
             },
         );
@@ -150,7 +152,7 @@ fn whatever_the_order_the_count_is_exact() {
     }
 }
 
-/// A load and a store in two steps lose additions, and the search of all orders finds that.
+/// A separate load and store can lose additions. The search of all orders detects that.
 #[test]
 fn an_addition_in_two_steps_is_found_out() {
     let mut lost = 0;

@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use simstore::any::Width;
 use simstore::{Error, Result, Snapshot, Store, StoreOptions, each_width};
-use simstore_corpus::{Inputs, Progress, Watch};
+use simstore_corpus::{Inputs, Observer, StageProgress};
 use simstore_dedup::{
-    Add, ClusterBy, Compare, DedupConfig, Distance, Keep, Observer, Outputs, Report, Similar,
+    Add, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Report, RunObserver,
+    SimilarityConfig,
 };
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
-use crate::support::given::{self, verified};
+use crate::support::inputs::{self, verified};
 use crate::support::numbers;
-use crate::{Folder, Random};
+use crate::{Random, TempFolder};
 
 #[path = "../examples/dedup.rs"]
 #[allow(dead_code, reason = "its main function takes the arguments of the process")]
@@ -67,7 +68,7 @@ fn stored(store: &Path) -> Vec<(u64, String)> {
     all
 }
 
-/// Lines of documents, some nearly the same.
+/// Lines of JSON documents, some of them near-duplicates.
 fn documents() -> String {
     let text = |i: usize| {
         let topic = ["rivers of the north", "ships and their sails", "bread and how it is made"][i % 3];
@@ -79,7 +80,7 @@ fn documents() -> String {
 
 #[test]
 fn the_example_deduplicates_a_file() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/en.jsonl");
     let [unique, rows] = ["unique.jsonl", ROWS].map(|name| folder.0.path().join(name));
     let (kept, documents) = example::run(input.clone(), unique.clone(), rows.clone()).unwrap();
@@ -89,7 +90,7 @@ fn the_example_deduplicates_a_file() {
     assert_eq!(lines.lines().count(), kept);
     let all = fs::read_to_string(input).unwrap();
     assert!(lines.lines().all(|line| all.contains(line)));
-    // Rows can be read as documents again.
+    // The table of clusters can be read as documents.
     let read = Inputs::new(
         &[rows],
         DocumentOptions { text_fields: vec!["representative".to_owned()], ..DocumentOptions::default() },
@@ -116,12 +117,12 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
         };
         let bad = || Err(Error::BadInput { path: "-".into(), line: 2, reason: "no text".to_owned() });
         let all = [document((0, "the same")), bad(), bad(), document((3, "the same"))];
-        Inputs::of_documents(all)
+        Inputs::from_documents(all)
     };
     let options = DedupConfig::default();
     let ended = simstore_dedup::run(&options, &given(), Outputs::default(), &());
     assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
-    let found = found(simstore_dedup::run(&options, &given().skip_bad(true), Outputs::default(), &()));
+    let found = found(simstore_dedup::run(&options, &given().skip_malformed(true), Outputs::default(), &()));
     let totals = found.summary();
     assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
     let mut totals = totals.clone();
@@ -134,12 +135,13 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
 
 #[test]
 fn files_documents_and_fingerprints_give_the_same() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.jsonl", documents());
     let texts: Vec<(DocumentId, String)> =
         inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
     for bits in [64, 128] {
-        let compare = Compare::Distance(Distance { bits: Some(bits), ..Distance::default() });
+        let compare =
+            ComparisonConfig::Distance(DistanceConfig { bits: Some(bits), ..DistanceConfig::default() });
         let options = DedupConfig { compare, pairs: true, ..DedupConfig::default() };
         let of_files = found(simstore_dedup::run(&options, &inputs(&path), Outputs::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
@@ -151,7 +153,7 @@ fn files_documents_and_fingerprints_give_the_same() {
         let digits = of_files.kept().next().unwrap().unwrap().fingerprint.unwrap().len();
         assert_eq!((4 * digits as u32, expected.len()), (bits, 3));
         let of_texts =
-            found(simstore_dedup::run(&options, &given::texts(texts.clone()), Outputs::default(), &()));
+            found(simstore_dedup::run(&options, &inputs::texts(texts.clone()), Outputs::default(), &()));
         assert_eq!(clusters(&of_texts), expected);
         let totals = |found: &Report| {
             let mut totals = numbers(found);
@@ -170,8 +172,8 @@ fn files_documents_and_fingerprints_give_the_same() {
         assert!(pairs >= of_files.summary().duplicates);
         // The kept documents have no duplicates.
         let left = match bits {
-            64 => given::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
-            _ => given::values(fingerprints),
+            64 => inputs::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
+            _ => inputs::values(fingerprints),
         };
         let left = found(simstore_dedup::run(&options, &left, Outputs::default(), &()));
         assert_eq!((left.summary().clusters, left.summary().kept), (0, of_files.summary().kept));
@@ -185,10 +187,14 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
         (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
     let given = || (0..).map(DocumentId::Number).zip(values.clone());
     let within = |most, bits| {
-        Compare::Distance(Distance { most: Some(most), bits: Some(bits), ..Distance::default() })
+        ComparisonConfig::Distance(DistanceConfig {
+            max_distance: Some(most),
+            bits: Some(bits),
+            ..DistanceConfig::default()
+        })
     };
     let options = DedupConfig { compare: within(2, 128), pairs: true, ..DedupConfig::default() };
-    let of_values = found(simstore_dedup::run(&options, &given::values(given()), Outputs::default(), &()));
+    let of_values = found(simstore_dedup::run(&options, &inputs::values(given()), Outputs::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
         for (b, y) in values.iter().enumerate().skip(a + 1) {
@@ -206,27 +212,31 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     visited.unwrap();
     assert!(expected.len() > 300);
     assert_eq!(pairs, expected);
-    // A visitor can end it.
+    // A visitor can stop the visit.
     let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
     let narrow = DedupConfig { compare: within(2, 64), ..options };
-    let refused = simstore_dedup::run(&narrow, &given::values(given()), Outputs::default(), &()).unwrap_err();
+    let refused =
+        simstore_dedup::run(&narrow, &inputs::values(given()), Outputs::default(), &()).unwrap_err();
     assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
 }
 
 #[test]
 fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
-    let one = || given::numbered(&["one".to_owned()]);
+    let one = || inputs::numbered(&["one".to_owned()]);
     let files = || Outputs { output: Some("never-written".into()), ..Outputs::default() };
     let options = DedupConfig::default;
     let by = |compare| DedupConfig { compare, ..options() };
-    let similar = |similar| by(Compare::similar(similar));
+    let similar = |similar| by(ComparisonConfig::by_similarity(similar));
     let cases: [(DedupConfig, Outputs, &str); 9] = [
         (similar(0.0), Outputs::default(), "above 0, up to 1"),
         (similar(f64::NAN), Outputs::default(), "above 0, up to 1"),
         (similar(0.2), Outputs::default(), "option `similar` 0.43 or more"),
         (
-            by(Compare::Similar(Similar { recall: Some(1.0), ..Similar::default() })),
+            by(ComparisonConfig::Similarity(SimilarityConfig {
+                recall: Some(1.0),
+                ..SimilarityConfig::default()
+            })),
             Outputs::default(),
             "between 0 and 1",
         ),
@@ -242,7 +252,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
             "option `add` needs option `against`",
         ),
         (
-            by(Compare::Distance(Distance { bits: Some(65), ..Distance::default() })),
+            by(ComparisonConfig::Distance(DistanceConfig { bits: Some(65), ..DistanceConfig::default() })),
             Outputs::default(),
             "option `bits` is 65",
         ),
@@ -261,7 +271,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
 
 #[test]
 fn nothing_is_left_of_what_is_dropped() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.jsonl", documents());
     let before = all_files(folder.0.path());
     let files = || Outputs {
@@ -269,25 +279,28 @@ fn nothing_is_left_of_what_is_dropped() {
         pairs: Some(folder.0.path().join("pairs.csv")),
         ..Outputs::default()
     };
-    let given_up =
-        GivingUp { folder: folder.0.path(), before: before.len(), is_written: AtomicBool::new(false) };
-    let ended = simstore_dedup::run(&DedupConfig::default(), &inputs(&path), files(), &given_up);
-    assert!(matches!(ended, Err(Error::Cancelled)) && given_up.is_written.into_inner(), "{ended:?}");
+    let observer = CancelWhenWritten {
+        folder: folder.0.path(),
+        before: before.len(),
+        is_written: AtomicBool::new(false),
+    };
+    let ended = simstore_dedup::run(&DedupConfig::default(), &inputs(&path), files(), &observer);
+    assert!(matches!(ended, Err(Error::Cancelled)) && observer.is_written.into_inner(), "{ended:?}");
     assert_eq!(all_files(folder.0.path()), before);
     found(simstore_dedup::run(&DedupConfig::default(), &inputs(&path), files(), &()));
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
 }
 
-/// Ends a run when its files are written.
-struct GivingUp<'a> {
+/// Observer that cancels a run when its files are written.
+struct CancelWhenWritten<'a> {
     folder: &'a Path,
-    /// Number of files before.
+    /// Number of files before the run.
     before: usize,
     is_written: AtomicBool,
 }
 
-impl Observer for GivingUp<'_> {
-    fn watch(&self) -> &dyn Watch {
+impl RunObserver for CancelWhenWritten<'_> {
+    fn observer(&self) -> &dyn Observer {
         &()
     }
 
@@ -303,22 +316,22 @@ impl Observer for GivingUp<'_> {
     }
 }
 
-/// Stops a run at its call number `at`.
-struct Stopping {
+/// Observer that stops a run at call number `at` of `progress`.
+struct StopAtCall {
     at: u64,
-    asked: AtomicU64,
+    calls: AtomicU64,
 }
 
-impl Watch for Stopping {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
-        match self.asked.fetch_add(1, Ordering::Relaxed) + 1 {
-            asked if asked == self.at => ControlFlow::Break(()),
+impl Observer for StopAtCall {
+    fn progress(&self, _: &StageProgress) -> ControlFlow<()> {
+        match self.calls.fetch_add(1, Ordering::Relaxed) + 1 {
+            calls if calls == self.at => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }
 }
 
-fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn Observer) -> Result<()> {
+fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn RunObserver) -> Result<()> {
     let files = Outputs {
         output: Some(folder.join("kept.jsonl.gz")),
         annotated: Some(folder.join("annotated.jsonl")),
@@ -333,9 +346,9 @@ fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn Observ
     Ok(())
 }
 
-/// Stops a run at each place where it asks the watch, and then lets it finish.
+/// Stops a run at each call of the observer, then repeats it without a stop. Expects more than `least` calls.
 fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("in/a.jsonl", documents());
     let first = folder.file("in/first.jsonl", "{\"id\": \"s\", \"text\": \"About ships and their sails\"}\n");
     let prepare = |at: &str| {
@@ -369,7 +382,7 @@ fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
     for at in 1.. {
         let out = prepare(&format!("stopped-{at}"));
         let options = options(&out);
-        let stopped = run(&input, &out, &options, &Stopping { at, asked: AtomicU64::new(0) });
+        let stopped = run(&input, &out, &options, &StopAtCall { at, calls: AtomicU64::new(0) });
         let Err(error) = stopped else {
             assert!(at > least, "asked only {at} times");
             assert_eq!(results(&out), expected);
@@ -392,7 +405,7 @@ fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
     let options = |out: &Path| DedupConfig {
         against: vec![out.join("store")],
         add: Some(Add::default()),
-        compare: Compare::distance(3),
+        compare: ComparisonConfig::by_distance(3),
         ..DedupConfig::default()
     };
     stop_everywhere(options, 8);
@@ -418,13 +431,13 @@ fn a_run_by_similarity_can_be_stopped_everywhere() {
 
 #[test]
 fn the_same_run_adds_once() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("a.jsonl", documents());
     let out = folder.0.path();
     let options = DedupConfig {
         against: vec![out.join("store")],
         add: Some(Add::default()),
-        compare: Compare::distance(3),
+        compare: ComparisonConfig::by_distance(3),
         ..DedupConfig::default()
     };
     run(&input, out, &options, &()).unwrap();
@@ -436,11 +449,11 @@ fn the_same_run_adds_once() {
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
 }
 
-/// Lets something happen when the files of a run are written.
-struct Interrupted<F>(F);
+/// Observer that calls a function when the files of a run are written.
+struct WriteHook<F>(F);
 
-impl<F: Fn() -> Result<()>> Observer for Interrupted<F> {
-    fn watch(&self) -> &dyn Watch {
+impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
+    fn observer(&self) -> &dyn Observer {
         &()
     }
 
@@ -449,12 +462,12 @@ impl<F: Fn() -> Result<()>> Observer for Interrupted<F> {
     }
 }
 
-/// Two runs both find no store. The second to end has not compared its documents with the additions of the first, so it
-/// adds nothing.
+/// Two runs start without a store. The run that ends second has not compared its documents with the additions
+/// of the first one, so it adds nothing.
 #[test]
 fn a_store_that_another_run_has_made_is_not_added_to() {
-    for compare in [Compare::distance(3), DedupConfig::default().compare] {
-        let folder = Folder::new();
+    for compare in [ComparisonConfig::by_distance(3), DedupConfig::default().compare] {
+        let folder = TempFolder::new();
         let input = folder.file("a.jsonl", documents());
         let store = folder.0.path().join("store");
         let options = DedupConfig {
@@ -464,11 +477,11 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
             ..DedupConfig::default()
         };
         let list = |name: &str| folder.0.path().join(name);
-        let run = |name: &str, observer: &dyn Observer| {
+        let run = |name: &str, observer: &dyn RunObserver| {
             let files = Outputs { keep_list: Some(list(name)), ..Outputs::default() };
             simstore_dedup::run(&options, &inputs(&input), files, observer)
         };
-        let first = Interrupted(|| run("first", &()).map(drop));
+        let first = WriteHook(|| run("first", &()).map(drop));
         let error = run("second", &first).unwrap_err().to_string();
         let before = stored(&store);
         assert!(!before.is_empty());
@@ -478,11 +491,11 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
     }
 }
 
-/// A run that was killed between the commit and the publication leaves its output under a hidden name. The next run gives the file its
-/// name before it lists its inputs: the file may be one of them.
+/// A run that was killed between the commit and the publication leaves its output under a hidden name. The
+/// next run gives the file its name before it lists its inputs: the file may be one of them.
 #[test]
 fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("in/a.jsonl", documents());
     let (top, store) = (input.parent().unwrap(), folder.0.path().join("store"));
     let config =
@@ -490,7 +503,7 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     let kept = top.join("kept.jsonl");
     let outputs = Outputs { output: Some(kept.clone()), ..Outputs::default() };
     found(simstore_dedup::run(&config, &inputs(&input), outputs, &()));
-    let mark = Snapshot::<u64>::open(&store).unwrap().mark("dedup").unwrap().unwrap();
+    let mark = Snapshot::<u64>::open(&store).unwrap().metadata("dedup").unwrap().unwrap();
     let mark: serde_json::Value = serde_json::from_slice(&mark).unwrap();
     let hidden = top.join(format!(".kept.jsonl.{}.new", mark["run"].as_str().unwrap()));
     fs::rename(&kept, &hidden).unwrap();
@@ -498,40 +511,45 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     let outputs = Outputs { keep_list: Some(list.clone()), ..Outputs::default() };
     let next = found(simstore_dedup::run(&config, &inputs(top), outputs, &()));
     assert!(kept.exists() && !hidden.exists() && list.exists());
-    // All documents are stored: those of both files are duplicates.
+    // All documents are stored, so the documents of both files are duplicates.
     assert_eq!((next.counts().read, next.summary().kept), (24 + mark["added"].as_u64().unwrap(), 0));
 }
 
-/// Stores keep the identity of the run that added to them last, so that the same run is not repeated, also by a later version.
+/// Stores keep the identity of the run that added to them last, so that the same run is not repeated, also by
+/// a later version.
 #[test]
 fn runs_are_identified_as_by_earlier_versions() {
     for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let config = DedupConfig {
-            compare: Compare::Distance(Distance { most: Some(3), bits: Some(bits), ..Distance::default() }),
+            compare: ComparisonConfig::Distance(DistanceConfig {
+                max_distance: Some(3),
+                bits: Some(bits),
+                ..DistanceConfig::default()
+            }),
             against: vec![folder.0.path().join("store")],
             add: Some(Add::default()),
             ..DedupConfig::default()
         };
         let texts = ["To be, or not to be", "that is the question", "", "To be, or not to be!"];
         let texts = (0..).map(DocumentId::Number).zip(texts.map(str::to_owned));
-        let report = found(simstore_dedup::run(&config, &given::texts(texts), Outputs::default(), &()));
+        let report = found(simstore_dedup::run(&config, &inputs::texts(texts), Outputs::default(), &()));
         let store = &config.against[0];
-        let other = || given::texts([(DocumentId::Number(9), "something else altogether".to_owned())]);
+        let other = || inputs::texts([(DocumentId::Number(9), "something else altogether".to_owned())]);
         // A report does not keep a store open for writing, also if the store existed before.
         let again = DedupConfig { add: None, ..config.clone() };
         let more = DedupConfig { against: vec![folder.0.path().join("more")], ..config.clone() };
         for _ in 0..2 {
             let held = found(simstore_dedup::run(&more, &other(), Outputs::default(), &()));
-            each_width!(Width::of(bits).unwrap(), type F => {
+            each_width!(Width::from_bits(bits).unwrap(), type F => {
                 drop(Store::<F>::open(&more.against[0], StoreOptions::default()).unwrap());
             });
             drop(held);
         }
         assert_eq!(found(simstore_dedup::run(&again, &other(), Outputs::default(), &())).summary().kept, 1);
-        let mark = each_width!(Width::of(bits).unwrap(), type F => {
+        let mark = each_width!(Width::from_bits(bits).unwrap(), type F => {
             drop(Store::<F>::open(store, StoreOptions::default()).unwrap());
-            Snapshot::<F>::open(store).unwrap().mark("dedup").unwrap().unwrap()
+            Snapshot::<F>::open(store).unwrap().metadata("dedup").unwrap().unwrap()
         });
         let mark: serde_json::Value = serde_json::from_slice(&mark).unwrap();
         assert_eq!((mark["run"].as_str(), report.summary().kept), (Some(expected), 3), "{bits}");
@@ -541,10 +559,11 @@ fn runs_are_identified_as_by_earlier_versions() {
 /// Documents without text have no fingerprint: they are kept, however many there are.
 #[test]
 fn documents_without_text_match_nothing() {
-    // By similarity, signs are compared, too.
-    for (compare, empty) in [(Compare::distance(3), 3), (Compare::similar(0.8), 2)] {
+    // By similarity, punctuation is compared, too.
+    for (compare, empty) in [(ComparisonConfig::by_distance(3), 3), (ComparisonConfig::by_similarity(0.8), 2)]
+    {
         let texts = ["", "some words of a text", "...", "", "other words"].map(str::to_owned);
-        let texts = given::texts((0..).map(DocumentId::Number).zip(texts));
+        let texts = inputs::texts((0..).map(DocumentId::Number).zip(texts));
         let config = DedupConfig { compare, ..DedupConfig::default() };
         let report = found(simstore_dedup::run(&config, &texts, Outputs::default(), &()));
         let summary = report.summary();
@@ -554,7 +573,7 @@ fn documents_without_text_match_nothing() {
             .map(Result::unwrap)
             .filter_map(|kept| kept.fingerprint.is_none().then_some(kept.document))
             .collect();
-        let is_by_distance = matches!(config.compare, Compare::Distance(_));
+        let is_by_distance = matches!(config.compare, ComparisonConfig::Distance(_));
         assert!(!is_by_distance || without == [0, 2, 3], "{without:?}");
     }
 }

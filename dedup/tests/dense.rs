@@ -1,4 +1,5 @@
-//! Components and `keep none` of dense groups, beside the plain loop over all pairs; and how much is compared for them.
+//! Compares components and `--keep none` of dense groups with a plain loop over all pairs, and checks the
+//! number of verified pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -6,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
-use simstore_corpus::{Inputs, Progress, Watch};
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Removed, Report, Summary};
+use simstore_corpus::{Inputs, Observer, StageProgress};
+use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, Removed, Report, Summary};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
-use crate::beyond_memory::LITTLE;
-use crate::{Folder, Random};
+use crate::beyond_memory::SMALL_MEMORY_BYTES;
+use crate::{Random, TempFolder};
 
-/// Groups of pages of one template, in which each page has some other words; equal pages; and pages of no group.
+/// Groups of pages that share a template with some words replaced, exact duplicates, and unrelated pages.
 fn pages(random: &mut Random, count: usize) -> Vec<String> {
     let templates: Vec<(u64, u64, u64)> =
         (0..3).map(|_| (30 + random.below(70), 1 + random.below(5), [8, 100_000][random.index(2)])).collect();
@@ -39,24 +40,24 @@ fn pages(random: &mut Random, count: usize) -> Vec<String> {
     pages
 }
 
-type Pairs = Vec<(usize, usize, f64)>;
-type Reasons = BTreeMap<usize, (usize, f64)>;
-/// The first document of each document's component, and the reason of each removed document.
-type Told = (BTreeMap<usize, usize>, Reasons);
+type PagePairs = Vec<(usize, usize, f64)>;
+type PageReasons = BTreeMap<usize, (usize, f64)>;
+/// First document of each document's component, and the reason of each removed document.
+type ComponentsAndReasons = (BTreeMap<usize, usize>, PageReasons);
 
 fn run(input: &Path, options: &DedupConfig) -> Report {
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
     simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
-fn told(found: &Report) -> Told {
+fn components_and_reasons(found: &Report) -> ComponentsAndReasons {
     let mut clusters = BTreeMap::new();
     for cluster in found.clusters() {
         let members = cluster.unwrap().members;
         let first = members.iter().map(|member| member.document).min().unwrap();
         clusters.extend(members.iter().map(|member| (member.document, first)));
     }
-    let mut reasons = Reasons::new();
+    let mut reasons = PageReasons::new();
     let visit = &mut |removed: &Removed<'_>| {
         reasons.insert(removed.document, (removed.duplicate_of.unwrap(), removed.similarity.unwrap()));
         Ok(())
@@ -65,8 +66,8 @@ fn told(found: &Report) -> Told {
     (clusters, reasons)
 }
 
-/// The expected result by all pairs, if one document of each component is kept, or none.
-fn expected(pairs: &Pairs, sets: &[Vec<u64>], is_none: bool) -> Told {
+/// Expected result from all pairs, if one document of each component is kept, or none (`is_none`).
+fn expected(pairs: &PagePairs, sets: &[Vec<u64>], is_none: bool) -> ComponentsAndReasons {
     let mut first: Vec<usize> = (0..sets.len()).collect();
     let in_pairs: BTreeSet<usize> = pairs.iter().flat_map(|&(a, b, _)| [a, b]).collect();
     for &(a, b, _) in pairs {
@@ -74,7 +75,7 @@ fn expected(pairs: &Pairs, sets: &[Vec<u64>], is_none: bool) -> Told {
         first.iter_mut().filter(|first| **first == y).for_each(|first| *first = x);
     }
     let clusters = in_pairs.iter().map(|&document| (document, first[document])).collect();
-    let mut reasons = Reasons::new();
+    let mut reasons = PageReasons::new();
     if is_none {
         let both = pairs.iter().flat_map(|&(a, b, similarity)| [(a, b, similarity), (b, a, similarity)]);
         for (document, other, similarity) in both {
@@ -100,7 +101,7 @@ fn lines(pages: &[String]) -> String {
 
 #[test]
 fn what_is_found_is_what_all_pairs_say() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (mut split, mut all, mut listed) = (0, 0, 0);
     for seed in 0..4 {
         let mut random = Random(seed);
@@ -109,16 +110,17 @@ fn what_is_found_is_what_all_pairs_say() {
         let shingles = Profile::shingles();
         let sets: Vec<Vec<u64>> = pages.iter().map(|page| shingles.feature_set(page)).collect();
         for least in [0.6, 0.8, 0.9] {
-            let options = DedupConfig { compare: Compare::similar(least), ..DedupConfig::default() };
+            let options =
+                DedupConfig { compare: ComparisonConfig::by_similarity(least), ..DedupConfig::default() };
             let with_pairs = run(&input, &DedupConfig { pairs: true, ..options.clone() });
-            let mut pairs = Pairs::new();
+            let mut pairs = PagePairs::new();
             let visited = with_pairs.visit_pairs(&(), &mut |pair| {
                 pairs.push((pair.document, pair.other.unwrap(), pair.similarity.unwrap()));
                 Ok(())
             });
             visited.unwrap();
             listed += pairs.len();
-            // The pairs are right, and nearly complete.
+            // The listed pairs are correct and nearly complete.
             for &(a, b, similarity) in &pairs {
                 let real = jaccard(&sets[a], &sets[b]);
                 assert!(real >= least && real == similarity);
@@ -131,19 +133,28 @@ fn what_is_found_is_what_all_pairs_say() {
                 split += components.len();
                 let cluster_by = Some(ClusterBy::Components);
                 let options = DedupConfig { keep, cluster_by, ..options.clone() };
-                assert_eq!(told(&run(&input, &DedupConfig { pairs: true, ..options.clone() })), expected);
-                for memory in [None, Some(4 * LITTLE), Some(LITTLE)] {
+                assert_eq!(
+                    components_and_reasons(&run(&input, &DedupConfig { pairs: true, ..options.clone() })),
+                    expected
+                );
+                for memory in [None, Some(4 * SMALL_MEMORY_BYTES), Some(SMALL_MEMORY_BYTES)] {
                     let name = format!("kept-{seed}-{least}-{is_none}-{memory:?}");
                     let resume = Some(folder.0.path().join(name).into());
-                    // One run keeps its stages, the next one reads them.
+                    // The first run keeps the results of its stages, the next one loads them.
                     for resume in [None, resume.clone(), resume] {
                         let options = DedupConfig { memory, resume, ..options.clone() };
-                        assert!(told(&run(&input, &options)) == expected, "{seed} {least} {memory:?}");
+                        assert!(
+                            components_and_reasons(&run(&input, &options)) == expected,
+                            "{seed} {least} {memory:?}"
+                        );
                     }
                 }
                 for threads in [1, 3, 8] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                    assert!(pool.install(|| told(&run(&input, &options))) == expected, "{threads} threads");
+                    assert!(
+                        pool.install(|| components_and_reasons(&run(&input, &options))) == expected,
+                        "{threads} threads"
+                    );
                 }
             }
         }
@@ -152,7 +163,7 @@ fn what_is_found_is_what_all_pairs_say() {
     assert!(listed as f64 > 0.99 * all as f64 && all > 100_000, "{listed} of {all}");
 }
 
-/// Pages of one template, each with one other word: all are similar.
+/// Pages of one template with one word replaced: all are similar.
 fn copies(count: usize) -> String {
     let page = |at: usize| {
         let word = |word| if word == 50 { format!("name{at}") } else { format!("word{word}") };
@@ -163,7 +174,7 @@ fn copies(count: usize) -> String {
 
 #[test]
 fn pages_of_one_template_are_compared_with_few_others() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (keep, kept) in [(Keep::First, 1), (Keep::None, 0)] {
         for count in [500, 1000, 2000, 4000] {
             let input = folder.file("a.jsonl", copies(count));
@@ -184,16 +195,16 @@ fn pages_of_one_template_are_compared_with_few_others() {
     }
 }
 
-/// All pairs are listed if they are asked for: on disk, as it was foretold.
+/// A list of all pairs takes as many bytes on disk as the dry run estimated.
 #[test]
 fn the_disk_of_listed_pairs_is_foretold() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("a.jsonl", copies(1500));
     let options = DedupConfig { pairs: true, memory: Some(64 << 20), ..DedupConfig::default() };
     let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
     let foretold = simstore_dedup::estimate(&options, &inputs, &()).unwrap().disk_of_temporary as f64;
     let taken = || {
-        let most = Most { folder: folder.0.path().join("temporary"), bytes: AtomicU64::new(0) };
+        let most = PeakDiskUse { folder: folder.0.path().join("temporary"), bytes: AtomicU64::new(0) };
         std::fs::create_dir_all(&most.folder).unwrap();
         let temporary = Some(most.folder.clone());
         let options = |pairs| DedupConfig { pairs, temporary: temporary.clone(), ..options.clone() };
@@ -210,14 +221,14 @@ fn the_disk_of_listed_pairs_is_foretold() {
     assert_eq!(simstore_dedup::estimate(&without, &inputs, &()).unwrap().disk_of_temporary, 0);
 }
 
-/// Watches the bytes of temporary files.
-struct Most {
+/// Observer that records the maximum size of the temporary files in bytes.
+struct PeakDiskUse {
     folder: PathBuf,
     bytes: AtomicU64,
 }
 
-impl Watch for Most {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+impl Observer for PeakDiskUse {
+    fn progress(&self, _: &StageProgress) -> ControlFlow<()> {
         let bytes_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         let files = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let bytes: u64 =

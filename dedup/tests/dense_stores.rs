@@ -1,4 +1,5 @@
-//! Dense groups against stores of similar documents, beside the plain loop over all documents and stored ones.
+//! Compares dense groups against stores of similar documents with a plain loop over all documents and stored
+//! documents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,20 +10,20 @@ use simstore_corpus::Inputs;
 use simstore_dedup::{DedupConfig, Outputs, Removed, Report, SimilarStores};
 use simstore_io::{DocumentId, DocumentOptions};
 use simstore_text::{
-    EstimateLimit, Profile, SimilarDocument, SimilarDocuments, SimilarSettings, Sketched, jaccard,
+    EstimateLimit, Profile, Signature, SimilarDocument, SimilarDocuments, SimilarSettings, jaccard,
 };
 
-use crate::beyond_memory::LITTLE;
-use crate::{Folder, Random};
+use crate::beyond_memory::SMALL_MEMORY_BYTES;
+use crate::{Random, TempFolder};
 
-const LEAST: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 fn settings(has_texts: bool) -> SimilarSettings {
-    let settings = SimilarSettings::new(LEAST, 0.95).unwrap();
+    let settings = SimilarSettings::new(MIN_SIMILARITY, 0.95).unwrap();
     if has_texts { settings.with_texts() } else { settings }
 }
 
-/// A store of these texts, whose ids are their positions.
+/// Creates a store of texts. Their ids are their positions.
 fn store(path: &Path, texts: &[String], has_texts: bool) {
     let options = StoreOptions { durability: Durability::Os, ..StoreOptions::default() };
     let store = SimilarDocuments::open(path, options, Profile::shingles(), settings(has_texts)).unwrap();
@@ -31,17 +32,17 @@ fn store(path: &Path, texts: &[String], has_texts: bool) {
     }
 }
 
-fn run(texts: &[String], folder: &Folder, options: &DedupConfig) -> Report {
+fn run(texts: &[String], folder: &TempFolder, options: &DedupConfig) -> Report {
     let lines: String = texts.iter().map(|text| format!("{}\n", json!({"text": text}))).collect();
     let inputs = Inputs::new(&[folder.file("new.jsonl", lines)], DocumentOptions::default()).unwrap();
     simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
-/// The store and the id of the most similar stored document of each document that has one, and the similarity.
-type Nearest = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
+/// Store, id and similarity of the most similar stored document, for each document that has one.
+type NearestStored = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
-fn nearest(found: &Report, only: &Path) -> Nearest {
-    let mut nearest = Nearest::new();
+fn nearest(found: &Report, only: &Path) -> NearestStored {
+    let mut nearest = NearestStored::new();
     let visit = &mut |removed: &Removed<'_>| {
         if removed.duplicate_of.is_none() {
             let store = removed.store.unwrap_or(only).to_path_buf();
@@ -54,40 +55,42 @@ fn nearest(found: &Report, only: &Path) -> Nearest {
     nearest
 }
 
-/// A text with its features and sketches.
-type Made = (Vec<u64>, Sketched);
+/// Features and signature of a text.
+type HashedText = (Vec<u64>, Signature);
 
-fn made(text: &str) -> Made {
+fn hash_text(text: &str) -> HashedText {
     let features = Profile::shingles().feature_set(text);
-    let sketched = Sketched::new(&features).unwrap();
+    let sketched = Signature::new(&features).unwrap();
     (features, sketched)
 }
 
-/// The plain loop over the stores, each with its path, its documents, and whether it keeps texts.
-fn expected(texts: &[Made], stores: &[(PathBuf, Vec<Made>, bool)]) -> Nearest {
-    let mut nearest = Nearest::new();
+/// Plain loop over `stores`: path, documents, and whether the store has texts.
+fn expected(texts: &[HashedText], stores: &[(PathBuf, Vec<HashedText>, bool)]) -> NearestStored {
+    let mut nearest = NearestStored::new();
     for (document, (features, sketched)) in texts.iter().enumerate() {
         let (mut similar, mut near) = (Vec::new(), 0);
         for (store, (_, stored, has_texts)) in stores.iter().enumerate() {
             let settings = settings(*has_texts);
             for (id, (of_stored, other)) in stored.iter().enumerate() {
-                let bits = |at: usize| (sketched.sketches[at] ^ other.sketches[at]).count_ones();
-                if (0..settings.sketches()).all(|at| bits(at) > settings.distance()) {
+                let bits = |at: usize| (sketched.bands[at] ^ other.bands[at]).count_ones();
+                if (0..settings.bands()).all(|at| bits(at) > settings.band_distance()) {
                     continue;
                 }
                 if *has_texts {
                     let similarity = jaccard(features, of_stored);
-                    if sketched.distance(other) <= settings.total() && similarity >= LEAST {
+                    if sketched.distance(other) <= settings.signature_distance()
+                        && similarity >= MIN_SIMILARITY
+                    {
                         similar.push((similarity, store, id, None));
                     }
                 } else {
-                    near += u64::from(sketched.is_near(other, LEAST));
+                    near += u64::from(sketched.is_near(other, MIN_SIMILARITY));
                     similar.push((sketched.estimate(other).similarity, store, id, Some(other)));
                 }
             }
         }
-        let limit = EstimateLimit::new(LEAST, near);
-        similar.retain(|(.., other)| other.is_none_or(|other| limit.holds(sketched, other)));
+        let limit = EstimateLimit::new(MIN_SIMILARITY, near);
+        similar.retain(|(.., other)| other.is_none_or(|other| limit.accepts(sketched, other)));
         similar.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         if let Some(&(similarity, store, id, _)) = similar.first() {
             let id = DocumentId::Number(id as u64);
@@ -99,7 +102,7 @@ fn expected(texts: &[Made], stores: &[(PathBuf, Vec<Made>, bool)]) -> Nearest {
 
 #[test]
 fn the_nearest_stored_document_is_that_of_the_plain_loop() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut random = Random(8);
     let page = |random: &mut Random| {
         let template = random.below(3);
@@ -115,15 +118,15 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
     let paths = ["texts", "sketches"].map(|name| folder.0.path().join(name));
     store(&paths[0], &of_texts, true);
     store(&paths[1], &of_sketches, false);
-    let made_of = |texts: &[String]| texts.iter().map(|text| made(text)).collect::<Vec<_>>();
+    let made_of = |texts: &[String]| texts.iter().map(|text| hash_text(text)).collect::<Vec<_>>();
     let stores =
         [(paths[0].clone(), made_of(&of_texts), true), (paths[1].clone(), made_of(&of_sketches), false)];
-    let made = made_of(&texts);
+    let hash_text = made_of(&texts);
     for some in [&stores[..1], &stores[1..], &stores[..]] {
         let against: Vec<PathBuf> = some.iter().map(|(path, ..)| path.clone()).collect();
-        let expected = expected(&made, some);
+        let expected = expected(&hash_text, some);
         assert!(expected.len() > 20, "{}", expected.len());
-        for memory in [None, Some(LITTLE)] {
+        for memory in [None, Some(SMALL_MEMORY_BYTES)] {
             for pairs in [false, true] {
                 let options =
                     DedupConfig { against: against.clone(), memory, pairs, ..DedupConfig::default() };
@@ -132,16 +135,17 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
             }
         }
         let borrowed: Vec<Option<&str>> = texts.iter().map(|text| Some(&text[..])).collect();
-        let found = SimilarStores::open(&against, Some(LEAST)).unwrap().most_similar(&borrowed).unwrap();
+        let found =
+            SimilarStores::open(&against, Some(MIN_SIMILARITY)).unwrap().most_similar(&borrowed).unwrap();
         let named = |(store, found): (usize, SimilarDocument)| {
             (against[store].clone(), DocumentId::Number(found.id), found.estimate.similarity)
         };
         let found = found.into_iter().enumerate().filter_map(|(at, found)| Some((at, named(found?))));
-        assert_eq!(found.collect::<Nearest>(), expected, "{against:?}");
+        assert_eq!(found.collect::<NearestStored>(), expected, "{against:?}");
     }
 }
 
-/// Pages of one template, 0.788 similar to one another.
+/// Pages of one template with a similarity of 0.788 to each other.
 fn parked(numbers: std::ops::Range<usize>) -> Vec<String> {
     let page = |number: usize| {
         let word = |at| if at % 23 == 15 { format!("name{number}") } else { format!("word{at}") };
@@ -154,14 +158,14 @@ fn parked(numbers: std::ops::Range<usize>) -> Vec<String> {
 fn pages_just_below_the_threshold_are_kept() {
     const PAGES: usize = 3000;
     const EQUAL: usize = 20;
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let stored = parked(0..PAGES);
     let mut texts = parked(PAGES..2 * PAGES);
-    // By the greatest of all estimates, most would be similar.
-    let some: Vec<Made> = stored[..300].iter().map(|text| made(text)).collect();
+    // If the greatest estimate decided, most pages would be similar to a stored page.
+    let some: Vec<HashedText> = stored[..300].iter().map(|text| hash_text(text)).collect();
     let reaches = |text: &&String| {
-        let (_, sketched) = made(text);
-        some.iter().any(|(_, stored)| stored.estimate(&sketched).similarity >= LEAST)
+        let (_, sketched) = hash_text(text);
+        some.iter().any(|(_, stored)| stored.estimate(&sketched).similarity >= MIN_SIMILARITY)
     };
     assert!(texts.iter().take(20).filter(reaches).count() > 15);
     texts.extend_from_slice(&stored[..EQUAL]);
@@ -174,7 +178,7 @@ fn pages_just_below_the_threshold_are_kept() {
         let wrong = totals.duplicates - EQUAL;
         assert!(wrong <= if has_texts { 0 } else { 3 }, "{has_texts}: {wrong} wrong");
         assert_eq!((totals.spilled, totals.stored), (None, Some(totals.duplicates)));
-        // A dry run looks into the store.
+        // A dry run counts candidates in the store, too.
         let inputs = Inputs::new(&[folder.0.path().join("new.jsonl")], DocumentOptions::default()).unwrap();
         let search = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
         let pairs = search.stored_candidates.unwrap();
@@ -188,7 +192,7 @@ fn pages_just_below_the_threshold_are_kept() {
 /// Without texts, the summary says that similarities are estimates.
 #[test]
 fn estimates_are_named_as_such() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let stored = parked(0..1);
     for has_texts in [true, false] {
         let path = folder.0.path().join(format!("stored-{has_texts}"));

@@ -1,16 +1,16 @@
-//! What a dry run foretells of the search: crowds of documents that are just less similar than was asked for.
+//! Dry runs: estimates of the search for dense groups whose documents are just below the threshold.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
 
-use simstore_corpus::{Inputs, Progress, Watch};
+use simstore_corpus::{Inputs, Observer, StageProgress};
 use simstore_dedup::{DedupConfig, Outputs, Search};
 use simstore_io::DocumentOptions;
 
-use crate::{Folder, Random, gzip};
+use crate::{Random, TempFolder, gzip};
 
-/// Words of a template, of which each document has others at some places.
+/// Documents with the words of a template; each document replaces some of the words.
 fn crowd(
     documents: usize,
     words: usize,
@@ -26,24 +26,24 @@ fn crowd(
     lines
 }
 
-/// Pages of 60 words with a name in three places: 0.73 similar to one another.
+/// Pages of 60 words with a name at three positions: their similarity is 0.73.
 fn parked(documents: usize) -> String {
     crowd(documents, 60, |document, _| [5, 25, 45].map(|at| (at, format!("name{document}"))).to_vec())
 }
 
-/// Texts of 25 words, of which one is another: 0.77 similar.
+/// Texts of 25 words with one word replaced: their similarity is 0.77.
 fn short(documents: usize) -> String {
     crowd(documents, 25, |document, _| vec![(12, format!("name{document}"))])
 }
 
-/// Pages of 100 words, of which three at any places are others: most are 0.69 similar.
+/// Pages of 100 words with three words replaced at random positions: most similarities are 0.69.
 fn changed(documents: usize) -> String {
     crowd(documents, 100, |document, random| {
         (0..3).map(|i| (random.below(100) as usize, format!("other{document}x{i}"))).collect()
     })
 }
 
-/// Pages of 100 words of which one is another: all are similar.
+/// Pages of 100 words with one word replaced: all are similar.
 fn copies(documents: usize) -> String {
     crowd(documents, 100, |document, _| vec![(50, format!("name{document}"))])
 }
@@ -58,62 +58,62 @@ fn inputs(path: &Path) -> Inputs {
     Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
 }
 
-fn foretold(path: &Path) -> Search {
+fn estimate_search(path: &Path) -> Search {
     simstore_dedup::estimate(&DedupConfig::default(), &inputs(path), &()).unwrap().search.unwrap()
 }
 
-/// The most that was counted of each step.
+/// Maximum count of each stage.
 #[derive(Default)]
-struct Counted(Mutex<Vec<(&'static str, u64)>>);
+struct StageCounts(Mutex<Vec<(&'static str, u64)>>);
 
-impl Watch for Counted {
-    fn progress(&self, progress: &Progress) -> ControlFlow<()> {
-        self.0.lock().unwrap().push((progress.what, progress.count));
+impl Observer for StageCounts {
+    fn progress(&self, progress: &StageProgress) -> ControlFlow<()> {
+        self.0.lock().unwrap().push((progress.stage, progress.count));
         ControlFlow::Continue(())
     }
 }
 
-/// Each is a candidate of all others, and few are compared: so it is foretold.
+/// All documents are candidates of one another, but few pairs are verified. The estimate says so.
 #[test]
 fn crowds_just_below_the_threshold_take_little() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     const DOCUMENTS: usize = 5000;
     for (name, crowd) in [("parked", parked as fn(usize) -> String), ("short", short), ("changed", changed)] {
         let lines = crowd(DOCUMENTS);
-        // Evenly spread documents, or the first ones of what cannot be read from the middle.
+        // The sample is spread evenly, or consists of the first documents if the file cannot be read from the middle.
         let is_short = name == "short";
         let zipped = is_short.then(|| (format!("{name}.jsonl.gz"), gzip(lines.as_bytes())));
         for (name, bytes) in [(format!("{name}.jsonl"), lines.into_bytes())].into_iter().chain(zipped) {
             let path = folder.file(&name, bytes);
-            let search = foretold(&path);
+            let search = estimate_search(&path);
             assert!(search.candidates < 200.0 * DOCUMENTS as f64, "{name}: {search:?}");
             assert!((0.1..10.0).contains(&search.seconds) && search.sampled == 1024, "{name}: {search:?}");
             assert!(search.crowded > 4000, "{name}: {search:?}");
         }
     }
-    // A document of many is in few candidates where there are no crowds, or where crowds are alike.
+    // Each document is in few candidates if there are no dense groups, or if all members of the groups are similar.
     for (name, crowd) in [("copies", copies as fn(usize) -> String), ("unrelated", unrelated)] {
-        let search = foretold(&folder.file(&format!("{name}.jsonl"), crowd(DOCUMENTS)));
+        let search = estimate_search(&folder.file(&format!("{name}.jsonl"), crowd(DOCUMENTS)));
         assert!(search.candidates < 4.0 * DOCUMENTS as f64, "{name}: {search:?}");
         assert!(search.seconds < 5.0, "{name}: {search:?}");
         assert_eq!(search.crowded > 0, name == "copies", "{name}: {search:?}");
     }
 }
 
-/// What is foretold is what a run does, and what it shows meanwhile.
+/// The estimate agrees with the work that a run does, and with the progress that it shows.
 #[test]
 fn what_is_foretold_is_done_and_shown() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (name, lines) in [("parked", parked(600)), ("short", short(600)), ("changed", changed(600))] {
         let path = folder.file(&format!("{name}.jsonl"), lines);
-        let foretold = foretold(&path).candidates;
-        let counted = Counted::default();
+        let foretold = estimate_search(&path).candidates;
+        let counted = StageCounts::default();
         let found =
             simstore_dedup::run(&DedupConfig::default(), &inputs(&path), Outputs::default(), &counted)
                 .unwrap();
         let counts = counted.0.lock().unwrap();
-        let shown = counts.iter().filter(|(step, _)| *step == "candidates").map(|&(_, count)| count).max();
-        // Until it is known to be one, a crowd gives some candidates for each of its members.
+        let shown = counts.iter().filter(|(stage, _)| *stage == "candidates").map(|&(_, count)| count).max();
+        // Before a group is recognized as dense, it gives some candidates for each of its members.
         assert!(shown.is_some_and(|shown| shown <= 600 * 130), "{name}: {shown:?} shown");
         let done = found.summary().compared.unwrap() as f64;
         assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");

@@ -1,19 +1,19 @@
-//! Which document of a cluster is kept by the value of a field, beside the plain loop.
+//! Compares the choice of the kept document by the value of a field (`--keep`) with a plain loop.
 
 use serde_json::{Value, json};
 use simstore::Error;
 use simstore_corpus::Inputs;
-use simstore_dedup::{Compare, DedupConfig, Keep, Outputs};
+use simstore_dedup::{ComparisonConfig, DedupConfig, Keep, Outputs};
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
-use crate::beyond_memory::{LITTLE, Told};
-use crate::{Folder, Random};
+use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES};
+use crate::{Random, TempFolder};
 
 const DOCUMENTS: usize = 9000;
-/// Topics that several documents may have; each of the others is of one.
+/// Number of topics that several documents can have. Every other document has a topic of its own.
 const TOPICS: u64 = 200;
 
-/// A value of the field: a number, as such or as a text, a text, nothing.
+/// Random value of the field: a number, a number as text, a text, or none.
 fn value(random: &mut Random) -> Option<Value> {
     let number = random.below(7) as f64 - 3.0;
     match random.below(12) {
@@ -32,7 +32,7 @@ fn value(random: &mut Random) -> Option<Value> {
     }
 }
 
-/// What a value is as text, as documents that are handed over have it.
+/// Converts a JSON value to text, as documents in memory have it.
 fn as_text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::Null => None,
@@ -49,7 +49,7 @@ fn number(value: Option<&str>) -> Option<f64> {
     }
 }
 
-/// Whether a value is preferred to another by a rule; neither, if they are equal.
+/// Whether the rule prefers value `a` to `b`. False in both orders if the values are equal.
 fn is_preferred(keep: &Keep, a: Option<&str>, b: Option<&str>) -> bool {
     let is_text =
         |value: Option<&str>| value.is_some_and(|text| !text.is_empty() && text.parse::<f64>().is_err());
@@ -69,7 +69,7 @@ fn is_preferred(keep: &Keep, a: Option<&str>, b: Option<&str>) -> bool {
 
 #[test]
 fn what_is_kept_is_what_the_plain_loop_keeps() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut random = Random(8);
     let topics: Vec<u64> = (0..DOCUMENTS as u64)
         .map(|at| if random.below(14) == 0 { random.below(TOPICS) } else { TOPICS + at })
@@ -99,13 +99,13 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
         let mut expected: Vec<usize> = best.into_iter().flatten().collect();
         expected.sort_unstable();
 
-        let kept = |inputs: &Inputs, options: &DedupConfig, told: &Told| -> Vec<usize> {
+        let kept = |inputs: &Inputs, options: &DedupConfig, told: &DiagnosticRecorder| -> Vec<usize> {
             let found = simstore_dedup::run(options, inputs, Outputs::default(), told).unwrap();
             found.kept().map(|kept| kept.unwrap().document).collect()
         };
         let files = || Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
         for distance in [None, Some(0)] {
-            let compare = distance.map_or(Compare::Default, Compare::distance);
+            let compare = distance.map_or(ComparisonConfig::Default, ComparisonConfig::by_distance);
             let options =
                 || DedupConfig { keep: keep.clone(), compare: compare.clone(), ..DedupConfig::default() };
             let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
@@ -113,18 +113,20 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
                 Ok(Document { extra: extra.clone(), ..document })
             });
             let documents: Vec<_> = documents.collect();
-            let told = Told::default();
-            let handed = kept(&Inputs::of_documents(documents), &options(), &told);
+            let told = DiagnosticRecorder::default();
+            let handed = kept(&Inputs::from_documents(documents), &options(), &told);
             assert_eq!(handed, expected, "{keep:?} {distance:?}");
             assert!(!told.has_spilled());
-            // Once to make the parts, and once from them.
+            // The first run writes the part files, the second one reads them.
             for _ in 0..2 {
                 let resume = Some(folder.0.path().join(format!("parts-{distance:?}")).into());
-                let parts = kept(&files(), &DedupConfig { resume, ..options() }, &Told::default());
+                let parts =
+                    kept(&files(), &DedupConfig { resume, ..options() }, &DiagnosticRecorder::default());
                 assert_eq!(parts, expected, "{keep:?} {distance:?}");
             }
-            let told = Told::default();
-            let on_disk = kept(&files(), &DedupConfig { memory: Some(LITTLE), ..options() }, &told);
+            let told = DiagnosticRecorder::default();
+            let on_disk =
+                kept(&files(), &DedupConfig { memory: Some(SMALL_MEMORY_BYTES), ..options() }, &told);
             assert_eq!(on_disk, expected, "{keep:?} {distance:?}");
             assert!(told.has_spilled());
         }
@@ -138,9 +140,9 @@ fn a_rule_of_numbers_tells_of_documents_without_one() {
             let document = Document::new(DocumentId::Number(0), "one two".to_owned());
             Ok(Document { extra: Some(value.to_owned()), ..document })
         });
-        let told = Told::default();
+        let told = DiagnosticRecorder::default();
         let options = DedupConfig { keep, ..DedupConfig::default() };
-        simstore_dedup::run(&options, &Inputs::of_documents(documents), Outputs::default(), &told)
+        simstore_dedup::run(&options, &Inputs::from_documents(documents), Outputs::default(), &told)
             .map(|_| told.all())
     };
     let largest = || Keep::Largest("size".to_owned());

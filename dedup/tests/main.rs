@@ -16,5 +16,5 @@ mod stores;
 mod support;
 
 use support::Random;
-use support::folder::Folder;
+use support::folder::TempFolder;
 use support::gzip::gzip;

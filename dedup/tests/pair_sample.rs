@@ -1,14 +1,14 @@
-//! Samples of similar pairs beside a plain loop over all pairs.
+//! Compares samples of similar pairs with a plain loop over all pairs.
 
 use simstore::Error;
-use simstore_dedup::{Compare, DedupConfig, Keep, Outputs, PairSample, Similar};
+use simstore_dedup::{ComparisonConfig, DedupConfig, Keep, Outputs, PairSample, SimilarityConfig};
 use simstore_io::DocumentId;
 use simstore_text::{Profile, jaccard};
 
 use crate::Random;
-use crate::support::given;
+use crate::support::inputs;
 
-/// Random texts of 30 to 90 words; two thirds are copies with some words changed, some of them with none.
+/// Random texts of 30 to 90 words. Two thirds are copies of others, most with some words changed.
 fn texts(seed: u64, count: usize) -> Vec<String> {
     let mut random = Random(seed);
     let mut texts: Vec<Vec<u64>> = Vec::new();
@@ -29,7 +29,7 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
 }
 
 fn sample(texts: &[String], options: &DedupConfig, count: usize) -> Result<PairSample, Error> {
-    simstore_dedup::sample_pairs(options, &given::numbered(texts), count, &())
+    simstore_dedup::sample_pairs(options, &inputs::numbered(texts), count, &())
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn counts_are_those_of_a_plain_loop() {
     let texts = texts(7, 400);
     let shingles = Profile::shingles();
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
-    let options = DedupConfig { compare: Compare::similar(0.8), ..DedupConfig::default() };
+    let options = DedupConfig { compare: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
     let found = sample(&texts, &options, 50).unwrap();
     assert_eq!((found.threshold, found.documents), (0.8, 400));
     assert_eq!(found.bins.first().unwrap().from, 0.5);
@@ -47,8 +47,8 @@ fn counts_are_those_of_a_plain_loop() {
         let is_in = |similarity: f64| {
             if is_last { similarity == 1.0 } else { similarity >= bin.from && similarity < bin.to }
         };
-        // A document is counted in the bin of its most similar earlier document. Pairs are counted only between documents
-        // without an equal earlier one.
+        // A document counts in the bin of its most similar earlier document. Pairs count only between
+        // documents that have no exact duplicate before them.
         let is_first = |at: usize| !sets[..at].contains(&sets[at]);
         let (mut pairs, mut duplicates) = (0, 0);
         for b in 0..sets.len() {
@@ -67,7 +67,7 @@ fn counts_are_those_of_a_plain_loop() {
             assert_eq!((bin.pairs, bin.duplicates), (pairs, duplicates), "{bin:?}");
         }
     }
-    // At the lowest bin, at least 95% are found.
+    // In the lowest bin, at least 95% of the pairs are found.
     assert!(all > 300 && missed * 20 <= all, "{missed} of {all} missed");
     for pair in &found.pairs {
         let at = |id: &DocumentId| id.text().parse::<usize>().unwrap();
@@ -79,7 +79,7 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(found.pairs.len(), 50);
     let above = found.pairs.iter().filter(|pair| pair.similarity >= 0.8).count();
     assert!((15..=35).contains(&above), "{above} of 50 are above the threshold");
-    // The same pairs each time.
+    // Another call returns the same pairs.
     let again = sample(&texts, &options, 50).unwrap();
     let ids = |sample: &PairSample| {
         sample.pairs.iter().map(|pair| (pair.a.id.clone(), pair.b.id.clone())).collect::<Vec<_>>()
@@ -87,10 +87,10 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(ids(&found), ids(&again));
 }
 
-/// The lowest bin of each threshold holds pairs exactly at its start.
+/// The lowest bin of each threshold contains the pairs exactly at its start.
 #[test]
 fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
-    // Shingles in both texts of a pair, and in each text: similarity shared / (2 * shingles - shared).
+    // (Shingles in both texts of a pair, shingles in each text); the similarity is shared / (2 * shingles - shared).
     for (threshold, shared, shingles, lowest) in [
         (0.9, 60, 80, 0.6),
         (1.0, 70, 85, 0.7),
@@ -104,7 +104,8 @@ fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
             texts.push((0..shingles + 2).map(|at| word(at, 0)).collect());
             texts.push((0..shingles + 2).map(|at| word(at, usize::from(at >= shared + 2))).collect());
         }
-        let options = DedupConfig { compare: Compare::similar(threshold), ..DedupConfig::default() };
+        let options =
+            DedupConfig { compare: ComparisonConfig::by_similarity(threshold), ..DedupConfig::default() };
         let bins = sample(&texts, &options, 0).unwrap().bins;
         assert_eq!(bins[0].from, lowest, "{threshold}");
         // Each pair is found with a probability of 0.95.
@@ -120,9 +121,10 @@ fn a_run_removes_at_most_what_the_histogram_says() {
         let found = sample(&texts, &DedupConfig::default(), 0).unwrap();
         assert!(found.pairs.is_empty());
         for bin in found.bins.iter().filter(|bin| bin.from >= 0.6) {
-            let options = DedupConfig { compare: Compare::similar(bin.from), ..DedupConfig::default() };
+            let options =
+                DedupConfig { compare: ComparisonConfig::by_similarity(bin.from), ..DedupConfig::default() };
             let run =
-                simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &()).unwrap();
+                simstore_dedup::run(&options, &inputs::numbered(&texts), Outputs::default(), &()).unwrap();
             let removed = (texts.len() - run.summary().kept) as u64;
             assert!(removed <= bin.removed_at_most, "{bin:?}: {removed} removed");
             // Most duplicates are similar to a document that is kept.
@@ -139,9 +141,15 @@ fn questions_that_are_not_about_texts_are_refused() {
         other => panic!("{other:?}"),
     };
     let with = |compare| DedupConfig { compare, ..DedupConfig::default() };
-    refused(with(Compare::distance(3)), 1);
-    refused(with(Compare::similar(0.2)), 1);
-    refused(with(Compare::Similar(Similar { recall: Some(1.5), ..Similar::default() })), 1);
+    refused(with(ComparisonConfig::by_distance(3)), 1);
+    refused(with(ComparisonConfig::by_similarity(0.2)), 1);
+    refused(
+        with(ComparisonConfig::Similarity(SimilarityConfig {
+            recall: Some(1.5),
+            ..SimilarityConfig::default()
+        })),
+        1,
+    );
     refused(DedupConfig { against: vec!["store".into()], ..DedupConfig::default() }, 1);
     refused(DedupConfig { keep: Keep::None, ..DedupConfig::default() }, 1);
     refused(DedupConfig::default(), 10_001);

@@ -1,25 +1,28 @@
-//! Reasons of removed documents, and clusters without a kept document, beside the plain loop.
+//! Compares the reasons for removal, and clusters without a kept document, with a plain loop.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Distance, Keep, Outputs, Removed, Report};
+use simstore_dedup::{
+    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Removed, Report,
+};
 use simstore_io::{Document, DocumentId};
 use simstore_text::{Profile, jaccard};
 
-use crate::support::given::{self, verified};
-use crate::{Folder, Random};
+use crate::support::inputs::{self, verified};
+use crate::{Random, TempFolder};
 
 const DISTANCE: u32 = 3;
 
-/// The rows of `--remove-list --reasons` by removed document: its reason, and how near that is.
+/// Rows of `--remove-list --reasons`: for each removed document its reason, and the distance or similarity of
+/// the two.
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
-/// Runs to the end, and reads the list.
+/// Runs to the end, and returns the kept documents and the reasons in the list.
 fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Reasons) {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let list = folder.0.path().join("removed.jsonl");
     let files = Outputs { remove_list: Some(list.clone()), reasons: true, ..Outputs::default() };
     let found = simstore_dedup::run(options, inputs, files, &()).unwrap();
@@ -34,7 +37,7 @@ fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Re
     }
     let mut visited = Reasons::new();
     let visit = &mut |removed: &Removed<'_>| {
-        // As it is written.
+        // The value as it is printed in the list.
         let near = match how {
             "distance" => removed.distance.unwrap().into(),
             _ => removed.similarity.unwrap().to_string().parse().unwrap(),
@@ -48,7 +51,7 @@ fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Re
     let row = |row: &str| {
         let row: Value = serde_json::from_str(row).unwrap();
         let id = |name: &str| row[name].as_u64().unwrap() as usize;
-        // In order of input.
+        // The list is in input order.
         assert!(last.replace(id("id")) < Some(id("id")));
         (id("id"), (id("duplicate_of"), row[how].as_f64().unwrap()))
     };
@@ -57,7 +60,7 @@ fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Re
     (kept, listed)
 }
 
-/// The first document of each document's component.
+/// Returns the first document of each document's component.
 fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     let mut first: Vec<usize> = (0..count).collect();
     for &(a, b, _) in pairs {
@@ -67,8 +70,9 @@ fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     first
 }
 
-/// Expected reasons: for each removed document the nearest kept one; or the nearest other one, if none is kept. Of several, the first.
-/// `pairs` are near documents, with a number that is smaller for nearer ones.
+/// Expected reasons: the nearest kept document of each removed one, or the nearest other document if none is
+/// kept. Ties go to the first document. `pairs` are near documents with a number that is smaller for nearer
+/// pairs.
 fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
     let reason = |document: usize| {
         let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
@@ -105,7 +109,7 @@ fn by_distance_what_is_told_is_the_nearest() {
         let distance = |a: usize, b: usize| f64::from((values[a] ^ values[b]).count_ones());
         let near = |a, b| Some(distance(a, b)).filter(|&bits| bits <= f64::from(DISTANCE));
         let pairs = pairs_of(values.len(), near);
-        let given = || given::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
+        let given = || inputs::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
         let options = DedupConfig { keep: Keep::None, ..DedupConfig::default() };
         let (kept, told) = reasons(&given(), &options, "distance");
         let expected = nearest(values.len(), &pairs, &[]);
@@ -113,10 +117,10 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert!(told.len() > 50 && kept.len() > 20);
         assert!(kept.iter().all(|document| !told.contains_key(document)));
         assert_eq!(kept.len() + told.len(), values.len());
-        // With the list of all pairs the result is the same.
+        // The result is the same if all pairs are listed.
         let with_pairs = DedupConfig { pairs: true, ..options };
         assert_eq!(reasons(&given(), &with_pairs, "distance"), (kept, expected));
-        // If one is kept, the others are told with it.
+        // If one document is kept, it is the reason of all others.
         let (kept, told) = reasons(&given(), &DedupConfig::default(), "distance");
         let first = firsts(values.len(), &pairs);
         let removed = (0..values.len()).filter(|&document| first[document] != document);
@@ -125,7 +129,7 @@ fn by_distance_what_is_told_is_the_nearest() {
             .collect();
         assert_eq!(told, expected);
         assert!(kept.into_iter().all(|document| first[document] == document));
-        // In stars what is told is near.
+        // In stars, every reason is near the removed document.
         let stars = DedupConfig { cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
         let (kept, told) = reasons(&given(), &stars, "distance");
         assert_eq!(told, nearest(values.len(), &pairs, &kept));
@@ -140,7 +144,7 @@ fn by_distance_what_is_told_is_the_nearest() {
 #[test]
 fn by_similarity_all_that_has_a_similar_one_goes() {
     let mut random = Random(5);
-    // Small texts: no pair of them is missed.
+    // Texts are so small that the search misses no pair.
     let mut texts: Vec<String> = (0..120)
         .map(|_| {
             let topic = random.below(40);
@@ -151,7 +155,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
             (0..24).map(word).collect::<Vec<_>>().join(" ")
         })
         .collect();
-    // Of three, the second one goes for the first, and is more similar to the third, which is not similar to the first.
+    // Groups of three texts: the first one represents the second one, which is more similar to the third one.
+    // The first and the third one are not similar.
     for topic in 0..4 {
         let ends = [("a", "a"), ("a", "b"), ("b", "b")];
         texts.extend(ends.map(|(start, end)| {
@@ -168,8 +173,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]);
     let near = |a, b| Some(similarity(a, b)).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
-    let given = || given::numbered(&texts);
-    let similar = DedupConfig { compare: Compare::similar(0.7), ..DedupConfig::default() };
+    let given = || inputs::numbered(&texts);
+    let similar = DedupConfig { compare: ComparisonConfig::by_similarity(0.7), ..DedupConfig::default() };
     let options = DedupConfig { keep: Keep::None, ..similar.clone() };
     let (kept, told) = reasons(&given(), &options, "similarity");
     let minus = |told: Reasons| -> Reasons {
@@ -180,13 +185,13 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let expected = nearest(texts.len(), &pairs, &[]);
     assert_eq!(minus(told), expected);
     assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());
-    // If one is kept, the reason is the most similar kept document; also with the list of all pairs.
+    // If one document is kept, the reason is the most similar kept document, also if all pairs are listed.
     let (kept, told) = reasons(&given(), &similar, "similarity");
     assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
     assert_eq!(kept.len() + told.len(), texts.len());
     let with_pairs = DedupConfig { pairs: true, ..similar.clone() };
     assert_eq!(reasons(&given(), &with_pairs, "similarity"), (kept, told.clone()));
-    // Where fingerprints are near, and texts decide, it is the most similar text.
+    // By distance with verification, the reason is the most similar text.
     let profile = Profile::default();
     let fingerprints: Vec<u64> =
         texts.iter().map(|text| profile.fingerprint::<u64>(text).unwrap().fingerprint).collect();
@@ -211,8 +216,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     assert!(others > 2, "{others}");
 }
 
-/// Each topic has three texts: the second one is as similar to the first as to the third. There are several documents of each, and
-/// the newest of equal ones is kept, which may be any of them.
+/// Each topic has three texts, and several documents of each text. The second text is equally similar to the
+/// first and the third one. The newest of equal documents is kept, which may be any of them.
 #[test]
 fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
     const TOPICS: u64 = 40;
@@ -227,7 +232,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
             };
             let text = (0..24).map(word).collect::<Vec<_>>().join(" ");
             for _ in 0..1 + random.below(3) {
-                // Those of the second text are older than all others.
+                // Documents with the second text are older than all others.
                 let date = if number == 1 { 0 } else { 1 + random.below(1000) };
                 documents.push((random.next(), text.clone(), date));
             }
@@ -243,11 +248,11 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
             let document = Document::new(DocumentId::Number(at), text.clone());
             Ok(Document { extra: Some(date.to_string()), ..document })
         };
-        Inputs::of_documents((0..).zip(&documents).map(document).collect::<Vec<_>>())
+        Inputs::from_documents((0..).zip(&documents).map(document).collect::<Vec<_>>())
     };
     for pairs_too in [false, true] {
         let options = DedupConfig {
-            compare: Compare::similar(0.7),
+            compare: ComparisonConfig::by_similarity(0.7),
             keep: Keep::Newest("date".to_owned()),
             pairs: pairs_too,
             ..DedupConfig::default()
@@ -257,7 +262,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
         let expected = nearest(documents.len(), &pairs, &kept);
         let of_expected = |told: &Reasons| told.iter().map(|(&at, &(of, _))| (at, of)).collect::<Vec<_>>();
         assert_eq!(of_expected(&told), of_expected(&expected));
-        // Where the other kept document has an equal one before, that does not count.
+        // Only the kept document counts for a tie, not an earlier exact duplicate of it.
         let first = |document: usize| sets.iter().position(|set| *set == sets[document]);
         let others = told.iter().filter(|&(&document, &(of, near))| {
             let as_near = |&other: &usize| jaccard(&sets[document], &sets[other]) == near;
@@ -267,7 +272,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
     }
 }
 
-/// The representative of each document that is in a cluster.
+/// Returns the representative of each document in a cluster.
 fn cluster_of(report: &Report) -> BTreeMap<usize, usize> {
     let clusters: Vec<_> = report.clusters().map(Result::unwrap).collect();
     let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {
@@ -279,7 +284,7 @@ fn cluster_of(report: &Report) -> BTreeMap<usize, usize> {
 
 #[test]
 fn what_does_not_go_with_keeping_none_is_refused() {
-    let one = || given::numbered(&["one".to_owned()]);
+    let one = || inputs::numbered(&["one".to_owned()]);
     let stars =
         DedupConfig { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
     let said = simstore_dedup::run(&stars, &one(), Outputs::default(), &()).unwrap_err().to_string();
@@ -288,8 +293,11 @@ fn what_does_not_go_with_keeping_none_is_refused() {
         (64, 17, "distance 17 is too large: at most 16 for 64-bit fingerprints"),
         (128, 33, "distance 33 is too large: at most 32 for 128-bit fingerprints"),
     ] {
-        let compare =
-            Compare::Distance(Distance { most: Some(distance), bits: Some(bits), ..Distance::default() });
+        let compare = ComparisonConfig::Distance(DistanceConfig {
+            max_distance: Some(distance),
+            bits: Some(bits),
+            ..DistanceConfig::default()
+        });
         let config = DedupConfig { compare, ..DedupConfig::default() };
         let said = simstore_dedup::run(&config, &one(), Outputs::default(), &()).unwrap_err().to_string();
         assert_eq!(said, expected);

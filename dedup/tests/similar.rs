@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Report, Resume};
+use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, Report, Resume};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
-use crate::support::given;
-use crate::{Folder, Random};
+use crate::support::inputs;
+use crate::{Random, TempFolder};
 
-/// Pairs of documents, the earlier one first, and their similarity.
-type Pairs = Vec<(usize, usize, f64)>;
+/// (Earlier document, later document, similarity).
+type TextPairs = Vec<(usize, usize, f64)>;
 
 fn found(texts: &[String], options: &DedupConfig) -> Report {
-    simstore_dedup::run(options, &given::numbered(texts), Outputs::default(), &()).unwrap()
+    simstore_dedup::run(options, &inputs::numbered(texts), Outputs::default(), &()).unwrap()
 }
 
-fn pairs(found: &Report) -> Pairs {
+fn pairs(found: &Report) -> TextPairs {
     let mut pairs = Vec::new();
     let visited = found.visit_pairs(&(), &mut |pair| {
         assert_eq!(pair.distance, None);
@@ -34,7 +34,7 @@ fn sets(texts: &[String]) -> Vec<Vec<u64>> {
 }
 
 /// Returns all pairs with at least this similarity, by a plain loop.
-fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
+fn all_similar_pairs(sets: &[Vec<u64>], least: f64) -> TextPairs {
     let mut pairs = Vec::new();
     for (a, x) in sets.iter().enumerate() {
         for (b, y) in sets.iter().enumerate().skip(a + 1) {
@@ -47,7 +47,7 @@ fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
     pairs
 }
 
-/// Returns the members of clusters, each with the kept document and its similarity to that.
+/// Returns (member, kept document, their similarity) for all members of clusters.
 fn members(found: &Report) -> Vec<(usize, usize, f64)> {
     let mut all = Vec::new();
     for cluster in found.clusters() {
@@ -100,8 +100,12 @@ fn chinese(at: u64) -> String {
 /// pairs.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
-    let options = DedupConfig { compare: Compare::similar(least), pairs: true, ..DedupConfig::default() };
-    let expected = plain(&sets, least);
+    let options = DedupConfig {
+        compare: ComparisonConfig::by_similarity(least),
+        pairs: true,
+        ..DedupConfig::default()
+    };
+    let expected = all_similar_pairs(&sets, least);
     let with_pairs = found(texts, &options);
     let got = pairs(&with_pairs);
     assert!(got.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)), "in order, each once");
@@ -130,7 +134,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
             for &(document, kept, similarity) in &members {
                 let real = jaccard(&sets[document], &sets[kept]);
                 assert_eq!(similarity, real);
-                // A removed text is similar to the text kept for it.
+                // A removed text is similar to its representative.
                 assert!(cluster_by == ClusterBy::Components || real >= least, "{document} {kept}: {real}");
             }
             let removed = members.iter().filter(|(document, kept, _)| document != kept).count();
@@ -185,14 +189,14 @@ fn adversaries() {
     check(&repeat("to be or not to be that is the question", 100), 1.0);
     let long: String = (0..200).map(english).collect();
     check(&repeat(&long, 50), 0.8);
-    // Hundreds of similar texts that differ in the last word only.
+    // Hundreds of similar texts that differ only in the last word.
     let crowd: Vec<String> = (0..300).map(|i| format!("{long}{}", english(1000 + i))).collect();
     let (share, pairs) = check(&crowd, 0.8);
     assert_eq!((share, pairs), (1.0, 300 * 299 / 2));
-    // The same with few words.
+    // Like these, with few words.
     let short: String = (0..20).map(english).collect();
     check(&(0..300).map(|i| format!("{short}{}", english(1000 + i))).collect::<Vec<_>>(), 0.8);
-    // A chain: neighbours are similar, the ends have nothing in common.
+    // Chain: neighbors are similar, but the ends share no words.
     let chain: Vec<String> = (0..200).map(|i| (i * 3..i * 3 + 60).map(english).collect()).collect();
     let (_, pairs) = check(&chain, 0.8);
     assert!(pairs >= 199);
@@ -201,7 +205,7 @@ fn adversaries() {
 #[test]
 fn a_crowd_around_several_that_are_kept() {
     let mut random = Random(5);
-    // Similarities are around 0.8: many preferred texts are not kept themselves.
+    // Similarities are around 0.8, so many texts that would be preferred are not kept themselves.
     let base: Vec<u64> = (0..100).collect();
     let text = |random: &mut Random| {
         let mut words = base.clone();
@@ -216,18 +220,18 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
-/// A text is not similar to any text of a crowd, whose first one is kept, but to a text after the crowd.
+/// A text is not similar to any text of a dense group, but to a text after the group.
 #[test]
 fn what_a_crowd_has_left_out_is_compared() {
     const CROWD: usize = 300;
     const OTHERS: usize = 2000;
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let words = |range: std::ops::Range<u64>| range.map(english).collect::<String>();
-    // The crowd has other first words than the text, and each member a word of its own.
+    // The group has other first words than the text, and each member has one word of its own.
     let crowd = (0..CROWD as u64).map(|i| words(20_000..20_114) + &words(114..1000) + &english(30_000 + i));
     // The text without its last words.
     let one = words(0..810);
-    // Many texts without similar ones. The smallest memory limit is too little for them.
+    // Many unrelated texts, too many for the smallest memory limit.
     let others = (0..OTHERS as u64).map(|i| english(50_000 + i));
     let texts: Vec<String> = crowd.chain([one, words(0..1000)]).chain(others).collect();
     let sets = sets(&texts);
@@ -256,7 +260,7 @@ fn real_texts_and_short_chinese_ones() {
         let texts: Vec<String> = inputs.documents().map(|document| document.unwrap().text).collect();
         let (share, pairs) = check(&texts, 0.7);
         assert!(share > 0.95 && pairs > 5, "{name}: {share} of {pairs}");
-        // Single lines as texts.
+        // Each line is a text.
         let lines: Vec<String> = texts
             .iter()
             .flat_map(|text| text.lines())
@@ -269,7 +273,7 @@ fn real_texts_and_short_chinese_ones() {
 
 #[test]
 fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts = corpus(&mut Random(3), 120, 30..90, english);
     let lines: String = texts
         .iter()

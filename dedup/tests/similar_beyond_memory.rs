@@ -1,4 +1,4 @@
-//! Deduplication by similarity of more documents than the memory holds: the same, from disk.
+//! Deduplication by similarity of more documents than fit in the memory limit: the same result, from disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Durability, Result, Store, StoreOptions};
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Keep, Outputs, Similar, Summary};
+use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, SimilarityConfig, Summary};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
 
-use crate::beyond_memory::{LITTLE, Told, all_files};
-use crate::support::{given, numbers};
-use crate::{Folder, Random};
+use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES, all_files};
+use crate::support::{inputs, numbers};
+use crate::{Random, TempFolder};
 
-/// Documents that no other is similar to.
-const ALONE: usize = 5000;
+/// Number of documents without similar ones.
+const UNRELATED_DOCUMENTS: usize = 5000;
 
-/// Words of a topic, some of them replaced.
+/// Words of a topic, some of them replaced by other words.
 fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     let word = |at| match random.below(100) < others {
         true => format!("x{}", random.below(100_000)),
@@ -27,20 +27,21 @@ fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Texts that are alone, and among them crowds, chains, equal ones, small ones and some without words.
+/// Unrelated texts mixed with dense groups, chains, exact duplicates, small texts, and texts without words.
 fn texts(seed: u64) -> Vec<String> {
     let mut random = Random(seed);
-    let mut texts: Vec<String> = (0..ALONE).map(|at| words(&mut random, at as u64, 60, 90)).collect();
+    let mut texts: Vec<String> =
+        (0..UNRELATED_DOCUMENTS).map(|at| words(&mut random, at as u64, 60, 90)).collect();
     let mut some = Vec::new();
-    // A crowd of more than are paired each with each, and another of one sketch, for they differ little.
+    // A group that is too large for a list of its pairs, and a group of so similar texts that they share one band.
     some.extend((0..120).map(|_| words(&mut random, 100_000, 150, 2)));
     some.extend(
         (0..100).map(|_| words(&mut random, 100_001, 1500, 0) + &format!(" end{}", random.below(90))),
     );
-    // Chains: a window that moves on.
+    // Chains: a window that moves over a long text.
     let all: Vec<String> = (0..400).map(|at| format!("chain{at}")).collect();
     some.extend((0..40).map(|at| all[at * 6..at * 6 + 120].join(" ")));
-    // Small texts: few words, often the same, and sizes around the least one that sketches are joined from.
+    // Small texts of few words, often the same words, with sizes around the minimum size for a join of bands.
     some.extend((0..120).map(|_| {
         let (topic, count) = (200_000 + random.below(25), 3 + random.below(12));
         words(&mut random, topic, count, 3)
@@ -49,7 +50,7 @@ fn texts(seed: u64) -> Vec<String> {
         let (topic, count) = (300_000 + random.below(8), 28 + random.below(14));
         words(&mut random, topic, count, 1)
     }));
-    let equal: Vec<String> = (0..100).map(|_| texts[random.index(ALONE)].clone()).collect();
+    let equal: Vec<String> = (0..100).map(|_| texts[random.index(UNRELATED_DOCUMENTS)].clone()).collect();
     some.extend(equal);
     some.extend((0..20).map(|_| String::from("!")));
     for text in some {
@@ -67,9 +68,15 @@ fn lines(texts: &[String]) -> String {
     texts.iter().enumerate().map(line).collect()
 }
 
-type Outcome = (Summary, BTreeMap<PathBuf, Vec<u8>>);
+type SimilarRunResult = (Summary, BTreeMap<PathBuf, Vec<u8>>);
 
-fn run(input: &Path, out: &Path, with_pairs: bool, options: &DedupConfig, watch: &Told) -> Result<Outcome> {
+fn run(
+    input: &Path,
+    out: &Path,
+    with_pairs: bool,
+    options: &DedupConfig,
+    observer: &DiagnosticRecorder,
+) -> Result<SimilarRunResult> {
     fs::create_dir_all(out).unwrap();
     let files = Outputs {
         output: Some(out.join("kept")),
@@ -82,8 +89,8 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &DedupConfig, watch:
         ..Outputs::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, watch)?);
-    // Components take other comparisons when not all is in memory.
+    let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, observer)?);
+    // Components verify other pairs if the rows are on disk.
     let are_counted = with_pairs || options.keep != Keep::None;
     if !are_counted {
         (totals.compared, totals.unlike) = (None, None);
@@ -91,20 +98,20 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &DedupConfig, watch:
     Ok((totals, all_files(out)))
 }
 
-/// Runs with all the memory, and with little, and finds no difference.
+/// Checks that runs with much and with little memory give the same result.
 fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("a.jsonl", lines(texts));
     let temporary = folder.0.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let outcome = |memory: Option<u64>, told: &Told| {
+    let outcome = |memory: Option<u64>, told: &DiagnosticRecorder| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
         let options = DedupConfig { memory, temporary: Some(temporary.clone()), ..options.clone() };
         run(&input, &out, with_pairs, &options, told).unwrap()
     };
-    let (with_all, with_little) = (Told::default(), Told::default());
+    let (with_all, with_little) = (DiagnosticRecorder::default(), DiagnosticRecorder::default());
     let expected = outcome(None, &with_all);
-    let little = outcome(Some(LITTLE), &with_little);
+    let little = outcome(Some(SMALL_MEMORY_BYTES), &with_little);
     assert!(!with_all.has_spilled() && with_little.has_spilled());
     assert!(expected.0.clusters > 50 && expected.0.duplicates > 200, "{:?}", expected.0);
     assert_eq!(little.0, expected.0, "{options:?}");
@@ -120,7 +127,11 @@ fn stars_are_the_same() {
     check(
         &texts,
         false,
-        &DedupConfig { keep: Keep::Longest, compare: Compare::similar(0.6), ..DedupConfig::default() },
+        &DedupConfig {
+            keep: Keep::Longest,
+            compare: ComparisonConfig::by_similarity(0.6),
+            ..DedupConfig::default()
+        },
     );
 }
 
@@ -128,7 +139,11 @@ fn stars_are_the_same() {
 fn whatever_is_kept_it_is_the_same() {
     let texts = texts(2);
     for keep in [Keep::SmallestId, Keep::Newest("date".to_owned()), Keep::None] {
-        check(&texts, false, &DedupConfig { keep, compare: Compare::similar(0.9), ..DedupConfig::default() });
+        check(
+            &texts,
+            false,
+            &DedupConfig { keep, compare: ComparisonConfig::by_similarity(0.9), ..DedupConfig::default() },
+        );
     }
 }
 
@@ -142,7 +157,10 @@ fn pairs_and_components_are_the_same() {
         true,
         &DedupConfig {
             keep: Keep::Longest,
-            compare: Compare::Similar(Similar { recall: Some(0.99), ..Similar::default() }),
+            compare: ComparisonConfig::Similarity(SimilarityConfig {
+                recall: Some(0.99),
+                ..SimilarityConfig::default()
+            }),
             ..components
         },
     );
@@ -150,10 +168,10 @@ fn pairs_and_components_are_the_same() {
 
 #[test]
 fn what_is_similar_to_something_stored_is_the_same() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts = texts(5);
     let mut random = Random(6);
-    // Some of the same, and some that are like them.
+    // Some equal texts, and some similar ones.
     let against: Vec<PathBuf> = ["a", "b"].map(|name| folder.0.path().join(name)).to_vec();
     for store in &against {
         let options = StoreOptions { durability: Durability::Os, ..StoreOptions::default() };
@@ -172,7 +190,7 @@ fn what_is_similar_to_something_stored_is_the_same() {
     }
     let totals = check(&texts, false, &DedupConfig { against, ..DedupConfig::default() });
     assert!(totals.stored.unwrap() > 100 && totals.estimated.unwrap() > 0, "{totals:?}");
-    // A store may look up any number of sketches.
+    // A store can join any number of bands.
     for sketches in [8, 5, 1] {
         let path = folder.0.path().join(format!("of-{sketches}"));
         let options = StoreOptions {
@@ -184,7 +202,7 @@ fn what_is_similar_to_something_stored_is_the_same() {
         let store = Store::<u64>::open(&path, options.clone()).unwrap();
         let mark = format!("similar 0.8 recall 0.95 bands {sketches}");
         let mut transaction = store.transaction();
-        transaction.mark("similar", mark.as_bytes()).unwrap();
+        transaction.set_metadata("similar", mark.as_bytes()).unwrap();
         transaction.commit(Durability::Os).unwrap();
         drop(store);
         let store = SimilarDocuments::open(
@@ -207,32 +225,33 @@ fn what_is_similar_to_something_stored_is_the_same() {
 
 #[test]
 fn texts_may_be_handed_over() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts = texts(4);
     let run = |memory| {
-        let told = Told::default();
+        let told = DiagnosticRecorder::default();
         let options =
             DedupConfig { memory, temporary: Some(folder.0.path().to_path_buf()), ..DedupConfig::default() };
         let found =
-            simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &told).unwrap();
+            simstore_dedup::run(&options, &inputs::numbered(&texts), Outputs::default(), &told).unwrap();
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
         (clusters.collect::<Vec<_>>(), numbers(&found))
     };
-    assert!(run(Some(LITTLE)) == run(None));
+    assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// Each is similar to another.
+/// Every document is similar to another one.
 #[test]
 fn however_many_are_similar_to_others_it_is_done() {
     let mut random = Random(8);
     let texts: Vec<String> = (0..6000).map(|at| words(&mut random, at / 2, 40, 1)).collect();
     let run = |memory| {
         let options = DedupConfig { memory, ..DedupConfig::default() };
-        let found = simstore_dedup::run(&options, &given::numbered(&texts), Outputs::default(), &()).unwrap();
+        let found =
+            simstore_dedup::run(&options, &inputs::numbered(&texts), Outputs::default(), &()).unwrap();
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
         (clusters.collect::<Vec<_>>(), numbers(&found))
     };
     let expected = run(None);
-    assert!(expected.0.len() > 2000 && run(Some(LITTLE)) == expected);
+    assert!(expected.0.len() > 2000 && run(Some(SMALL_MEMORY_BYTES)) == expected);
 }

@@ -6,32 +6,34 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use simstore::{Error, Result};
-use simstore_corpus::{Inputs, Notice, Progress, Watch};
-use simstore_dedup::{ClusterBy, Compare, DedupConfig, Distance, Keep, Observer, Outputs, Summary};
+use simstore_corpus::{Diagnostic, Inputs, Observer, StageProgress};
+use simstore_dedup::{
+    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, RunObserver, Summary,
+};
 use simstore_io::DocumentOptions;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::beyond_memory::{LITTLE, Told, all_files};
-use crate::support::given::verified;
+use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES, all_files};
+use crate::support::inputs::verified;
 use crate::support::numbers;
-use crate::{Folder, Random};
+use crate::{Random, TempFolder};
 
-/// Stops a run when so many stages have been kept.
-struct StopsAfter<'a> {
+/// Observer that stops a run when the folder has the results of `stages` stages.
+struct StopAfterStages<'a> {
     folder: &'a Path,
     stages: usize,
-    told: Told,
+    told: DiagnosticRecorder,
 }
 
-impl Watch for StopsAfter<'_> {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+impl Observer for StopAfterStages<'_> {
+    fn progress(&self, _: &StageProgress) -> ControlFlow<()> {
         match stages(self.folder).len() < self.stages {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     }
-    fn notice(&self, notice: &Notice<'_>) {
-        self.told.notice(notice);
+    fn diagnostic(&self, notice: &Diagnostic<'_>) {
+        self.told.diagnostic(notice);
     }
 }
 
@@ -44,7 +46,7 @@ fn stages(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Texts: unrelated ones, groups of similar ones, and a crowd.
+/// Unrelated texts, groups of similar texts, and a dense group.
 fn documents() -> String {
     let mut random = Random(7);
     let mut lines = String::new();
@@ -72,9 +74,14 @@ fn documents() -> String {
     lines
 }
 
-type Outcome = (Summary, std::collections::BTreeMap<PathBuf, Vec<u8>>);
+type StageRunResult = (Summary, std::collections::BTreeMap<PathBuf, Vec<u8>>);
 
-fn run(input: &Path, out: &Path, options: &DedupConfig, observer: &dyn Observer) -> Result<Outcome> {
+fn run(
+    input: &Path,
+    out: &Path,
+    options: &DedupConfig,
+    observer: &dyn RunObserver,
+) -> Result<StageRunResult> {
     fs::create_dir_all(out).unwrap();
     let files = Outputs {
         output: Some(out.join("kept")),
@@ -91,24 +98,38 @@ fn run(input: &Path, out: &Path, options: &DedupConfig, observer: &dyn Observer)
     Ok((totals, all_files(out)))
 }
 
-fn questions() -> Vec<(usize, DedupConfig)> {
+fn cases() -> Vec<(usize, DedupConfig)> {
     let components = Some(ClusterBy::Components);
     let longest = DedupConfig { keep: Keep::Longest, ..DedupConfig::default() };
     vec![
         (2, DedupConfig::default()),
-        (2, DedupConfig { compare: Compare::similar(0.6), ..longest.clone() }),
+        (2, DedupConfig { compare: ComparisonConfig::by_similarity(0.6), ..longest.clone() }),
         (2, DedupConfig { pairs: true, cluster_by: components, ..DedupConfig::default() }),
-        (2, DedupConfig { keep: Keep::None, compare: Compare::similar(0.7), ..DedupConfig::default() }),
-        (1, DedupConfig { compare: Compare::distance(3), ..DedupConfig::default() }),
-        (1, DedupConfig { compare: Compare::distance(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
+        (
+            2,
+            DedupConfig {
+                keep: Keep::None,
+                compare: ComparisonConfig::by_similarity(0.7),
+                ..DedupConfig::default()
+            },
+        ),
+        (1, DedupConfig { compare: ComparisonConfig::by_distance(3), ..DedupConfig::default() }),
+        (
+            1,
+            DedupConfig {
+                compare: ComparisonConfig::by_distance(5),
+                cluster_by: Some(ClusterBy::Stars),
+                ..longest
+            },
+        ),
         (1, DedupConfig { compare: verified(6, 0.4), pairs: true, ..DedupConfig::default() }),
         (
             1,
             DedupConfig {
-                compare: Compare::Distance(Distance {
-                    most: Some(2),
+                compare: ComparisonConfig::Distance(DistanceConfig {
+                    max_distance: Some(2),
                     bits: Some(128),
-                    ..Distance::default()
+                    ..DistanceConfig::default()
                 }),
                 pairs: true,
                 ..DedupConfig::default()
@@ -119,24 +140,25 @@ fn questions() -> Vec<(usize, DedupConfig)> {
 
 #[test]
 fn a_run_that_is_stopped_after_a_stage_carries_on() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("a.jsonl", documents());
-    for (number, (count, options)) in questions().into_iter().enumerate() {
+    for (number, (count, options)) in cases().into_iter().enumerate() {
         let path = |name: String| folder.0.path().join(format!("{number}-{name}"));
         let expected = run(&input, &path("plain".to_owned()), &options, &()).unwrap();
         assert!(expected.0.clusters > 20, "{options:?}: {:?}", expected.0);
-        for memory in [None, Some(LITTLE)] {
+        for memory in [None, Some(SMALL_MEMORY_BYTES)] {
             for after in 1..=count {
                 let kept = path(format!("kept-{memory:?}-{after}"));
                 let temporary = Some(folder.0.path().to_path_buf());
                 let options =
                     DedupConfig { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
                 let out = path(format!("out-{memory:?}-{after}"));
-                let stops = StopsAfter { folder: &kept, stages: after, told: Told::default() };
+                let stops =
+                    StopAfterStages { folder: &kept, stages: after, told: DiagnosticRecorder::default() };
                 let stopped = run(&input, &out, &options, &stops);
                 assert!(matches!(stopped, Err(Error::Cancelled)), "{after}: {options:?}");
                 assert_eq!(stages(&kept).len(), after, "{options:?}");
-                let told = Told::default();
+                let told = DiagnosticRecorder::default();
                 let carried_on = run(&input, &out, &options, &told).unwrap();
                 assert!(carried_on == expected, "{after}: {options:?}");
                 assert_eq!(stages(&kept).len(), count, "{options:?}");
@@ -147,7 +169,7 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
     }
 }
 
-/// Writes a stage anew with other bytes in its frame, and seals it.
+/// Changes the content of a stage file, and writes it back with a valid checksum.
 fn forge(stage: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = zstd::decode_all(&fs::read(stage).unwrap()[..]).unwrap();
     change(&mut bytes);
@@ -158,9 +180,9 @@ fn forge(stage: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 
 #[test]
 fn what_cannot_be_is_told_and_made_again() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let input = folder.file("a.jsonl", documents());
-    for (number, (_, options)) in questions().into_iter().enumerate() {
+    for (number, (_, options)) in cases().into_iter().enumerate() {
         let kept = folder.0.path().join(format!("kept-{number}"));
         let options = DedupConfig { resume: Some(kept.clone().into()), ..options };
         let out = folder.0.path().join(format!("out-{number}"));
@@ -184,11 +206,11 @@ fn what_cannot_be_is_told_and_made_again() {
                 let at = random.next();
                 forge(&stage, |bytes| damage(bytes, at));
             }
-            let told = Told::default();
+            let told = DiagnosticRecorder::default();
             assert!(run(&input, &out, &options, &told).unwrap() == expected, "{options:?}");
             assert!(told.all().iter().any(|said| said.contains("computing it again")), "{:?}", told.all());
         }
-        // Not sealed.
+        // A wrong checksum.
         for stage in stages(&kept) {
             let mut bytes = fs::read(&stage).unwrap();
             let at = random.index(bytes.len());
@@ -196,7 +218,7 @@ fn what_cannot_be_is_told_and_made_again() {
             fs::write(&stage, bytes).unwrap();
         }
         assert!(run(&input, &out, &options, &()).unwrap() == expected, "{options:?}");
-        // Of other documents, there are other stages.
+        // Other documents have other stage files.
         let other = folder.file("a.jsonl", documents().replace("d2999", "d2998"));
         let other = Inputs::new(&[other], DocumentOptions::default()).unwrap();
         simstore_dedup::run(&options, &other, Outputs::default(), &()).unwrap();

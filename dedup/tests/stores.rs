@@ -1,4 +1,4 @@
-//! Deduplication against several stores, beside the plain loop.
+//! Compares deduplication against several stores with a plain loop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use simstore::{Fingerprint, Result, Store, StoreOptions};
 use simstore_dedup::{Add, ClusterBy, DedupConfig, Outputs, Report};
 use simstore_io::{DocumentId, IdRef};
 
-use crate::support::given;
-use crate::{Folder, Random};
+use crate::support::inputs;
+use crate::{Random, TempFolder};
 
 const DISTANCE: u32 = 3;
 const STORES: [&str; 3] = ["a", "b", "c"];
 
-/// Something stored: its distance, the store, its id.
-type Stored = (u32, usize, u64);
+/// Stored fingerprint near a document: distance in bits, index of the store, id.
+type StoredNeighbor = (u32, usize, u64);
 
 fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let profile = Some(profile.to_owned());
     let options = StoreOptions { distance: Some(DISTANCE), profile, ..StoreOptions::default() };
     let store = Store::<F>::open(path, options).unwrap();
-    let mut load = store.load().unwrap();
+    let mut load = store.bulk_load().unwrap();
     (0..).zip(fingerprints).for_each(|(id, &fingerprint)| load.insert(fingerprint, id).unwrap());
     load.finish().unwrap();
     path.to_path_buf()
@@ -29,12 +29,12 @@ fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathB
 
 fn find(fingerprints: &[u64], options: &DedupConfig) -> Result<Report> {
     let given = (0..).map(DocumentId::Number).zip(fingerprints.iter().copied());
-    let report = simstore_dedup::run(options, &given::values(given), Outputs::default(), &())?;
+    let report = simstore_dedup::run(options, &inputs::values(given), Outputs::default(), &())?;
     assert_eq!(report.added_before(), None);
     Ok(report)
 }
 
-/// Fingerprints that are often near one another, within a call and across calls.
+/// Random fingerprints that are often near each other, within one call and across calls.
 fn some(random: &mut Random, count: usize) -> Vec<u64> {
     let mut some = || {
         let mut value = Random::of(random.below(20));
@@ -44,10 +44,10 @@ fn some(random: &mut Random, count: usize) -> Vec<u64> {
     (0..count).map(|_| some()).collect()
 }
 
-/// The stored fingerprints near each document, the nearest first.
-fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
+/// Returns the stored fingerprints near each document, the nearest first.
+fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<StoredNeighbor>> {
     let of_document = |document: &u64| {
-        let mut near: Vec<Stored> = Vec::new();
+        let mut near: Vec<StoredNeighbor> = Vec::new();
         for (at, store) in stores.iter().enumerate() {
             let found = (0..).zip(store).map(|(id, value)| ((value ^ document).count_ones(), at, id));
             near.extend(found.filter(|&(distance, ..)| distance <= DISTANCE));
@@ -58,42 +58,44 @@ fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<Stored>> {
     documents.iter().map(of_document).collect()
 }
 
-/// The representative of each document in a cluster: a document, or a stored fingerprint by store and id.
-type Standing = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
+/// Representative of each document, `None` if it is in no cluster: a document as `Ok`, or the store and id of
+/// a stored fingerprint as `Err`.
+type RepresentativeList = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
 
-fn standing(found: &Report, documents: usize, paths: &[PathBuf]) -> Standing {
-    let mut standing = vec![None; documents];
+fn representatives(found: &Report, documents: usize, paths: &[PathBuf]) -> RepresentativeList {
+    let mut representatives = vec![None; documents];
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
         let DocumentId::Number(id) = cluster.representative else { panic!("{cluster:?}") };
         let store = cluster.store.map(|store| paths.iter().position(|path| path == store).unwrap());
         assert_eq!(cluster.is_stored, store.is_some());
         for member in &cluster.members {
-            standing[member.document] = Some(store.map_or(Ok(id as usize), |store| Err((store, id))));
+            representatives[member.document] = Some(store.map_or(Ok(id as usize), |store| Err((store, id))));
             assert_eq!(member.is_kept, store.is_none() && id as usize == member.document);
         }
     }
-    standing
+    representatives
 }
 
-/// Stars by their definition: a document near a stored fingerprint joins the nearest one; the others form stars of documents.
-fn plain_stars(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
-    let of_stored = |near: &Vec<Stored>| near.first().map(|&(_, store, id)| Err((store, id)));
-    let mut standing: Standing = near.iter().map(of_stored).collect();
+/// Stars by definition: the representative of a document near stored fingerprints is the nearest of these.
+/// The other documents form stars.
+fn plain_stars(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
+    let of_stored = |near: &Vec<StoredNeighbor>| near.first().map(|&(_, store, id)| Err((store, id)));
+    let mut representatives: RepresentativeList = near.iter().map(of_stored).collect();
     for (a, x) in documents.iter().enumerate() {
         let taken: Vec<usize> = (a..documents.len())
-            .filter(|&b| standing[b].is_none() && (x ^ documents[b]).count_ones() <= DISTANCE)
+            .filter(|&b| representatives[b].is_none() && (x ^ documents[b]).count_ones() <= DISTANCE)
             .collect();
-        if standing[a].is_none() && taken.len() > 1 {
-            taken.into_iter().for_each(|b| standing[b] = Some(Ok(a)));
+        if representatives[a].is_none() && taken.len() > 1 {
+            taken.into_iter().for_each(|b| representatives[b] = Some(Ok(a)));
         }
     }
-    standing
+    representatives
 }
 
-/// Components by their definition: documents near one another, or near the same stored fingerprint, are connected. Their
-/// representative is the nearest stored fingerprint, else the first document.
-fn plain_components(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
+/// Components by definition: documents near each other, or near the same stored fingerprint, are connected.
+/// The representative of a component is the nearest stored fingerprint, or else the first document.
+fn plain_components(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
     let mut first: Vec<usize> = (0..documents.len()).collect();
     for a in 0..documents.len() {
         for b in 0..documents.len() {
@@ -120,11 +122,11 @@ fn plain_components(documents: &[u64], near: &[Vec<Stored>]) -> Standing {
 
 #[test]
 fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for seed in 0..4 {
         let mut random = Random(seed);
         let documents = some(&mut random, 150);
-        // In each some ten things that documents may be near, often the same ones.
+        // Each store has about ten fingerprints near documents, often the same ones.
         let stores: Vec<Vec<u64>> = STORES.map(|_| some(&mut random, 12)).to_vec();
         let out = folder.0.path().join(seed.to_string());
         let paths: Vec<PathBuf> =
@@ -138,9 +140,12 @@ fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
             ..DedupConfig::default()
         };
         let stars = find(&documents, &options(ClusterBy::Stars)).unwrap();
-        assert_eq!(standing(&stars, documents.len(), &paths), plain_stars(&documents, &near));
+        assert_eq!(representatives(&stars, documents.len(), &paths), plain_stars(&documents, &near));
         let components = find(&documents, &options(ClusterBy::Components)).unwrap();
-        assert_eq!(standing(&components, documents.len(), &paths), plain_components(&documents, &near));
+        assert_eq!(
+            representatives(&components, documents.len(), &paths),
+            plain_components(&documents, &near)
+        );
         let mut pairs = vec![Vec::new(); documents.len()];
         let visited = stars.visit_pairs(&(), &mut |pair| {
             if let (None, IdRef::Number(id)) = (pair.other, pair.other_id) {
@@ -156,7 +161,7 @@ fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
 
 #[test]
 fn what_is_kept_is_added_to_the_first_store() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let [new, old] = ["new", "old"].map(|name| folder.0.path().join(name));
     make::<u64>(&old, "", &[0, u64::MAX]);
     let options = DedupConfig {
@@ -180,7 +185,7 @@ fn what_is_kept_is_added_to_the_first_store() {
 
 #[test]
 fn stores_that_do_not_go_together_are_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = |name: &str| folder.0.path().join(name);
     make::<u64>(&path("plain"), "", &[1]);
     make::<u64>(&path("words"), "words-3", &[1]);
@@ -204,7 +209,8 @@ fn stores_that_do_not_go_together_are_refused() {
         let said = refused(names, add);
         assert!(said.contains(message), "{said}");
     }
-    // A store without a profile goes with any other, and the default distance is the smallest of the stores' distances.
+    // A store without a profile is compatible with any other. The default distance is the smallest of the
+    // stores' distances.
     let against = ["plain", "words"].map(path).to_vec();
     let found = find(&[1], &DedupConfig { against, ..DedupConfig::default() }).unwrap();
     assert_eq!(found.summary().criterion, simstore_dedup::Criterion::Distance(DISTANCE));

@@ -1,4 +1,4 @@
-//! Documents and fingerprints from any bytes, by every ending of a name.
+//! Arbitrary bytes as a file of documents and of fingerprints, with each known extension.
 
 #![no_main]
 
@@ -6,11 +6,11 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use simstore_corpus::{Inputs, fingerprints};
-use simstore_io::{Annotation, DocumentOptions, DocumentWriter, documents, records};
+use simstore_io::{ClusterAnnotation, DocumentOptions, DocumentWriter, documents, records};
 use simstore_text::Profile;
 use tempfile::TempDir;
 
-const ENDINGS: [&str; 15] = [
+const EXTENSIONS: [&str; 15] = [
     ".jsonl", ".txt", ".html", ".hex", ".u64", ".u128", ".jsonl.gz", ".tsv.zst", ".unknown", ".csv", ".tsv",
     ".warc", ".jsonl.bz2", ".jsonl.xz", ".parquet",
 ];
@@ -23,22 +23,22 @@ thread_local! {
 fuzz_target!(|data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     FOLDER.with(|folder| {
-        let path = folder.path().join(format!("input{}", ENDINGS[usize::from(selector) % ENDINGS.len()]));
+        let path = folder.path().join(format!("input{}", EXTENSIONS[usize::from(selector) % EXTENSIONS.len()]));
         fs::write(&path, data).unwrap();
         let paths = [path.clone()];
         let _ = Inputs::new(&paths, DocumentOptions::default()).unwrap().kind();
-        let encoding = ENCODINGS[usize::from(selector) / ENDINGS.len() % ENCODINGS.len()].parse().unwrap();
+        let encoding = ENCODINGS[usize::from(selector) / EXTENSIONS.len() % ENCODINGS.len()].parse().unwrap();
         let options = DocumentOptions { max_bytes: 1 << 16, encoding, ..DocumentOptions::default() };
         let profile = Profile::default();
         for document in documents(&paths, &options).take(1000).flatten() {
-            // A malformed part takes three bytes.
+            // A malformed byte becomes U+FFFD, which is three bytes long.
             assert!(document.text.len() <= 3 << 16);
             profile.fingerprint::<u64>(&document.text);
         }
         let mut writer = DocumentWriter::new(Vec::new());
         for record in records(&paths, &options).take(1000).flatten() {
-            // A record that is not JSON has no place for it.
-            let _ = writer.write(&record, Some(&Annotation::default()));
+            // A record that is not JSON cannot hold an annotation.
+            let _ = writer.write(&record, Some(&ClusterAnnotation::default()));
         }
         let _ = writer.finish();
         assert!(fingerprints::<u64>(&paths).take(1 << 20).flatten().count() <= data.len() * 1100);

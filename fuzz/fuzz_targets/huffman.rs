@@ -1,4 +1,4 @@
-//! Code lengths in the header of a table, whose blocks were written with another code.
+//! Arbitrary code lengths in the header of a table whose blocks were written with another code.
 
 #![no_main]
 
@@ -7,38 +7,38 @@ use simstore::{Codec, Fingerprint};
 
 mod tables;
 
-const LONGEST: u8 = 12;
+const MAX_CODE_BITS: u8 = 12;
 
-/// Lengths that fill the code: as many of those asked for as there is room for, then what is missing.
-fn complete(asked: &[u8], lengths: &mut [u8]) {
-    let mut room = 1_u32 << LONGEST;
+/// Fills `lengths` with a complete code (Kraft sum 1): the wanted lengths as long as they fit, then lengths that fill the rest.
+fn complete(wanted: &[u8], lengths: &mut [u8]) {
+    let mut free = 1_u32 << MAX_CODE_BITS;
     let symbols = lengths.len();
-    for (length, &byte) in lengths.iter_mut().zip(asked).take(symbols - usize::from(LONGEST)) {
-        let word = 1 << (LONGEST - byte % (LONGEST + 1));
-        if byte % (LONGEST + 1) > 0 && word <= room {
-            *length = byte % (LONGEST + 1);
-            room -= word;
+    for (length, &byte) in lengths.iter_mut().zip(wanted).take(symbols - usize::from(MAX_CODE_BITS)) {
+        let word = 1 << (MAX_CODE_BITS - byte % (MAX_CODE_BITS + 1));
+        if byte % (MAX_CODE_BITS + 1) > 0 && word <= free {
+            *length = byte % (MAX_CODE_BITS + 1);
+            free -= word;
         }
     }
     for length in lengths.iter_mut().rev() {
-        if room > 0 && *length == 0 {
-            let bits = room.ilog2().min(u32::from(LONGEST) - 1);
-            *length = LONGEST - bits as u8;
-            room -= 1 << bits;
+        if free > 0 && *length == 0 {
+            let bits = free.ilog2().min(u32::from(MAX_CODE_BITS) - 1);
+            *length = MAX_CODE_BITS - bits as u8;
+            free -= 1 << bits;
         }
     }
 }
 
-fn check<F: Fingerprint>(codec: Codec, is_complete: bool, span: u8, asked: &[u8]) {
-    let mut bytes = tables::sound::<F>(codec, 512, 200);
+fn check<F: Fingerprint>(codec: Codec, is_complete: bool, span: u8, wanted: &[u8]) {
+    let mut bytes = tables::encode_table::<F>(codec, 512, 200);
     let start = 36 + F::BITS as usize;
-    // As many as the header of its tables has room for.
+    // Code lengths in the header of a table of this codec.
     let symbols = if codec == Codec::AllDifferences { 13 * F::BITS } else { F::BITS };
     let mut lengths = vec![0; symbols as usize];
     if is_complete {
-        complete(asked, &mut lengths);
+        complete(wanted, &mut lengths);
     } else {
-        lengths.iter_mut().zip(asked).for_each(|(length, &byte)| *length = byte % 16);
+        lengths.iter_mut().zip(wanted).for_each(|(length, &byte)| *length = byte % 16);
     }
     for (i, pair) in lengths.chunks(2).enumerate() {
         bytes[start + i] = pair[0] | pair[1] << 4;
@@ -48,12 +48,12 @@ fn check<F: Fingerprint>(codec: Codec, is_complete: bool, span: u8, asked: &[u8]
 }
 
 fuzz_target!(|data: &[u8]| {
-    let [selector, span, asked @ ..] = data else { return };
+    let [selector, span, wanted @ ..] = data else { return };
     let codec = [Codec::FirstDifference, Codec::Gap, Codec::AllDifferences][usize::from(selector % 3)];
     let is_complete = selector & 48 != 0;
     if selector & 64 == 0 {
-        check::<u64>(codec, is_complete, *span, asked);
+        check::<u64>(codec, is_complete, *span, wanted);
     } else {
-        check::<u128>(codec, is_complete, *span, asked);
+        check::<u128>(codec, is_complete, *span, wanted);
     }
 });

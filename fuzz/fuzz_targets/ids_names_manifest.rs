@@ -1,4 +1,4 @@
-//! A store one of whose other files is replaced by any bytes, with the right magic, version and checksums.
+//! A store with one file (ids, names, notes or manifest) replaced by arbitrary bytes with valid magic, version and checksums.
 
 #![no_main]
 
@@ -32,7 +32,7 @@ thread_local! {
         for i in 0..200_u64 {
             let fingerprint = (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             builder.insert_named(fingerprint, 3 * i, &format!("document {i}")).unwrap();
-            builder.note(3 * i, &i.to_le_bytes()).unwrap();
+            builder.set_note(3 * i, &i.to_le_bytes()).unwrap();
         }
         builder.finish().unwrap();
         let mut files = seal::Files::new();
@@ -63,7 +63,7 @@ fuzz_target!(|data: &[u8]| {
         fs::write(path.join("MANIFEST"), &files["MANIFEST"]).unwrap();
         if let Ok(store) = Snapshot::<u64>::open(path) {
             store.verify(|_| ());
-            // As many as the chunks have bits.
+            // Upper bound: one id for each bit of the id file.
             assert!(store.iter().count() <= 200 + files["000001.ids"].len() * 8);
             for id in [0, 1, 3, 300, 597, 598, u64::MAX] {
                 let _ = (store.name(id), store.note(id));

@@ -1,4 +1,4 @@
-//! A table file of any bytes, with the right magic, version and checksums.
+//! A table file of arbitrary bytes, with valid magic, version and checksums.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Numbers as people read and write them.
+//! Formats and parses numbers for people: counts, byte sizes, similarities.
 
-/// A count with its digits in groups of three: `1,234,567`.
-pub fn grouped(count: u64) -> String {
+/// Formats a count with commas between groups of three digits: `1,234,567`.
+pub fn format_count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -13,8 +13,8 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A number of bytes in the largest fitting unit: `1.5 GiB`.
-pub fn bytes(count: u64) -> String {
+/// Formats a number of bytes in the largest binary unit that fits: `1.5 GiB`.
+pub fn format_bytes(count: u64) -> String {
     let (mut value, mut unit) = (count as f64, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
         if value < 1024.0 {
@@ -25,8 +25,8 @@ pub fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
-/// Two different numbers of bytes, in one unit, with enough decimals to differ.
-pub fn bytes_apart(a: u64, b: u64) -> [String; 2] {
+/// Formats two different numbers of bytes in one unit, with enough decimals to make the texts differ.
+pub fn format_distinct_bytes(a: u64, b: u64) -> [String; 2] {
     let (mut divisor, mut unit) = (1.0, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
         if (a.max(b) as f64) < divisor * 1024.0 {
@@ -36,11 +36,12 @@ pub fn bytes_apart(a: u64, b: u64) -> [String; 2] {
     }
     let shown = |decimals: usize| [a, b].map(|count| format!("{:.decimals$} {unit}", count as f64 / divisor));
     let differ = (1..=3).map(shown).find(|[a, b]| a != b).filter(|_| unit != "bytes");
-    differ.unwrap_or_else(|| [a, b].map(|count| format!("{} bytes", grouped(count))))
+    differ.unwrap_or_else(|| [a, b].map(|count| format!("{} bytes", format_count(count))))
 }
 
-/// A number of bytes that is enough for another, as options take it: `2663K`, rounded up to two digits or more.
-pub fn enough_bytes(count: u64) -> String {
+/// Formats a number of bytes as the value of an option, rounded up: `2663K`. The result has at least two
+/// significant digits.
+pub fn format_bytes_up(count: u64) -> String {
     let (mut divisor, mut unit) = (1, "");
     for larger in ["K", "M", "G", "T"] {
         if count / divisor < 10 * 1024 {
@@ -51,13 +52,14 @@ pub fn enough_bytes(count: u64) -> String {
     format!("{}{unit}", count.div_ceil(divisor))
 }
 
-/// A count with its noun: `1 line`, `2 lines`.
-pub fn count_of(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+/// Formats a count with its noun, which gets an `s` unless the count is 1: `1 line`, `2 lines`.
+pub fn format_count_of(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", format_count(count), if count == 1 { "" } else { "s" })
 }
 
-/// A similarity with three decimals, rounded down: only what is 1 is shown as such.
-pub fn share(similarity: f64) -> String {
+/// Formats a similarity from 0 to 1 with three decimals, rounded down. Only the similarity 1 is formatted as
+/// `1`.
+pub fn format_similarity(similarity: f64) -> String {
     if similarity >= 1.0 {
         "1".to_owned()
     } else {
@@ -65,14 +67,17 @@ pub fn share(similarity: f64) -> String {
     }
 }
 
-/// A number of bytes as people write it: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024. `None` for 0, and for a text
-/// that is no number of bytes.
+/// Parses a number of bytes such as `512M`, `2G`, or `1.5GiB`. K, M, G, and T are powers of 1024.
+///
+/// Returns `None` for 0, and for a text that is not a number of bytes.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let number = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
     parse_scaled(number, 1024).filter(|&bytes| bytes > 0)
 }
 
-/// A number with K, M, G (or B) or T after it, which are powers of `thousand`.
+/// Parses a number with an optional suffix K, M, G (or B), or T, which are the powers 1 to 4 of `thousand`.
+///
+/// Returns `None` if the text is not such a number, or if the result is not an integer or overflows.
 pub fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {
     let exponent = match text.chars().last()?.to_ascii_uppercase() {
         'K' => 1,
@@ -99,18 +104,20 @@ mod tests {
 
     #[test]
     fn for_reading() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(123_456), "123,456");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!([0, 10_239, 2_726_298, 5 << 40].map(enough_bytes), ["0", "10239", "2663K", "5120G"]);
-        assert_eq!(bytes_apart(1_960_000, 1_950_000), ["1.87 MiB", "1.86 MiB"]);
-        assert_eq!(bytes_apart(1 << 20, (1 << 20) - 1), ["1,048,576 bytes", "1,048,575 bytes"]);
-        assert_eq!(bytes(1023), "1023 bytes");
-        assert_eq!(bytes(3 << 29), "1.5 GiB");
-        assert_eq!(count_of(1, "line"), "1 line");
-        assert_eq!(count_of(1000, "line"), "1,000 lines");
-        assert_eq!((share(1.0), share(0.9999)), ("1".into(), "0.999".into()));
-        // A decimal that a double cannot hold is not rounded down to the one below it.
-        assert!((0..1000).all(|count| share(f64::from(count) / 1000.0) == format!("0.{count:03}")));
+        assert_eq!(format_count(0), "0");
+        assert_eq!(format_count(123_456), "123,456");
+        assert_eq!(format_count(1_234_567), "1,234,567");
+        assert_eq!([0, 10_239, 2_726_298, 5 << 40].map(format_bytes_up), ["0", "10239", "2663K", "5120G"]);
+        assert_eq!(format_distinct_bytes(1_960_000, 1_950_000), ["1.87 MiB", "1.86 MiB"]);
+        assert_eq!(format_distinct_bytes(1 << 20, (1 << 20) - 1), ["1,048,576 bytes", "1,048,575 bytes"]);
+        assert_eq!(format_bytes(1023), "1023 bytes");
+        assert_eq!(format_bytes(3 << 29), "1.5 GiB");
+        assert_eq!(format_count_of(1, "line"), "1 line");
+        assert_eq!(format_count_of(1000, "line"), "1,000 lines");
+        assert_eq!((format_similarity(1.0), format_similarity(0.9999)), ("1".into(), "0.999".into()));
+        // A decimal that an f64 cannot represent exactly is not rounded down to the next smaller one.
+        assert!(
+            (0..1000).all(|count| format_similarity(f64::from(count) / 1000.0) == format!("0.{count:03}"))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Documents beyond the limits, in each format: refused with their place and advice, and never held in memory.
+//! Documents beyond the limits, in each format: they are refused with their position and advice, and never
+//! held in memory.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,11 +8,11 @@ use liblzma::stream::{Filters, LzmaOptions, Stream};
 use simstore::{Error, Result};
 use simstore_io::{Document, DocumentOptions, documents};
 
-use crate::{COMPRESSIONS, Folder, gzip};
+use crate::{COMPRESSIONS, TempFolder, gzip};
 
-/// Documents of 1.25 MiB fit.
+/// Memory budget in bytes; a document may then have 1.25 MiB.
 const MEMORY: u64 = 20 << 20;
-const SAID: &str =
+const LIMIT_MESSAGE: &str =
     "longer than the limit of 1310720 bytes for one document, with 20.0 MiB of memory; raise option `memory`";
 
 fn read(path: &Path, memory: Option<u64>) -> Vec<Result<Document>> {
@@ -19,7 +20,7 @@ fn read(path: &Path, memory: Option<u64>) -> Vec<Result<Document>> {
     documents(&[path.to_path_buf()], &options).collect()
 }
 
-/// The error for the one refused document: reason, path and line.
+/// Returns the reason, path, and line of the error for the only refused document.
 #[track_caller]
 fn refused(path: &Path, memory: Option<u64>) -> (String, PathBuf, u64) {
     let mut bad = read(path, memory).into_iter().filter_map(Result::err);
@@ -28,7 +29,7 @@ fn refused(path: &Path, memory: Option<u64>) -> (String, PathBuf, u64) {
     (reason, path, line)
 }
 
-/// Words that are not all the same.
+/// Returns a text of different words with about this length in bytes.
 fn long(bytes: usize) -> String {
     (0..)
         .map(|word| format!("word{word} "))
@@ -47,7 +48,7 @@ fn warc(block: &[u8], headers: &str) -> Vec<u8> {
 
 #[test]
 fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let long = long(1_400_000);
     let line = format!("{{\"id\": 1, \"text\": \"{long}\"}}\n");
     let small = "{\"id\": 2, \"text\": \"small\"}\n";
@@ -61,7 +62,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
         ("a.csv".to_owned(), format!("id,text\n1,{long}\n2,small\n").into_bytes(), 2),
         ("a.tsv".to_owned(), format!("id\ttext\n1\t\"{long}\"\n2\tsmall\n").into_bytes(), 2),
         ("a.warc".to_owned(), page(warc(long.as_bytes(), "WARC-Type: conversion\r\n")), 1),
-        // Short before it is unpacked.
+        // Short while it is compressed.
         (
             "packed.warc".to_owned(),
             page(warc(&packed_page, "WARC-Type: response\r\nContent-Type: application/http\r\n")),
@@ -74,18 +75,18 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
     for (name, bytes, line) in files {
         let path = folder.file(&name, bytes);
         let (reason, named, at) = refused(&path, Some(MEMORY));
-        assert!(reason.starts_with(SAID), "{name}: {reason}");
+        assert!(reason.starts_with(LIMIT_MESSAGE), "{name}: {reason}");
         assert_eq!((&named, at), (&path, line), "{name}");
         let rest = read(&path, Some(MEMORY)).into_iter().filter_map(Result::ok).map(|document| document.text);
         assert_eq!(rest.collect::<Vec<_>>(), ["small"], "{name}");
-        // With more, and with no bound, it is read.
+        // With a larger budget, and without one, it is read.
         for memory in [Some(2 * MEMORY), None] {
             assert_eq!(read(&path, memory).into_iter().filter(Result::is_ok).count(), 2, "{name} {memory:?}");
         }
     }
     for (name, bytes) in [("a.txt", long.clone().into_bytes()), ("a.html.gz", gzip(long.as_bytes()))] {
         let (reason, named, _) = refused(&folder.file(name, bytes), Some(MEMORY));
-        assert!(reason == SAID && named.ends_with(name), "{name}: {reason}");
+        assert!(reason == LIMIT_MESSAGE && named.ends_with(name), "{name}: {reason}");
     }
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, text) in [("long.txt", &*long), ("small.txt", "small")] {
@@ -94,13 +95,13 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
     }
     let path = folder.file("a.zip", archive.finish().unwrap().into_inner());
     let (reason, named, _) = refused(&path, Some(MEMORY));
-    assert!(reason == SAID && named == path.join("long.txt"), "{reason}");
+    assert!(reason == LIMIT_MESSAGE && named == path.join("long.txt"), "{reason}");
 }
 
-/// `max_bytes` is less than the memory allows, so the error names its option.
+/// `max_bytes` is smaller than the limit from the memory budget, so the error names its option.
 #[test]
 fn the_lesser_limit_counts() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.txt", "more than ten bytes");
     let options = DocumentOptions { max_bytes: 10, memory: Some(MEMORY), ..DocumentOptions::default() };
     let error = documents(&[path], &options).next().unwrap().unwrap_err().to_string();
@@ -109,7 +110,7 @@ fn the_lesser_limit_counts() {
 
 #[test]
 fn windows_that_are_too_large_for_the_memory_are_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let line = b"{\"id\": 1, \"text\": \"some words\"}\n";
     let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
     zstd.window_log(27).unwrap();
@@ -132,7 +133,7 @@ fn windows_that_are_too_large_for_the_memory_are_refused() {
             assert_eq!(read(&path, memory).remove(0).unwrap().text, "some words", "{name}");
         }
     }
-    // The usual levels need no more than is allowed in any case.
+    // The usual levels need less memory than is always allowed.
     for (ending, compress) in COMPRESSIONS {
         let path = folder.file(&format!("small.jsonl{ending}"), compress(&line.repeat(10_000)));
         assert!(read(&path, Some(1)).iter().all(Result::is_ok), "{ending}");
@@ -141,7 +142,7 @@ fn windows_that_are_too_large_for_the_memory_are_refused() {
 
 #[test]
 fn tables_have_so_many_columns_at_most() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let table = |columns: usize| {
         let names: String = (2..columns).map(|column| format!(",c{column}")).collect();
         format!("id,text{names}\n1,one{}\n2,two{}\n", ",".repeat(columns - 2), ",".repeat(columns - 2))
@@ -153,7 +154,7 @@ fn tables_have_so_many_columns_at_most() {
     assert_eq!((&*reason, line), ("the header has more than 100,000 columns, the maximum of a table", 1));
     let (reason, ..) = refused(&folder.file("a.tsv", "x".repeat((16 << 20) + 1)), None);
     assert_eq!(reason, "a header longer than the limit of 16777216 bytes");
-    // A message names some of them, and the start of long names.
+    // A message lists only the first names, and shortens long ones.
     let header = format!("{},{}\n", "x".repeat(1000), "y,".repeat(200));
     let (reason, ..) = refused(&folder.file("b.csv", header), None);
     assert!(reason.len() < 1000 && reason.ends_with(" and 172 more"), "{reason}");

@@ -1,4 +1,5 @@
-//! Reading documents from files, and writing them unchanged. CONTRIBUTING.md says which file tests what.
+//! Tests of reading documents from files, and of writing them unchanged. CONTRIBUTING.md lists the subject of
+//! each file.
 
 mod limits;
 mod support;
@@ -8,6 +9,6 @@ mod writer;
 
 use support::Random;
 use support::compression::{COMPRESSIONS, zstd};
-use support::folder::Folder;
+use support::folder::TempFolder;
 use support::gzip::gzip;
 use support::reading::{TWO_LINES, bad_line, ids_and_texts};

@@ -1,10 +1,10 @@
-//! CSV and TSV.
+//! Tests of CSV and TSV.
 
 use std::path::PathBuf;
 
-use simstore_io::{DocumentFormat, DocumentOptions, ReadNote, documents, records};
+use simstore_io::{DocumentFormat, DocumentOptions, ReadDiagnostic, documents, records};
 
-use crate::{Folder, Random, bad_line, ids_and_texts};
+use crate::{Random, TempFolder, bad_line, ids_and_texts};
 
 fn read(path: &PathBuf, options: &DocumentOptions) -> Vec<(String, String, u64)> {
     documents(std::slice::from_ref(path), options)
@@ -15,7 +15,7 @@ fn read(path: &PathBuf, options: &DocumentOptions) -> Vec<(String, String, u64)>
 
 #[test]
 fn columns_by_name() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file(
         "a.csv",
         "\u{feff}url,title,\"body, of it\",date\r\nu,t,b,2024\r\n\r\nv,,\"say \"\"so\"\"\",\r\n",
@@ -33,7 +33,7 @@ fn columns_by_name() {
     let extra: Vec<_> =
         documents(&[path], &options).map(|document| document.unwrap().extra.unwrap()).collect();
     assert_eq!(extra, ["2024", ""]);
-    // Numbers are numbers, and without an id there is the position.
+    // A document without an id is named by its position.
     let path = folder.file("b.tsv", "text\nfirst\n\"two\nlines\"\nlast");
     let name = |line: u64| format!("{}:{line}", path.display());
     let expected = [("first", 2), ("two\nlines", 3), ("last", 5)];
@@ -43,7 +43,7 @@ fn columns_by_name() {
     );
 }
 
-/// Rows as any program might write them, beside what they mean.
+/// Returns a table as any program might write it, and the ids and texts of its rows.
 fn table(random: &mut Random, delimiter: char) -> (String, Vec<(String, String)>) {
     const PIECES: [&str; 12] =
         ["a", "bc", "\"", "\"\"", ",", "\t", "\n", "\r\n", " ", "中文", "", "\u{1f600}"];
@@ -70,7 +70,7 @@ fn table(random: &mut Random, delimiter: char) -> (String, Vec<(String, String)>
 
 #[test]
 fn tables_come_back_as_they_were_written() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut random = Random(1);
     for round in 0..300 {
         let (name, delimiter) = [("a.csv", ','), ("a.tsv", '\t')][round % 2];
@@ -97,7 +97,7 @@ fn tables_come_back_as_they_were_written() {
 
 #[test]
 fn malformed_rows_are_left_out() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder
         .file("a.csv", format!("id,text\n1,a\n2\n3,b,c\n\"4\nx\",{}\n5,b\n6,\"open\n7,x\n", "y".repeat(40)));
     let options = DocumentOptions { max_bytes: 40, ..DocumentOptions::default() };
@@ -122,7 +122,7 @@ fn malformed_rows_are_left_out() {
 
 #[test]
 fn a_stray_quote_merges_no_rows() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let table = "id,text\n0,a\n1,\"a\n2,unique\n3,\" \n4,b \"c\" d\"\n\"5\"x,a\n\"6\",\"\"\n7,\"\"\"\"\n8,\"x\n\"\"y\"\"\n\"\n\
                  9,\"a\n10,\"b,c\"\n11,\"a\n12,\"\n13,\"end\"";
     for newline in ["\n", "\r\n"] {
@@ -163,7 +163,7 @@ fn a_stray_quote_merges_no_rows() {
 
 #[test]
 fn tables_without_the_columns() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let good = folder.file("good.csv", "text\nx\n");
     let with_id = DocumentOptions { id_field: Some("url".to_owned()), ..DocumentOptions::default() };
     for (header, options, reason) in [
@@ -181,7 +181,7 @@ fn tables_without_the_columns() {
 
 #[test]
 fn other_encodings() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let table = "id,text\n許功蓋,\"功能,\n的\"\n二,許\n";
     let expected = [("許功蓋".to_owned(), "功能,\n的".to_owned(), 2), ("二".to_owned(), "許".to_owned(), 4)];
     let utf16 = || table.encode_utf16();
@@ -202,7 +202,7 @@ fn other_encodings() {
 
 #[test]
 fn other_delimiters() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let with = |delimiter| DocumentOptions { delimiter, ..DocumentOptions::default() };
     let expected = [("7".to_owned(), "a, \"b;\nc\"".to_owned(), 2), ("x".to_owned(), "y|z\t".to_owned(), 4)];
     for delimiter in [b';', b'|', b'\t', b','] {
@@ -220,7 +220,9 @@ fn other_delimiters() {
             let progress = records.progress();
             assert!(records.by_ref().all(|record| record.is_ok()));
             let usual = if name == "a.tsv" { b'\t' } else { b',' };
-            let is_said = progress.notes().contains_key(&ReadNote::Delimiter(sign.chars().next().unwrap()));
+            let is_said = progress
+                .diagnostics()
+                .contains_key(&ReadDiagnostic::DetectedDelimiter(sign.chars().next().unwrap()));
             assert_eq!(is_said, delimiter != usual && (name, delimiter) != ("a", b'\t'), "{name} {sign}");
         }
     }

@@ -1,13 +1,13 @@
-//! Web archives.
+//! Tests of web archives.
 
 use std::path::PathBuf;
 
 use simstore::Result;
-use simstore_io::{Document, DocumentFormat, DocumentOptions, ReadNote, documents, records};
+use simstore_io::{Document, DocumentFormat, DocumentOptions, ReadDiagnostic, documents, records};
 
-use crate::{COMPRESSIONS, Folder, bad_line, gzip};
+use crate::{COMPRESSIONS, TempFolder, bad_line, gzip};
 
-/// A record of a web archive.
+/// Returns a record of a web archive.
 fn record(kind: &str, uri: &str, content_type: &str, block: &[u8]) -> Vec<u8> {
     let head = format!(
         "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Date: 2024-05-0{}T00:00:00Z\r\n\
@@ -65,7 +65,7 @@ fn read(path: PathBuf, options: &DocumentOptions) -> Vec<Result<Document>> {
 
 #[test]
 fn pages_and_texts() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (bytes, expected) = archive();
     let check = |path: PathBuf| {
         let read = read(path, &DocumentOptions::default());
@@ -88,7 +88,7 @@ fn pages_and_texts() {
 
 #[test]
 fn headers_are_fields() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.warc", record("conversion", "http://a/", "text/plain", b"a"));
     let options = DocumentOptions {
         id_field: Some("warc-record-id".to_owned()),
@@ -102,7 +102,7 @@ fn headers_are_fields() {
 
 #[test]
 fn records_stand_as_they_are() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let texts = ["http://a/", "http://bb/"].map(|uri| record("conversion", uri, "text/plain", b"a\r\n\r\n"));
     let path = folder.file("a.wet", texts.concat());
     for (record, bytes) in records(&[path], &DocumentOptions::default()).map(Result::unwrap).zip(&texts) {
@@ -112,7 +112,7 @@ fn records_stand_as_they_are() {
 
 #[test]
 fn archives_cut_anywhere() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (bytes, _) = archive();
     let whole = read(folder.file("a.warc", &bytes), &DocumentOptions::default()).len();
     let starts: Vec<usize> =
@@ -139,7 +139,7 @@ fn archives_cut_anywhere() {
 
 #[test]
 fn malformed_records() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let good = record("conversion", "http://a/", "text/plain", b"a");
     let options = DocumentOptions { max_bytes: 1000, ..DocumentOptions::default() };
     for (bad, reason, passed) in [
@@ -183,7 +183,7 @@ fn malformed_records() {
             }
         }
     }
-    // A record with an impossible length takes all bytes that follow.
+    // A record with an impossible length consumes all following bytes.
     let bad = b"WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\n";
     let read = read(folder.file("a.warc", [&good[..], bad, &good].concat()), &options);
     let message = read[1].as_ref().unwrap_err().to_string();
@@ -191,10 +191,10 @@ fn malformed_records() {
     assert!(message.ends_with(" bytes, up to the end of the file"), "{message}");
 }
 
-/// As in Common Crawl, each record is a member of its own.
+/// As in Common Crawl, each record is a separate gzip member.
 #[test]
 fn a_damaged_member_is_one_record() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let options = DocumentOptions::default();
     let uris: Vec<String> = (0..20).map(|i| format!("http://{i}/")).collect();
     let mut random = crate::Random(7);
@@ -204,7 +204,7 @@ fn a_damaged_member_is_one_record() {
     for damaged in [0, 7, 19] {
         for _ in 0..20 {
             let mut members = members.clone();
-            // Spare the first bytes: without them there is no member.
+            // The first bytes stay intact: without them, no member is found.
             let at = 10 + random.index(members[damaged].len() - 10);
             members[damaged][at] ^= 1 << random.below(8);
             let read = read(folder.file("a.warc.gz", members.concat()), &options);
@@ -213,8 +213,8 @@ fn a_damaged_member_is_one_record() {
             assert!((1..=2).contains(&bad.len()), "{damaged} {at}: {bad:?}");
             let message = bad[bad.len() - 1].to_string();
             assert!(message.contains(" bytes, up to the "), "{message}");
-            // Only the damaged document and the next one may be missing. The damaged one is not, if only its checksum
-            // fails.
+            // Only the damaged document and the next one may be missing. If only the checksum is wrong, the damaged one
+            // is read too.
             let ids: Vec<String> = read.iter().flatten().map(|document| document.id.to_string()).collect();
             let missing = uris.iter().enumerate().filter(|(_, uri)| !ids.contains(uri));
             let missing: Vec<usize> = missing.map(|(at, _)| at).collect();
@@ -228,18 +228,18 @@ fn a_damaged_member_is_one_record() {
 
 #[test]
 fn records_without_text_are_counted() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut records = records(&[folder.file("a.warc", archive().0)], &DocumentOptions::default());
     let progress = records.progress();
     assert_eq!(records.by_ref().filter(Result::is_ok).count(), 5);
     let expected = [("metadata", 1), ("request", 1), ("response", 3), ("revisit", 1), ("warcinfo", 1)];
-    let notes: Vec<_> = progress.notes().into_iter().collect();
-    assert_eq!(notes, expected.map(|(kind, count)| (ReadNote::WarcRecord(kind), count)));
+    let notes: Vec<_> = progress.diagnostics().into_iter().collect();
+    assert_eq!(notes, expected.map(|(kind, count)| (ReadDiagnostic::WarcRecordWithoutText(kind), count)));
 }
 
 #[test]
 fn folded_and_malformed_headers_hide_nothing() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let block = b"HTTP/1.1 200 OK\r\nX: a\r\n b: c\r\nno header\r\nContent-Type: text/html; charset=gbk\r\n\r\n\xce\xd2";
     let head = format!(
         "WARC/1.0\r\nX: a\r\n folded: b\r\nno header\r\nWARC-Type: response\r\nbad(name): x\r\n\
@@ -254,7 +254,7 @@ fn folded_and_malformed_headers_hide_nothing() {
 
 #[test]
 fn pages_that_are_no_text_are_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for (body, what) in [
         (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "the page looks like an image (PNG)"),
         (b"%PDF-1.4\n\xe2\xe3", "the page looks like a PDF document"),
@@ -271,7 +271,7 @@ fn pages_that_are_no_text_are_refused() {
 
 #[test]
 fn arc_is_refused_by_name() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let bytes = b"filedesc://a.arc 0.0.0.0 20060101000000 text/plain 7\n1 0 a\n\n";
     for (name, bytes) in [("a.arc", bytes.to_vec()), ("a.txt", bytes.to_vec()), ("a.arc.gz", gzip(bytes))] {
         let message =

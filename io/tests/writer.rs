@@ -1,17 +1,17 @@
-//! Writing documents unchanged.
+//! Tests of writing documents unchanged.
 
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
-use simstore_io::{Annotation, DocumentOptions, DocumentWriter, records};
+use simstore_io::{ClusterAnnotation, DocumentOptions, DocumentWriter, records};
 
-use crate::{Folder, TWO_LINES, zstd};
+use crate::{TWO_LINES, TempFolder, zstd};
 
 fn options(encoding: &str) -> DocumentOptions {
     DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() }
 }
 
-/// Writes all documents of files.
+/// Writes all documents of the files.
 fn copy(paths: &[PathBuf], encoding: &str) -> Result<Vec<u8>> {
     let mut writer = DocumentWriter::new(Vec::new());
     for record in records(paths, &options(encoding)) {
@@ -20,12 +20,12 @@ fn copy(paths: &[PathBuf], encoding: &str) -> Result<Vec<u8>> {
     writer.finish()
 }
 
-/// Writes all documents of a file with the clusters 0, none, 2, none, ...
+/// Writes all documents of a file, with the clusters 0, none, 2, none, ...
 fn annotate(path: &Path, encoding: &str, field: &str) -> Result<Vec<u8>> {
     let mut writer = DocumentWriter::new(Vec::new());
     for (at, record) in records(&[path.to_path_buf()], &options(encoding)).enumerate() {
         let cluster = (at % 2 == 0).then_some(at as u64);
-        writer.write(&record?, Some(&Annotation { field, cluster }))?;
+        writer.write(&record?, Some(&ClusterAnnotation { field, cluster }))?;
     }
     writer.finish()
 }
@@ -38,7 +38,7 @@ const TABLE: &str = "\u{feff}id,\"text\"\r\n1,\"a\r\n,\"\"b\"\r\n2 , c\r\n";
 
 #[test]
 fn documents_stay_as_they_are() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let odd = "{ \"text\":\t\"\\u0061\", \"x\": [1,  2] } \r\n{\"text\":\"\"}\n";
     for (name, bytes) in [("a.jsonl", odd), ("a.csv", TABLE), ("a.tsv", "text\tid\na\t1\n\"b\t\"\t2\n")] {
         assert_eq!(text(copy(&[folder.file(name, bytes)], "auto")), bytes, "{name}");
@@ -58,7 +58,7 @@ fn documents_stay_as_they_are() {
     let file = folder.file("top/a.txt", "text");
     assert_eq!(text(copy(&[folder.0.path().join("top")], "auto")), format!("{}\n", file.display()));
 
-    // Two files, one header; the last line of the first has no end.
+    // Two files give one header. The last line of the first file has no newline.
     let (first, second) = (folder.file("1.csv", "text\na"), folder.file("2.csv", "text\nb\n"));
     assert_eq!(text(copy(&[first, second], "auto")), "text\na\nb\n");
     assert_eq!(text(DocumentWriter::new(Vec::new()).finish()), "");
@@ -66,7 +66,7 @@ fn documents_stay_as_they_are() {
 
 #[test]
 fn other_encodings_stay_too() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     for encoding in ["big5", "gb18030"] {
         let encode = |text: &str| {
             let charset = if encoding == "big5" { encoding_rs::BIG5 } else { encoding_rs::GB18030 };
@@ -92,7 +92,7 @@ fn other_encodings_stay_too() {
 
 #[test]
 fn annotations() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let path = folder.file("a.jsonl", "{ \"text\": \"{}\" } \r\n{\"text\":\"\"}\n{\"text\":\"\"}");
     assert_eq!(
         text(annotate(&path, "auto", "cluster")),
@@ -105,12 +105,12 @@ fn annotations() {
     assert_eq!(text(annotate(&folder.file("a.tsv", "text\nx\n"), "auto", "n")), "text\tn\nx\t0\n");
     let path = folder.file("a.txt", "");
     assert_eq!(text(annotate(&path, "auto", "n")), format!("{}\t0\n", path.display()));
-    assert_eq!(Annotation::default(), Annotation { field: "cluster", cluster: None });
+    assert_eq!(ClusterAnnotation::default(), ClusterAnnotation { field: "cluster", cluster: None });
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let message = |written: Result<Vec<u8>>| match written {
         Err(Error::BadArgument(message)) => message,
         other => panic!("{other:?}"),
@@ -138,12 +138,12 @@ fn what_does_not_fit_is_refused() {
     let mut writer = DocumentWriter::new(Vec::new());
     let record = records(&[jsonl], &options("auto")).next().unwrap().unwrap();
     writer.write(&record, None).unwrap();
-    assert!(writer.write(&record, Some(&Annotation::default())).is_err());
+    assert!(writer.write(&record, Some(&ClusterAnnotation::default())).is_err());
 }
 
 #[test]
 fn a_full_disk() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let record = records(&[folder.file("a.jsonl", TWO_LINES)], &options("auto")).next().unwrap().unwrap();
     let mut small = [0; 10];
     let mut writer = DocumentWriter::new(&mut small[..]).with_path(Path::new("out.jsonl"));

@@ -7,11 +7,11 @@ from typing import Any
 
 
 def dumps(value: Any) -> str:
-    """Returns a value as JSON text. Bytes become hexadecimal digits."""
-    return json.dumps(value, default=_of_other, ensure_ascii=False)
+    """Returns a value as JSON text, with bytes as hexadecimal digits."""
+    return json.dumps(value, default=_encode_bytes, ensure_ascii=False)
 
 
-def _of_other(value: Any) -> Any:
+def _encode_bytes(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} has no form in JSON")

@@ -1,4 +1,4 @@
-"""Bars of tqdm, for ``progress=True``."""
+"""Progress bars of tqdm, shown by calls with ``progress=True``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from simstore._simstore import Progress
 
 
 class Bars:
-    """Shows the progress of the latest step, one bar at a time."""
+    """Progress callable that shows one bar at a time, for the current step of a call.
+
+    The bar counts bytes if the step's total is known in bytes, otherwise items.
+    """
 
     def __init__(self) -> None:
         try:
@@ -19,25 +22,26 @@ class Bars:
         self._bar: Any = None
         self._step: str | None = None
 
-    def __call__(self, told: Progress) -> None:
-        if told.step != self._step:
+    def __call__(self, progress: Progress) -> None:
+        if progress.step != self._step:
             self.close()
-            self._step = told.step
-            if told.total_bytes is None:
-                self._bar = self._tqdm(desc=told.step, total=told.total, unit="", unit_scale=True, leave=False)
+            self._step = progress.step
+            if progress.total_bytes is None:
+                self._bar = self._tqdm(desc=progress.step, total=progress.total, unit="", unit_scale=True, leave=False)
             else:
                 self._bar = self._tqdm(
-                    desc=told.step, total=told.total_bytes, unit="B", unit_scale=True, unit_divisor=1024, leave=False
+                    desc=progress.step, total=progress.total_bytes, unit="B", unit_scale=True, unit_divisor=1024, leave=False
                 )
-        if told.total_bytes is None:
-            if told.total is not None:
-                self._bar.total = told.total
-            self._bar.update(told.count - self._bar.n)
+        if progress.total_bytes is None:
+            if progress.total is not None:
+                self._bar.total = progress.total
+            self._bar.update(progress.count - self._bar.n)
         else:
-            self._bar.set_postfix_str(f"{told.count:,} {told.step}", refresh=False)
-            self._bar.update(told.bytes - self._bar.n)
+            self._bar.set_postfix_str(f"{progress.count:,} {progress.step}", refresh=False)
+            self._bar.update(progress.bytes - self._bar.n)
 
     def close(self) -> None:
+        """Removes the bar from the screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

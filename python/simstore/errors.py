@@ -11,7 +11,7 @@ class Error(Exception):
     Attributes
     ----------
     code : str
-        The kind of error, with the same name as in the library: "refused", "locked", ...
+        Kind of error, with the name that the Rust library gives it: "refused", "locked", ...
     """
 
     def __init__(self, message: str, code: str) -> None:
@@ -36,7 +36,7 @@ class CorruptError(Error):
     Attributes
     ----------
     path : str
-        The damaged file.
+        Path of the damaged file.
     offset : int
         Offset of the damage from the start of the file, in bytes.
     """
@@ -54,9 +54,9 @@ class BadInputError(Error, ValueError):
     Attributes
     ----------
     path : str
-        The file; "-" for data in memory.
+        Path of the file; "-" for data in memory.
     line : int
-        The line or record, from 1; 0 for the file as a whole.
+        Number of the line or record, from 1; 0 if the error concerns the whole file.
     """
 
     def __init__(self, message: str, code: str, path: str, line: int) -> None:

@@ -1,4 +1,4 @@
-"""The accessor ``simstore`` for pandas frames and columns. ``import simstore.pandas`` registers it.
+"""Accessor ``simstore`` of pandas frames and series. ``import simstore.pandas`` registers it.
 
 Examples
 --------
@@ -42,16 +42,16 @@ class FrameAccessor:
 
 
 class TextAccessor:
-    """``series.simstore``, for columns of texts."""
+    """``series.simstore``: fingerprints of a series of texts."""
 
     def __init__(self, series: pd.Series[str]) -> None:
         self._series = series
 
     def fingerprints(self, profile: Profile | None = None) -> pd.Series[Any]:
         """Returns the fingerprints of the texts, with the index of the series. Texts without features have a missing value."""
-        made = (profile or Profile()).fingerprints(self._series)
-        kind = "UInt64" if made.type == "uint64" else object
-        return pd.Series(made.to_pylist(), index=self._series.index, name=self._series.name, dtype=kind)
+        fingerprints = (profile or Profile()).fingerprints(self._series)
+        dtype = "UInt64" if fingerprints.type == "uint64" else object
+        return pd.Series(fingerprints.to_pylist(), index=self._series.index, name=self._series.name, dtype=dtype)
 
 
 pd.api.extensions.register_dataframe_accessor("simstore")(FrameAccessor)

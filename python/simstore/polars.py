@@ -1,4 +1,4 @@
-"""Frames and columns of Polars: ``import simstore.polars`` registers the namespace ``simstore``.
+"""Namespace ``simstore`` of Polars frames, lazy frames, series and expressions. ``import simstore.polars`` registers it.
 
 Examples
 --------
@@ -42,7 +42,10 @@ class FrameNamespace:
 
 
 class LazyFrameNamespace:
-    """``query.simstore``: near-duplicates among the rows of a lazy query, which is collected batch by batch."""
+    """``query.simstore``: near-duplicates among the rows of a lazy query, which is collected batch by batch.
+
+    All methods take the options of `simstore.dedup`.
+    """
 
     def __init__(self, frame: pl.LazyFrame) -> None:
         self._frame = frame
@@ -61,29 +64,29 @@ class LazyFrameNamespace:
 
 
 class TextSeries:
-    """``series.simstore``, for columns of texts."""
+    """``series.simstore``: fingerprints of a series of texts."""
 
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
     def fingerprints(self, profile: Profile | None = None) -> pl.Series:
-        """Returns the fingerprints of the texts. Texts without features give null."""
-        made: pl.Series = (profile or Profile()).fingerprints(self._series).to_polars()
-        return made.alias(self._series.name)
+        """Returns the fingerprints of the texts, null for texts without features."""
+        fingerprints: pl.Series = (profile or Profile()).fingerprints(self._series).to_polars()
+        return fingerprints.alias(self._series.name)
 
 
 class TextExpression:
-    """``pl.col("text").simstore``, for expressions of texts."""
+    """``pl.col("text").simstore``: fingerprints of an expression of texts."""
 
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression
 
     def fingerprints(self, profile: Profile | None = None) -> pl.Expr:
-        """Returns the fingerprints of the texts. Texts without features give null."""
+        """Returns the fingerprints of the texts, null for texts without features."""
         profile = profile or Profile()
-        made = pl.UInt64 if profile.bits == 64 else pl.Binary
+        dtype = pl.UInt64 if profile.bits == 64 else pl.Binary
         return self._expression.map_batches(
-            lambda series: TextSeries(series).fingerprints(profile), return_dtype=made, is_elementwise=True
+            lambda series: TextSeries(series).fingerprints(profile), return_dtype=dtype, is_elementwise=True
         )
 
 

@@ -11,14 +11,14 @@ use simstore::store::is_store;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::Inputs;
 use simstore_corpus::add::{AddOptions, add};
-use simstore_dedup::{Compare, DedupConfig, Distance, Similar};
+use simstore_dedup::{ComparisonConfig, DedupConfig, DistanceConfig, SimilarityConfig};
 use simstore_io::DocumentOptions;
-use simstore_text::{Profile, SimilarSettings, open_similar};
+use simstore_text::{Profile, SimilarSettings, open_similar_store};
 use tempfile::TempDir;
 
-use crate::documents::{FieldNames, Handed};
+use crate::documents::{FieldNames, DocumentIter};
 use crate::gate::Call;
-use crate::source::{Given, path_of};
+use crate::source::{Source, path_of};
 
 /// Default similarity and recall of the temporary store.
 const SIMILAR: f64 = 0.8;
@@ -27,21 +27,21 @@ const RECALL: f64 = 0.95;
 const DISTANCE: u32 = 3;
 
 /// The value of the argument `against`.
-pub(crate) enum Against {
+pub(crate) enum ReferenceInput {
     Stores(Vec<PathBuf>),
-    Given(Given),
+    Given(Source),
 }
 
-impl Against {
+impl ReferenceInput {
     /// Reads the argument. Paths name stores, unless all of them are other existing files or patterns: then they name files of documents.
     pub(crate) fn read(
         object: Option<&Bound<'_, PyAny>>,
         names: &FieldNames,
         add: bool,
         bits: Option<u32>,
-    ) -> PyResult<Against> {
+    ) -> PyResult<ReferenceInput> {
         let Some(object) = object.filter(|object| !object.is_none()) else {
-            return Ok(Against::Stores(Vec::new()));
+            return Ok(ReferenceInput::Stores(Vec::new()));
         };
         let is_path = |object: &Bound<'_, PyAny>| path_of(object).is_ok();
         let paths = if is_path(object) {
@@ -61,16 +61,16 @@ impl Against {
         // A path that does not exist may be a store that this call makes.
         let is_stored = |path: &PathBuf| is_store(path) || !path.exists() && !is_pattern(path);
         if !paths.is_empty() && (add || paths.iter().any(is_stored)) {
-            return Ok(Against::Stores(paths));
+            return Ok(ReferenceInput::Stores(paths));
         }
         if add {
             return Err(PyValueError::new_err("option `add` needs a store: option `against` names none"));
         }
         let names = FieldNames { extra: None, ..names.clone() };
         if !paths.is_empty() {
-            return Ok(Against::Given(Given::Paths(paths)));
+            return Ok(ReferenceInput::Given(Source::Paths(paths)));
         }
-        Given::read(object, &names, bits).map(Against::Given)
+        Source::read(object, &names, bits).map(ReferenceInput::Given)
     }
 
     /// Sets the stores in `config`. A temporary store lives as long as the returned folder.
@@ -83,27 +83,27 @@ impl Against {
         call: &Arc<Call>,
     ) -> Result<Option<TempDir>> {
         let given = match self {
-            Against::Stores(stores) => {
+            ReferenceInput::Stores(stores) => {
                 config.against = stores;
                 return Ok(None);
             }
-            Against::Given(given) => given,
+            ReferenceInput::Given(given) => given,
         };
         let folder = temporary_folder(config)?;
         let path = folder.path().join("against");
         match given {
-            Given::Fingerprints(values) => {
+            Source::Fingerprints(values) => {
                 let width = values.width();
-                let inputs = each_width!(values, values => Inputs::of_fingerprints(values, None))?;
+                let inputs = each_width!(values, values => Inputs::from_fingerprints(values, None))?;
                 each_width!(width, type F => store_fingerprints::<F>(&path, &inputs, config, call))?;
             }
-            Given::Paths(paths) => {
-                let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(skip_bad);
+            Source::Paths(paths) => {
+                let inputs = Inputs::new(&paths, reading.clone())?.skip_malformed(skip_bad);
                 store_documents(&path, &inputs, config, has_fingerprints, call)?;
             }
-            Given::Documents(documents) => {
-                let (handed, _) = Handed::new(documents, call);
-                let inputs = Inputs::of_documents(handed).skip_bad(skip_bad);
+            Source::Documents(documents) => {
+                let (handed, _) = DocumentIter::new(documents, call);
+                let inputs = Inputs::from_documents(handed).skip_malformed(skip_bad);
                 store_documents(&path, &inputs, config, has_fingerprints, call)?;
             }
         }
@@ -133,37 +133,37 @@ fn store_documents(
     call: &Arc<Call>,
 ) -> Result<()> {
     let distance = distance_of(config);
-    if distance.most.is_some() || has_fingerprints {
-        let width = Width::of(distance.bits.unwrap_or(u64::BITS))?;
+    if distance.max_distance.is_some() || has_fingerprints {
+        let width = Width::from_bits(distance.bits.unwrap_or(u64::BITS))?;
         return each_width!(width, type F => store_fingerprints::<F>(path, inputs, config, call));
     }
     // The store keeps the profile from here on.
     let (similar, named) = match &mut config.compare {
-        Compare::Default => (Similar::default(), None),
-        Compare::Similar(similar) => {
+        ComparisonConfig::Default => (SimilarityConfig::default(), None),
+        ComparisonConfig::Similarity(similar) => {
             let named = similar.profile.take();
             (similar.clone(), named)
         }
-        Compare::Distance(distance) => (Similar::default(), distance.profile.take()),
+        ComparisonConfig::Distance(distance) => (SimilarityConfig::default(), distance.profile.take()),
     };
     let profile = match named {
         Some(name) => Profile::with_resources(&name, &config.resources)?,
         None => Profile::shingles(),
     };
-    let settings = SimilarSettings::new(similar.least.unwrap_or(SIMILAR), similar.recall.unwrap_or(RECALL))?
+    let settings = SimilarSettings::new(similar.min_similarity.unwrap_or(SIMILAR), similar.recall.unwrap_or(RECALL))?
         .with_texts();
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
-    let store = open_similar(path, of_store, settings)?;
+    let store = open_similar_store(path, of_store, settings)?;
     // Ids of different documents may be equal here.
     let by_name = AddOptions { names: true, shared_names: true, ..AddOptions::default() };
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 
 /// Returns the config for fingerprints.
-fn distance_of(config: &DedupConfig) -> Distance {
+fn distance_of(config: &DedupConfig) -> DistanceConfig {
     match &config.compare {
-        Compare::Distance(distance) => distance.clone(),
-        Compare::Default | Compare::Similar(_) => Distance::default(),
+        ComparisonConfig::Distance(distance) => distance.clone(),
+        ComparisonConfig::Default | ComparisonConfig::Similarity(_) => DistanceConfig::default(),
     }
 }
 
@@ -180,7 +180,7 @@ fn store_fingerprints<F: Fingerprint>(
     };
     let of_documents = inputs.kind()? == simstore_corpus::InputKind::Documents;
     let of_store = StoreOptions {
-        distance: Some(distance.most.unwrap_or(DISTANCE)),
+        distance: Some(distance.max_distance.unwrap_or(DISTANCE)),
         profile: of_documents.then(|| profile.to_string()),
         ..StoreOptions::default()
     };

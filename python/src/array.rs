@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 
-use simstore_io::numbers::count_of;
+use simstore_io::numbers::format_count_of;
 
 use crate::html;
 use crate::pickled::pickle_array;
@@ -23,15 +23,15 @@ use crate::values::{objects, to_numpy, type_name, value};
 /// An array is a sequence: ``frame["fingerprint"] = a`` in pandas, ``list(a)``, ``a[3]``, ``a[::2]``. Libraries that support the Arrow
 /// PyCapsule interface accept an array directly: ``pyarrow.array(a)``, ``polars.Series(a)``. A fingerprint of 128 bits is bytes of length
 /// 16, the most significant first.
-#[pyclass(frozen, sequence, module = "simstore")]
+#[pyclass(frozen, sequence, module = "simstore", name = "Array")]
 #[derive(Clone, Debug)]
-pub(crate) struct Array {
+pub(crate) struct PyArrowArray {
     pub(crate) values: ArrayRef,
 }
 
-impl Array {
+impl PyArrowArray {
     pub(crate) fn new(values: ArrayRef) -> Self {
-        Array { values }
+        PyArrowArray { values }
     }
 
     fn field(&self) -> FieldRef {
@@ -44,13 +44,13 @@ impl Array {
 }
 
 #[pymethods]
-impl Array {
+impl PyArrowArray {
     fn __len__(&self) -> usize {
         self.values.len()
     }
 
-    fn __iter__(&self) -> Values {
-        Values { values: Arc::clone(&self.values), at: AtomicUsize::new(0) }
+    fn __iter__(&self) -> PyArrayValues {
+        PyArrayValues { values: Arc::clone(&self.values), at: AtomicUsize::new(0) }
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -62,10 +62,10 @@ impl Array {
                 let at = UInt64Array::from_iter_values(at.map(|at| at as u64));
                 let taken = arrow_select::take::take(&self.values, &at, None);
                 let taken = taken.map_err(|error| PyValueError::new_err(error.to_string()))?;
-                return Ok(Bound::new(py, Array::new(taken))?.into_any());
+                return Ok(Bound::new(py, PyArrowArray::new(taken))?.into_any());
             }
             let values = self.values.slice(indices.start as usize, indices.slicelength);
-            return Ok(Bound::new(py, Array::new(values))?.into_any());
+            return Ok(Bound::new(py, PyArrowArray::new(values))?.into_any());
         }
         let at = at.extract::<isize>()?;
         let at = if at < 0 { at + len as isize } else { at };
@@ -173,31 +173,31 @@ impl Array {
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let rows = (0..self.values.len().min(html::SHOWN)).map(|at| Ok(vec![self.value(py, at)?]));
+        let rows = (0..self.values.len().min(html::ROWS_SHOWN_MAX)).map(|at| Ok(vec![self.value(py, at)?]));
         let (rows, kind) = (rows.collect::<PyResult<Vec<_>>>()?, self.r#type());
-        html::table(&[&kind], &rows, &count_of(self.values.len() as u64, "value"))
+        html::table(&[&kind], &rows, &format_count_of(self.values.len() as u64, "value"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        const SHOWN: usize = html::SHOWN;
+        const VALUES_SHOWN_MAX: usize = html::ROWS_SHOWN_MAX;
         let len = self.values.len();
-        let shown = (0..len.min(SHOWN))
+        let shown = (0..len.min(VALUES_SHOWN_MAX))
             .map(|at| Ok(self.value(py, at)?.repr()?.to_string()))
             .collect::<PyResult<Vec<_>>>()?;
-        let more = if len > SHOWN { ", ..." } else { "" };
+        let more = if len > VALUES_SHOWN_MAX { ", ..." } else { "" };
         Ok(format!("Array({}: [{}{more}], {len} values)", self.r#type(), shown.join(", ")))
     }
 }
 
 /// Iterates over the values of an array.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Values {
+#[pyclass(frozen, module = "simstore", name = "Values")]
+pub(crate) struct PyArrayValues {
     values: ArrayRef,
     at: AtomicUsize,
 }
 
 #[pymethods]
-impl Values {
+impl PyArrayValues {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

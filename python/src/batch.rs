@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use simstore_text::SIMILAR_MARK;
+use simstore_text::SIMILAR_STORE_KEY;
 
-use crate::entries::{Entries, Entry};
+use crate::entries::{NewDocuments, NewDocument};
 use crate::gate;
-use crate::rows::{Rows, id_of};
-use crate::writable::Writable;
+use crate::rows::{IdPairs, id_of};
+use crate::writable::WritableStore;
 
 /// Writes that become visible and durable together, or not at all. `Store.batch` makes a batch.
 ///
@@ -25,31 +25,31 @@ use crate::writable::Writable;
 /// ...         batch.mark("crawl", b"up to page 1")
 /// ...     store.snapshot().mark("crawl")
 /// b'up to page 1'
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Batch {
-    store: Arc<Writable>,
+#[pyclass(frozen, module = "simstore", name = "Batch")]
+pub(crate) struct PyBatch {
+    store: Arc<WritableStore>,
     /// Locked under the GIL alone, and never for long. `None` when all is committed, or given up.
-    writes: Mutex<Option<Vec<Write>>>,
+    writes: Mutex<Option<Vec<BatchWrite>>>,
 }
 
-enum Write {
-    Insert(Entry),
-    InsertMany(Entries),
+enum BatchWrite {
+    Insert(NewDocument),
+    InsertMany(NewDocuments),
     Delete { fingerprint: u128, id: u64 },
-    DeleteMany(Rows),
+    DeleteMany(IdPairs),
     Mark { key: String, value: Vec<u8> },
 }
 
-impl Batch {
-    pub(crate) fn new(store: Arc<Writable>) -> Batch {
-        Batch { store, writes: Mutex::new(Some(Vec::new())) }
+impl PyBatch {
+    pub(crate) fn new(store: Arc<WritableStore>) -> PyBatch {
+        PyBatch { store, writes: Mutex::new(Some(Vec::new())) }
     }
 
-    fn writes(&self) -> MutexGuard<'_, Option<Vec<Write>>> {
+    fn writes(&self) -> MutexGuard<'_, Option<Vec<BatchWrite>>> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, write: Write) -> PyResult<()> {
+    fn push(&self, write: BatchWrite) -> PyResult<()> {
         let mut writes = self.writes();
         let writes =
             writes.as_mut().ok_or_else(|| PyValueError::new_err("the batch has ended: begin another"))?;
@@ -59,7 +59,7 @@ impl Batch {
 }
 
 #[pymethods]
-impl Batch {
+impl PyBatch {
     /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. Names get their numbers when the batch is
     /// committed.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
@@ -71,7 +71,7 @@ impl Batch {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<()> {
-        self.push(Write::Insert(self.store.entry(py, fingerprint, id, name, text)?))
+        self.push(BatchWrite::Insert(self.store.entry(py, fingerprint, id, name, text)?))
     }
 
     /// Adds arrays of fingerprints and ids, like `Store.insert_many`.
@@ -85,20 +85,20 @@ impl Batch {
         texts: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let store = &self.store;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, store.width.bits())?;
-        gate::long(py, |call| entries.make(&store.profile, call))?;
-        self.push(Write::InsertMany(entries))
+        let mut entries = NewDocuments::read(fingerprints, ids, names, texts, store.width.bits())?;
+        gate::interruptible(py, |call| entries.make(&store.profile, call))?;
+        self.push(BatchWrite::InsertMany(entries))
     }
 
     /// Removes a pair of fingerprint and id, even if it is not stored, and the name of the id.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
         let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, id_of(id)?);
-        self.push(Write::Delete { fingerprint, id })
+        self.push(BatchWrite::Delete { fingerprint, id })
     }
 
     /// Removes the pairs in arrays of fingerprints and ids, even if they are not stored, and the names of these ids.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.width.bits())?))
+        self.push(BatchWrite::DeleteMany(IdPairs::read(fingerprints, ids, self.store.width.bits())?))
     }
 
     /// Stores some bytes under a key, such as the position in an input, to continue there after a crash.
@@ -109,12 +109,12 @@ impl Batch {
     /// value : bytes
     ///     Key and value have up to 4 KiB each.
     fn mark(&self, key: String, value: Vec<u8>) -> PyResult<()> {
-        if key == SIMILAR_MARK {
+        if key == SIMILAR_STORE_KEY {
             return Err(PyValueError::new_err(format!(
                 "the mark `{key}` says that a store is of similar documents: choose another key"
             )));
         }
-        self.push(Write::Mark { key, value })
+        self.push(BatchWrite::Mark { key, value })
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
@@ -128,24 +128,24 @@ impl Batch {
         let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
         let store = &self.store;
         let (open, durability) = (store.writable(py)?, store.durability);
-        gate::long(py, |call| {
+        gate::interruptible(py, |call| {
             let by_name = writes.iter().any(|write| match write {
-                Write::Insert(entry) => entry.by_name(),
-                Write::InsertMany(entries) => entries.by_name(),
+                BatchWrite::Insert(entry) => entry.by_name(),
+                BatchWrite::InsertMany(entries) => entries.by_name(),
                 _ => false,
             });
             let (_inserting, mut transaction, mut numbers) = open.inserting(by_name)?;
             for write in &writes {
                 call.check()?;
                 match write {
-                    Write::Insert(entry) => drop(entry.insert(&mut transaction, &mut numbers)?),
-                    Write::InsertMany(entries) => (0..entries.len())
+                    BatchWrite::Insert(entry) => drop(entry.insert(&mut transaction, &mut numbers)?),
+                    BatchWrite::InsertMany(entries) => (0..entries.len())
                         .try_for_each(|at| entries.insert(at, &mut transaction, &mut numbers).map(drop))?,
-                    &Write::Delete { fingerprint, id } => transaction.delete(fingerprint, id)?,
-                    Write::DeleteMany(rows) => rows
+                    &BatchWrite::Delete { fingerprint, id } => transaction.delete(fingerprint, id)?,
+                    BatchWrite::DeleteMany(rows) => rows
                         .pairs(0..rows.len())
                         .try_for_each(|(fingerprint, id)| transaction.delete(fingerprint, id))?,
-                    Write::Mark { key, value } => transaction.mark(key, value)?,
+                    BatchWrite::Mark { key, value } => transaction.set_metadata(key, value)?,
                 }
             }
             transaction.commit(durability)

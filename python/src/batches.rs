@@ -9,41 +9,41 @@ use simstore::any::{AnySnapshot, AnyWidth};
 use simstore::store::Iter;
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 
-use crate::columns::{ids_of, names_of};
+use crate::columns::{id_column, name_column};
 use crate::fingerprints::array_of;
 use crate::gate::{self, Call};
 use crate::panics::caught;
-use crate::table::Table;
-use crate::under_way::OneAtATime;
+use crate::table::PyTable;
+use crate::under_way::Exclusive;
 
 /// Rows that are read between two questions whether to go on.
-const ROWS: usize = 1 << 14;
+const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 
 /// Reads a store from its first fingerprint to its last.
-pub(crate) struct Reader {
+pub(crate) struct BatchReader {
     snapshot: AnySnapshot,
-    entries: Entries,
+    entries: StoreEntries,
     size: usize,
     schema: SchemaRef,
     /// Whether rows were read that nobody got.
     is_cut_off: bool,
 }
 
-type Entries = AnyWidth<Iter<u64>, Iter<u128>>;
+type StoreEntries = AnyWidth<Iter<u64>, Iter<u128>>;
 
-impl Reader {
+impl BatchReader {
     /// A reader of `size` rows at a time.
-    pub(crate) fn new(snapshot: &AnySnapshot, size: usize) -> Reader {
+    pub(crate) fn new(snapshot: &AnySnapshot, size: usize) -> BatchReader {
         let entries = snapshot.as_ref().map(Snapshot::iter, Snapshot::iter);
         let fingerprint = match entries {
-            Entries::Bits64(_) => DataType::UInt64,
-            Entries::Bits128(_) => DataType::FixedSizeBinary(16),
+            StoreEntries::Bits64(_) => DataType::UInt64,
+            StoreEntries::Bits128(_) => DataType::FixedSizeBinary(16),
         };
         let columns = [("fingerprint", fingerprint), ("id", DataType::UInt64), ("name", DataType::LargeUtf8)];
         let fields =
             columns.into_iter().map(|(name, data_type)| Field::new(name, data_type, name != "fingerprint"));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Reader { snapshot: snapshot.clone(), entries, size, schema, is_cut_off: false }
+        BatchReader { snapshot: snapshot.clone(), entries, size, schema, is_cut_off: false }
     }
 
     pub(crate) fn schema_ref(&self) -> SchemaRef {
@@ -57,12 +57,12 @@ impl Reader {
         }
         let (fingerprints, ids) =
             each_width!(&mut self.entries, entries => columns(entries, self.size, call))?;
-        let names = names_of(&self.snapshot, &ids)?;
+        let names = name_column(&self.snapshot, &ids)?;
         self.is_cut_off = false;
         if ids.is_empty() {
             return Ok(None);
         }
-        RecordBatch::try_new(self.schema_ref(), vec![fingerprints, ids_of(ids), names])
+        RecordBatch::try_new(self.schema_ref(), vec![fingerprints, id_column(ids), names])
             .map(Some)
             .map_err(|error| Error::Bug(error.to_string()))
     }
@@ -78,14 +78,14 @@ fn columns<F: Fingerprint>(
         let entry = entry?;
         fingerprints.push(entry.fingerprint);
         ids.push(entry.id);
-        if let Some(call) = call.filter(|_| ids.len() % ROWS == 0) {
+        if let Some(call) = call.filter(|_| ids.len() % ROWS_PER_CANCEL_CHECK == 0) {
             call.check()?;
         }
     }
     Ok((array_of(fingerprints.into_iter().map(Some)).values, ids))
 }
 
-impl Iterator for Reader {
+impl Iterator for BatchReader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -94,32 +94,32 @@ impl Iterator for Reader {
     }
 }
 
-impl RecordBatchReader for Reader {
+impl RecordBatchReader for BatchReader {
     fn schema(&self) -> SchemaRef {
         self.schema_ref()
     }
 }
 
 /// Iterates over the record batches of a store; made by `Snapshot.iter_batches`.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Batches {
-    reader: OneAtATime<Reader>,
+#[pyclass(frozen, module = "simstore", name = "Batches")]
+pub(crate) struct PyBatches {
+    reader: Exclusive<BatchReader>,
 }
 
-impl Batches {
-    pub(crate) fn new(reader: Reader) -> Batches {
-        Batches { reader: OneAtATime::new(reader) }
+impl PyBatches {
+    pub(crate) fn new(reader: BatchReader) -> PyBatches {
+        PyBatches { reader: Exclusive::new(reader) }
     }
 }
 
 #[pymethods]
-impl Batches {
+impl PyBatches {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        let read = |reader: &mut Reader| gate::long(py, |call| reader.read(Some(call)));
-        Ok(self.reader.with(py, "next", read)?.map(Table::of_batch))
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
+        let read = |reader: &mut BatchReader| gate::interruptible(py, |call| reader.read(Some(call)));
+        Ok(self.reader.with(py, "next", read)?.map(PyTable::of_batch))
     }
 }

@@ -13,12 +13,12 @@ use crate::border::arrow_array;
 use crate::panics::caught_here;
 
 /// A column of bytes, whatever Arrow type they have.
-pub(crate) struct Blobs(LargeBinaryArray);
+pub(crate) struct BinaryColumn(LargeBinaryArray);
 
-impl Blobs {
-    pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Blobs> {
-        let column = column(object, &DataType::LargeBinary)?;
-        Ok(Blobs(column.as_binary::<i64>().clone()))
+impl BinaryColumn {
+    pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<BinaryColumn> {
+        let column = cast_column(object, &DataType::LargeBinary)?;
+        Ok(BinaryColumn(column.as_binary::<i64>().clone()))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -32,28 +32,28 @@ impl Blobs {
     /// 16 bytes as a number, which is in their order.
     pub(crate) fn digest(&self, at: usize) -> PyResult<u128> {
         let bytes = self.get(at).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(u128::from_be_bytes).ok_or_else(|| unlike("digests of 16 bytes"))
+        bytes.map(u128::from_be_bytes).ok_or_else(|| unexpected_columns("digests of 16 bytes"))
     }
 
     /// Hashes, packed.
-    pub(crate) fn members(&self, at: usize) -> PyResult<Option<Vec<u64>>> {
-        self.get(at).map(members_of).transpose()
+    pub(crate) fn hashes(&self, at: usize) -> PyResult<Option<Vec<u64>>> {
+        self.get(at).map(unpack_hashes).transpose()
     }
 }
 
-fn members_of(bytes: &[u8]) -> PyResult<Vec<u64>> {
+fn unpack_hashes(bytes: &[u8]) -> PyResult<Vec<u64>> {
     match bytes.as_chunks() {
         (words, []) => Ok(words.iter().map(|&word| u64::from_le_bytes(word)).collect()),
-        _ => Err(unlike("sets of hashes of 8 bytes each")),
+        _ => Err(unexpected_columns("sets of hashes of 8 bytes each")),
     }
 }
 
-pub(crate) fn unlike(expected: &str) -> PyErr {
+pub(crate) fn unexpected_columns(expected: &str) -> PyErr {
     PyValueError::new_err(format!("expected {expected}: the columns are not those that a task has made"))
 }
 
 /// A column of some type in one piece.
-pub(crate) fn column(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
+pub(crate) fn cast_column(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
     caught_here(object.py(), || cast(object, data_type))
 }
 
@@ -77,7 +77,7 @@ fn cast(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
 }
 
 /// A column of 16 bytes each.
-pub(crate) fn digests(digests: impl ExactSizeIterator<Item = Option<u128>>) -> ArrayRef {
+pub(crate) fn digest_column(digests: impl ExactSizeIterator<Item = Option<u128>>) -> ArrayRef {
     let mut builder = BinaryBuilder::with_capacity(digests.len(), 16 * digests.len());
     for digest in digests {
         builder.append_option(digest.map(u128::to_be_bytes));
@@ -85,6 +85,6 @@ pub(crate) fn digests(digests: impl ExactSizeIterator<Item = Option<u128>>) -> A
     Arc::new(builder.finish())
 }
 
-pub(crate) fn packed(members: &[u64]) -> Vec<u8> {
+pub(crate) fn pack_hashes(members: &[u64]) -> Vec<u8> {
     members.iter().flat_map(|member| member.to_le_bytes()).collect()
 }

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyArray;
 
-use crate::no_text::{MaybeText, NoText};
+use crate::no_text::{MaybeText, TextError};
 
 /// Whether it is of this class of a library, or of one below it; the library is not imported for that.
 pub(crate) fn is_of(object: &Bound<'_, PyAny>, library: &str, class: &str) -> bool {
@@ -51,16 +51,16 @@ pub(crate) fn holds_objects(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// An array of numpy, and where it has a mask.
-pub(crate) struct Numbers<'py> {
+pub(crate) struct NumpyArray<'py> {
     array: Bound<'py, PyUntypedArray>,
     /// Which of its elements are there; `None`: all.
     pub(crate) valid: Option<NullBuffer>,
 }
 
-impl<'py> Numbers<'py> {
+impl<'py> NumpyArray<'py> {
     /// An array of numpy: aligned, in the order of C, and in the byte order of the machine; a copy where it was not. `None` if it is
     /// none of numpy.
-    pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Option<Numbers<'py>>> {
+    pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Option<NumpyArray<'py>>> {
         let Ok(array) = object.cast::<PyUntypedArray>() else { return Ok(None) };
         if array.ndim() == 0 {
             return Err(PyTypeError::new_err(
@@ -75,7 +75,7 @@ impl<'py> Numbers<'py> {
             array = numpy.call_method1("asarray", (array, native))?;
         }
         let array = numpy.call_method1("require", (array, numpy.py().None(), ["C", "A"]))?;
-        Ok(Some(Numbers { array: array.cast_into::<PyUntypedArray>()?, valid }))
+        Ok(Some(NumpyArray { array: array.cast_into::<PyUntypedArray>()?, valid }))
     }
 
     /// The values, if they are of this type and in so many dimensions.
@@ -136,12 +136,12 @@ fn mask_of(object: &Bound<'_, PyAny>) -> PyResult<Option<NullBuffer>> {
 
 /// A chunk of an Arrow array of strings, each of which is UTF-8: nobody checks that before.
 pub(crate) struct StringChunk {
-    strings: Strings,
+    strings: StringStorage,
     /// Rows that are no UTF-8, ascending, and the byte of each that is none.
     bad: Vec<(usize, usize)>,
 }
 
-enum Strings {
+enum StringStorage {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
@@ -165,20 +165,20 @@ impl StringChunk {
         match array.data_type() {
             DataType::Utf8 => {
                 Ok(StringChunk::checked(&BinaryArray::from(array.as_string::<i32>().clone()), || {
-                    Strings::Small(array.as_string().clone())
+                    StringStorage::Small(array.as_string().clone())
                 }))
             }
             DataType::LargeUtf8 => {
                 Ok(StringChunk::checked(&LargeBinaryArray::from(array.as_string::<i64>().clone()), || {
-                    Strings::Large(array.as_string().clone())
+                    StringStorage::Large(array.as_string().clone())
                 }))
             }
             DataType::Utf8View => {
                 let strings = array.as_string_view().clone();
-                Ok(StringChunk::checked(&strings.clone().to_binary_view(), || Strings::View(strings)))
+                Ok(StringChunk::checked(&strings.clone().to_binary_view(), || StringStorage::View(strings)))
             }
             _ if array.null_count() == array.len() => Ok(StringChunk {
-                strings: Strings::Large(LargeStringArray::new_null(array.len())),
+                strings: StringStorage::Large(LargeStringArray::new_null(array.len())),
                 bad: Vec::new(),
             }),
             _ => StringChunk::as_text(&arrow_cast::cast(array, &DataType::LargeUtf8)?),
@@ -186,7 +186,7 @@ impl StringChunk {
     }
 
     /// The strings, if they all are that; or else a copy of those that are.
-    fn checked<'a, B>(bytes: &'a B, strings: impl FnOnce() -> Strings) -> StringChunk
+    fn checked<'a, B>(bytes: &'a B, strings: impl FnOnce() -> StringStorage) -> StringChunk
     where
         &'a B: IntoIterator<Item = Option<&'a [u8]>>,
     {
@@ -201,7 +201,7 @@ impl StringChunk {
         for value in bytes {
             good.append_option(value.and_then(|value| std::str::from_utf8(value).ok()));
         }
-        StringChunk { strings: Strings::Large(good.finish()), bad }
+        StringChunk { strings: StringStorage::Large(good.finish()), bad }
     }
 
     /// Whether values of this type are strings, or stand for them.
@@ -216,9 +216,9 @@ impl StringChunk {
 
     pub(crate) fn len(&self) -> usize {
         match &self.strings {
-            Strings::Small(strings) => strings.len(),
-            Strings::Large(strings) => strings.len(),
-            Strings::View(strings) => strings.len(),
+            StringStorage::Small(strings) => strings.len(),
+            StringStorage::Large(strings) => strings.len(),
+            StringStorage::View(strings) => strings.len(),
         }
     }
 
@@ -233,19 +233,19 @@ impl StringChunk {
             return Err(no_utf8(self.bad[found].1));
         }
         Ok(match &self.strings {
-            Strings::Small(strings) => strings.is_valid(at).then(|| strings.value(at)),
-            Strings::Large(strings) => strings.is_valid(at).then(|| strings.value(at)),
-            Strings::View(strings) => strings.is_valid(at).then(|| strings.value(at)),
+            StringStorage::Small(strings) => strings.is_valid(at).then(|| strings.value(at)),
+            StringStorage::Large(strings) => strings.is_valid(at).then(|| strings.value(at)),
+            StringStorage::View(strings) => strings.is_valid(at).then(|| strings.value(at)),
         })
     }
 
     /// The first row that is malformed, and why.
-    pub(crate) fn first_bad(&self) -> Option<(usize, NoText)> {
+    pub(crate) fn first_bad(&self) -> Option<(usize, TextError)> {
         self.bad.first().map(|&(row, byte)| (row, no_utf8(byte)))
     }
 }
 
 /// Why bytes are no text.
-fn no_utf8(byte: usize) -> NoText {
-    NoText::Encoding(format!("is not valid UTF-8 from byte {byte} on"))
+fn no_utf8(byte: usize) -> TextError {
+    TextError::Encoding(format!("is not valid UTF-8 from byte {byte} on"))
 }

@@ -11,17 +11,17 @@ use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Error, Result};
 use simstore_io::IdRef;
 
-use crate::entries::{Entries, document_id};
+use crate::entries::{NewDocuments, document_id};
 use crate::fingerprints::one;
 use crate::gate::{self, Call};
 use crate::numbers;
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
-use crate::snapshot::Snapshot;
+use crate::snapshot::PySnapshot;
 use crate::text_profile::TextProfile;
-use crate::under_way::OneAtATime;
+use crate::under_way::Exclusive;
 
 /// Rows of an array that are inserted between checks for interruption.
-const ROWS: usize = 1 << 14;
+const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 
 /// Builds a store from fingerprints in any order, in bounded memory. A store built in this way is as small and fast as possible.
 ///
@@ -71,10 +71,10 @@ const ROWS: usize = 1 << 14;
 /// ...     builder.insert_many(np.arange(10, 20, dtype=np.uint64), ids=np.arange(2, 12))
 /// >>> len(simstore.Snapshot("pages"))
 /// 10
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Builder {
+#[pyclass(frozen, module = "simstore", name = "Builder")]
+pub(crate) struct PyBuilder {
     /// `None` once the builder has ended.
-    builder: OneAtATime<Option<Building>>,
+    builder: Exclusive<Option<BuilderState>>,
     profile: TextProfile,
     /// The current call, which receives progress.
     call: Arc<Mutex<Option<Arc<Call>>>>,
@@ -83,7 +83,7 @@ pub(crate) struct Builder {
 }
 
 /// A builder and the state of its ids.
-struct Building {
+struct BuilderState {
     builder: AnyBuilder,
     /// Whether ids are names; `None` before the first document.
     by_name: Option<bool>,
@@ -91,7 +91,7 @@ struct Building {
     position: u64,
 }
 
-impl Building {
+impl BuilderState {
     fn insert(&mut self, fingerprint: Option<u128>, id: IdRef<'_>, name: Option<&str>) -> Result<()> {
         let by_name = matches!(id, IdRef::Name(_));
         if *self.by_name.get_or_insert(by_name) != by_name {
@@ -114,13 +114,13 @@ impl Building {
     }
 }
 
-impl Builder {
+impl PyBuilder {
     /// Inserts documents. After an internal error the builder's state is unknown, so the builder ends.
     fn insert_with<T>(
         &self,
         py: Python<'_>,
         name: &str,
-        insert: impl FnOnce(&mut Building) -> PyResult<T>,
+        insert: impl FnOnce(&mut BuilderState) -> PyResult<T>,
     ) -> PyResult<T> {
         self.builder.with(py, name, |held| {
             let inserted = insert(held.as_mut().ok_or_else(|| self.ended())?);
@@ -165,7 +165,7 @@ fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
 }
 
 #[pymethods]
-impl Builder {
+impl PyBuilder {
     #[new]
     #[pyo3(signature = (path, *, distance=3, bits=None, codec=None, plan=None, profile=None, memory=None, ids=true, replace=false))]
     #[expect(clippy::too_many_arguments, reason = "settings, by name")]
@@ -180,13 +180,13 @@ impl Builder {
         #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
         ids: bool,
         replace: bool,
-    ) -> PyResult<Builder> {
+    ) -> PyResult<PyBuilder> {
         let given = profile;
         let (profile, profile_bits) = profile_of(profile)?;
         let name = profile.clone().unwrap_or_default();
         let bits = bits.or(profile_bits).unwrap_or(64);
         let call = Arc::default();
-        let builder = gate::quick(py, || {
+        let builder = gate::detached(py, || {
             let options = BuildOptions {
                 distance,
                 codec: codec_of(codec)?.unwrap_or_default(),
@@ -202,8 +202,8 @@ impl Builder {
         })?;
         let width = builder.width();
         let profile = TextProfile::new(&name, width, &path, given);
-        let building = Building { builder, by_name: None, position: 0 };
-        Ok(Builder { builder: OneAtATime::new(Some(building)), profile, call, path, width })
+        let building = BuilderState { builder, by_name: None, position: 0 };
+        Ok(PyBuilder { builder: Exclusive::new(Some(building)), profile, call, path, width })
     }
 
     /// Adds a fingerprint (given, or made from a text) with an id. Adding the same pair again changes nothing. A fingerprint may have
@@ -237,7 +237,7 @@ impl Builder {
         let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
         let id = document_id(id, name)?;
         self.insert_with(py, "Builder.insert", |building| {
-            gate::quick(py, || building.insert(Some(fingerprint), IdRef::from(&id), name))
+            gate::detached(py, || building.insert(Some(fingerprint), IdRef::from(&id), name))
         })
     }
 
@@ -266,14 +266,14 @@ impl Builder {
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
+        let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
         self.insert_with(py, "Builder.insert_many", |building| {
-            gate::told(py, progress, |call| {
+            gate::with_progress(py, progress, |call| {
                 self.begin(call);
                 entries.make(&self.profile, call)?;
                 for at in 0..entries.len() {
                     building.insert(entries.fingerprint(at), entries.id(at), entries.name(at))?;
-                    if (at + 1) % ROWS == 0 || at + 1 == entries.len() {
+                    if (at + 1) % ROWS_PER_CANCEL_CHECK == 0 || at + 1 == entries.len() {
                         call.check()?;
                         call.step("fingerprints", at as u64 + 1, entries.len() as u64);
                     }
@@ -294,18 +294,18 @@ impl Builder {
     /// -------
     /// Snapshot
     #[pyo3(signature = (*, progress=None))]
-    fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Snapshot> {
+    fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<PySnapshot> {
         let builder = self.take(py, "Builder.finish")?.ok_or_else(|| self.ended())?;
-        gate::told(py, progress, |call| {
+        gate::with_progress(py, progress, |call| {
             self.begin(call);
             builder.finish()
         })
-        .map(Snapshot::new)
+        .map(PySnapshot::new)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let this = slf.get();
-        let is_there = |held: &mut Option<Building>| held.is_some().then_some(()).ok_or_else(|| this.ended());
+        let is_there = |held: &mut Option<BuilderState>| held.is_some().then_some(()).ok_or_else(|| this.ended());
         this.builder.with(slf.py(), "Builder.__enter__", is_there)?;
         Ok(slf.clone())
     }
@@ -314,11 +314,11 @@ impl Builder {
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         match self.take(py, "Builder.__exit__")? {
-            Some(builder) if failed => gate::quick(py, || {
+            Some(builder) if failed => gate::detached(py, || {
                 drop(builder);
                 Ok(())
             }),
-            Some(builder) => gate::long(py, |call| {
+            Some(builder) => gate::interruptible(py, |call| {
                 self.begin(call);
                 builder.finish().map(drop)
             }),
@@ -343,7 +343,7 @@ impl Builder {
     }
 }
 
-impl Builder {
+impl PyBuilder {
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
         one(object, self.width)
     }

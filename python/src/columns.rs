@@ -8,12 +8,12 @@ use simstore::Result;
 use simstore::any::AnySnapshot;
 
 /// Ids, those that there are.
-pub(crate) fn ids_of(ids: Vec<Option<u64>>) -> ArrayRef {
+pub(crate) fn id_column(ids: Vec<Option<u64>>) -> ArrayRef {
     Arc::new(UInt64Array::from(ids))
 }
 
 /// The names of documents, in any order; no part of the store's names is read twice.
-pub(crate) fn names_of(snapshot: &AnySnapshot, ids: &[Option<u64>]) -> Result<ArrayRef> {
+pub(crate) fn name_column(snapshot: &AnySnapshot, ids: &[Option<u64>]) -> Result<ArrayRef> {
     let mut asked: Vec<u64> = ids.iter().flatten().copied().collect();
     if asked.is_empty() || snapshot.stats().names == 0 {
         return Ok(new_null_array(&DataType::LargeUtf8, ids.len()));

@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use serde_json::json;
 use simstore::each_width;
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
-use simstore_io::numbers::{count_of, grouped};
+use simstore_io::numbers::{format_count_of, format_count};
 
-use crate::fingerprints::Fingerprints;
+use crate::fingerprints::FingerprintColumn;
 use crate::gate;
 use crate::html::markup;
 use crate::numbers;
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// The compressed size of a set of fingerprints, for each codec and for other methods.
 ///
@@ -29,38 +29,38 @@ use crate::table::Table;
 /// sizes : Table
 ///     A row for each method, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. Rows named "simstore ..." are
 ///     whole tables of a store. The other methods give no random access.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Compression {
+#[pyclass(frozen, module = "simstore", name = "Compression")]
+pub(crate) struct PyCompression {
     fingerprints: u64,
     distinct: u64,
     floor: f64,
-    sizes: Vec<Size>,
+    sizes: Vec<SizeRow>,
 }
 
 /// A method, its bytes, bits for each fingerprint, and their ratio to the floor.
-type Size = (String, u64, f64, f64);
+type SizeRow = (String, u64, f64, f64);
 
 /// All fields, as they are pickled.
-type Parts = (u64, u64, f64, Vec<Size>);
+type CompressionFields = (u64, u64, f64, Vec<SizeRow>);
 
 /// Makes a `Compression` from its pickled fields.
 #[pyfunction]
-pub(crate) fn _compression(fingerprints: u64, distinct: u64, floor: f64, sizes: Vec<Size>) -> Compression {
-    Compression { fingerprints, distinct, floor, sizes }
+pub(crate) fn _compression(fingerprints: u64, distinct: u64, floor: f64, sizes: Vec<SizeRow>) -> PyCompression {
+    PyCompression { fingerprints, distinct, floor, sizes }
 }
 
-impl From<CompressionRatios> for Compression {
-    fn from(ratios: CompressionRatios) -> Compression {
+impl From<CompressionRatios> for PyCompression {
+    fn from(ratios: CompressionRatios) -> PyCompression {
         let CompressionRatios { fingerprints, distinct, floor, sizes } = ratios;
         let size = |size: &MethodSize| {
             (size.method.to_string(), size.bytes, size.bits_per_fingerprint, size.ratio_to_floor)
         };
-        Compression { fingerprints, distinct, floor, sizes: sizes.iter().map(size).collect() }
+        PyCompression { fingerprints, distinct, floor, sizes: sizes.iter().map(size).collect() }
     }
 }
 
 #[pymethods]
-impl Compression {
+impl PyCompression {
     #[getter]
     fn fingerprints(&self) -> u64 {
         self.fingerprints
@@ -77,13 +77,13 @@ impl Compression {
     }
 
     #[getter]
-    fn sizes(&self) -> PyResult<Table> {
+    fn sizes(&self) -> PyResult<PyTable> {
         let sizes = &self.sizes;
         let methods = LargeStringArray::from_iter_values(sizes.iter().map(|size| &size.0));
         let bytes = UInt64Array::from_iter_values(sizes.iter().map(|size| size.1));
         let bits = Float64Array::from_iter_values(sizes.iter().map(|size| size.2));
         let ratios = Float64Array::from_iter_values(sizes.iter().map(|size| size.3));
-        Table::of_columns(vec![
+        PyTable::of_columns(vec![
             ("method", Arc::new(methods)),
             ("bytes", Arc::new(bytes)),
             ("bits_per_fingerprint", Arc::new(bits)),
@@ -93,7 +93,7 @@ impl Compression {
 
     /// Returns the numbers as a JSON object in a str.
     fn to_json(&self) -> String {
-        let size = |(method, bytes, bits, ratio): &Size| json!({"method": method, "bytes": bytes, "bits_per_fingerprint": bits, "ratio_to_floor": ratio});
+        let size = |(method, bytes, bits, ratio): &SizeRow| json!({"method": method, "bytes": bytes, "bits_per_fingerprint": bits, "ratio_to_floor": ratio});
         json!({
             "fingerprints": self.fingerprints,
             "distinct": self.distinct,
@@ -103,7 +103,7 @@ impl Compression {
         .to_string()
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, CompressionFields)> {
         let make = py.import("simstore._simstore")?.getattr("_compression")?;
         Ok((make, (self.fingerprints, self.distinct, self.floor, self.sizes.clone())))
     }
@@ -113,8 +113,8 @@ impl Compression {
         let smallest = smallest.map(|(method, _, bits, _)| format!("; {method}: {bits:.2}"));
         format!(
             "Compression({}, {} distinct; bits each: lower bound {:.2}{})",
-            count_of(self.fingerprints, "fingerprint"),
-            grouped(self.distinct),
+            format_count_of(self.fingerprints, "fingerprint"),
+            format_count(self.distinct),
             self.floor,
             smallest.unwrap_or_default()
         )
@@ -125,7 +125,7 @@ impl Compression {
             (bits, [method.to_owned(), bytes, format!("{bits:.2}"), format!("{ratio:.3}")])
         };
         let mut rows = vec![row("lower bound (random)", String::new(), self.floor, 1.0)];
-        rows.extend(self.sizes.iter().map(|size| row(&size.0, grouped(size.1), size.2, size.3)));
+        rows.extend(self.sizes.iter().map(|size| row(&size.0, format_count(size.1), size.2, size.3)));
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let rows = rows.into_iter().map(|(_, row)| row);
         markup(&["method", "bytes", "bits each", "/ bound"], "th", rows)
@@ -162,10 +162,10 @@ pub(crate) fn compression(
     zstd_level: i32,
     #[pyo3(from_py_with = numbers::block_size)] block_size: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Compression> {
-    let values = Fingerprints::read_all(array, None)?;
+) -> PyResult<PyCompression> {
+    let values = FingerprintColumn::read_all(array, None)?;
     let options = RatioOptions { zstd_level, block_size };
-    let mut ratios = gate::told(
+    let mut ratios = gate::with_progress(
         py,
         progress,
         |call| each_width!(values, values => compression_ratios(values, &options, &**call)),

@@ -9,25 +9,25 @@ use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
 use simstore::error::excerpt;
-use simstore_corpus::{InputKind, Inputs, Notice, Watch};
+use simstore_corpus::{InputKind, Inputs, Diagnostic, Observer};
 use simstore_dedup::{
-    Add, ClusterBy, Compare, CompareOptions, Criterion, DedupConfig, Distance, Observer, Outputs, Report,
+    Add, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, DistanceConfig, RunObserver, Outputs, Report,
     Resume, Shard,
 };
 use simstore_io::DocumentOptions;
-use simstore_io::numbers::count_of;
+use simstore_io::numbers::format_count_of;
 use simstore_text::Resources;
 
-use crate::against::Against;
-use crate::deduplication::Deduplication;
-use crate::documents::{FieldNames, Handed, Malformed};
+use crate::against::ReferenceInput;
+use crate::deduplication::PyDeduplication;
+use crate::documents::{FieldNames, DocumentIter, MalformedRows};
 use crate::gate::{self, Call};
 use crate::html::escaped;
 use crate::numbers::{self, bytes_of};
-use crate::profile::Profile;
-use crate::results::{Results, RowNumbers};
-use crate::source::{Given, text_at};
-use crate::summary::Summary;
+use crate::profile::PyProfile;
+use crate::results::{Results, RowMapping};
+use crate::source::{Source, text_at};
+use crate::summary::PySummary;
 
 /// Finds near-duplicate documents, and writes the input without them.
 ///
@@ -186,7 +186,7 @@ pub(crate) fn dedup(
     force: bool,
     allow_empty: bool,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Deduplication> {
+) -> PyResult<PyDeduplication> {
     let (keeps_pairs, pairs) = match pairs.filter(|pairs| !pairs.is_none()) {
         None => (false, None),
         Some(pairs) => match pairs.cast::<PyBool>() {
@@ -195,7 +195,7 @@ pub(crate) fn dedup(
         },
     };
     let mut compare =
-        CompareOptions { similar, exact, recall, distance, bits, verify_text, ..CompareOptions::default() };
+        ComparisonOptions { similar, exact, recall, distance, bits, verify_text, ..ComparisonOptions::default() };
     let resources = set_profiles(&mut compare, profile, verify_profile)?;
     let mut config = DedupConfig {
         resources,
@@ -244,58 +244,58 @@ pub(crate) fn dedup(
         ));
     }
     let shard = shard.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?;
-    let against = Against::read(against, &names, add, compare.bits)?;
-    let given = Given::read(source, &names, compare.bits)?;
-    if let Given::Fingerprints(values) = &given
+    let against = ReferenceInput::read(against, &names, add, compare.bits)?;
+    let given = Source::read(source, &names, compare.bits)?;
+    if let Source::Fingerprints(values) = &given
         && values.bits() == 128
     {
         compare.bits = Some(128);
     }
-    let is_handed_over = matches!(given, Given::Documents(_));
-    let (mut results, summary) = gate::told(py, progress, |call| {
+    let is_handed_over = matches!(given, Source::Documents(_));
+    let (mut results, summary) = gate::with_progress(py, progress, |call| {
         config.compare = compare.compare(&config.resources, &**call)?;
-        let has_fingerprints = matches!(given, Given::Fingerprints(_));
+        let has_fingerprints = matches!(given, Source::Fingerprints(_));
         let _made = against.stores(&mut config, &reading, skip_bad, has_fingerprints, call)?;
         let (inputs, malformed) = inputs_of(given, reading, call)?;
-        run(&inputs.skip_bad(skip_bad), malformed, &config, outputs, shard, call)
+        run(&inputs.skip_malformed(skip_bad), malformed, &config, outputs, shard, call)
     })?;
     for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
     {
         large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escaped(&text));
     }
-    Ok(Deduplication::new(results, Py::new(py, summary)?))
+    Ok(PyDeduplication::new(results, Py::new(py, summary)?))
 }
 
 /// Returns the inputs. For documents given one by one, also returns the list of malformed rows, filled while reading.
 fn inputs_of(
-    given: Given,
+    given: Source,
     reading: DocumentOptions,
     call: &Arc<Call>,
-) -> simstore::Result<(Inputs, Option<Malformed>)> {
+) -> simstore::Result<(Inputs, Option<MalformedRows>)> {
     Ok(match given {
-        Given::Paths(paths) => (Inputs::new(&paths, reading)?, None),
-        Given::Fingerprints(values) => {
-            (each_width!(values, values => Inputs::of_fingerprints(values, None))?, None)
+        Source::Paths(paths) => (Inputs::new(&paths, reading)?, None),
+        Source::Fingerprints(values) => {
+            (each_width!(values, values => Inputs::from_fingerprints(values, None))?, None)
         }
-        Given::Documents(documents) => {
-            let (handed, malformed) = Handed::new(documents, call);
-            (Inputs::of_documents(handed), Some(malformed))
+        Source::Documents(documents) => {
+            let (handed, malformed) = DocumentIter::new(documents, call);
+            (Inputs::from_documents(handed), Some(malformed))
         }
     })
 }
 
 /// Collects the results during a run.
-struct Collector<'a> {
+struct ResultCollector<'a> {
     call: &'a Arc<Call>,
     kind: InputKind,
-    malformed: Option<Malformed>,
+    malformed: Option<MalformedRows>,
     /// Whether all pairs are part of the results.
     pairs: bool,
     results: Mutex<Option<Results>>,
 }
 
-impl Observer for Collector<'_> {
-    fn watch(&self) -> &dyn Watch {
+impl RunObserver for ResultCollector<'_> {
+    fn observer(&self) -> &dyn Observer {
         &**self.call
     }
 
@@ -303,10 +303,10 @@ impl Observer for Collector<'_> {
         let summary = report.summary();
         self.call.say_counts(&report.counts(), self.kind);
         if matches!(summary.criterion, Criterion::Distance(_)) {
-            report.counts().short_notice().iter().for_each(|notice| self.call.say(notice));
+            report.counts().short_diagnostic().iter().for_each(|notice| self.call.say(notice));
         }
         if summary.same_id > 0 {
-            self.call.say(&Notice::SameId(summary.same_id as u64));
+            self.call.say(&Diagnostic::DuplicateIds(summary.same_id as u64));
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Observer for Collector<'_> {
         let malformed = malformed
             .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
             .unwrap_or_default();
-        let rows = RowNumbers::new(&malformed);
+        let rows = RowMapping::new(&malformed);
         let results = Results::of(report, &rows, malformed.len(), self.pairs, self.call)?;
         *self.results.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         // Warnings may be errors: raise them before anything is published.
@@ -326,35 +326,35 @@ impl Observer for Collector<'_> {
 
 fn run(
     inputs: &Inputs,
-    malformed: Option<Malformed>,
+    malformed: Option<MalformedRows>,
     config: &DedupConfig,
     outputs: Outputs,
     shard: Option<Shard>,
     call: &Arc<Call>,
-) -> simstore::Result<(Result<Results, String>, Summary)> {
+) -> simstore::Result<(Result<Results, String>, PySummary)> {
     if let Some(shard) = shard {
         return make_shard(inputs, shard, config, &outputs, call);
     }
     let kind = inputs.kind()?;
-    let collector = Collector { call, kind, malformed, pairs: config.pairs, results: Mutex::new(None) };
+    let collector = ResultCollector { call, kind, malformed, pairs: config.pairs, results: Mutex::new(None) };
     let report = simstore_dedup::run(config, inputs, outputs, &collector)?;
     let summary = report.summary();
     if let Some(added) = report.added_before() {
         let values = json!({"documents": summary.documents, "added": 0, "added_before": added});
         let said = format!(
             "the same run has added {} before: store and outputs are unchanged",
-            count_of(added, "document")
+            format_count_of(added, "document")
         );
         let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
                    again=True compares with the store as it is now";
-        return Ok((Err(why.to_owned()), Summary::new(&values, said)));
+        return Ok((Err(why.to_owned()), PySummary::new(&values, said)));
     }
     let results = collector.results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let results = results.ok_or_else(|| simstore::Error::Bug("a run without results".to_owned()))?;
     // The summary has the values of its JSON form, so that similarities have the same digits.
     let values = serde_json::to_string(summary).and_then(|json| serde_json::from_str(&json));
     let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
-    Ok((Ok(results), Summary::new(&values, crate::errors::said(&summary.to_string()))))
+    Ok((Ok(results), PySummary::new(&values, crate::errors::said(&summary.to_string()))))
 }
 
 /// Makes the parts of a shard. Near-duplicates are found when all parts are joined.
@@ -364,7 +364,7 @@ fn make_shard(
     config: &DedupConfig,
     outputs: &Outputs,
     call: &Arc<Call>,
-) -> simstore::Result<(Result<Results, String>, Summary)> {
+) -> simstore::Result<(Result<Results, String>, PySummary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
     if !outputs.is_empty() || !config.against.is_empty() || verifies_texts(&config.compare) || config.pairs {
         return bad(
@@ -373,25 +373,25 @@ fn make_shard(
     }
     let (counts, tally) = simstore_dedup::make_shard(config, inputs, shard, &outputs.unfinished, &**call)?;
     // If all files were left to other shards or reused, nothing was read and there is nothing to report.
-    if tally.found + tally.left == 0 || counts.read + counts.bad > 0 {
+    if tally.found + tally.left == 0 || counts.read + counts.malformed > 0 {
         call.say_counts(&counts, InputKind::Documents);
     }
     let values =
         json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});
     let said = format!(
         "{} processed, {} reused, {} left to other shards; when all are in one directory, run this without option `shard`",
-        count_of(tally.made, "part"),
+        format_count_of(tally.made, "part"),
         tally.found,
         tally.left
     );
     Ok((
         Err("only the parts of a shard were made: without `shard`, all of them are joined".to_owned()),
-        Summary::new(&values, said),
+        PySummary::new(&values, said),
     ))
 }
 
-fn verifies_texts(compare: &Compare) -> bool {
-    matches!(compare, Compare::Distance(Distance { verify: Some(_), .. }))
+fn verifies_texts(compare: &ComparisonConfig) -> bool {
+    matches!(compare, ComparisonConfig::Distance(DistanceConfig { verify: Some(_), .. }))
 }
 
 fn shape(name: &str) -> PyResult<ClusterBy> {
@@ -432,7 +432,7 @@ fn delimiter_of(delimiter: &str) -> PyResult<u8> {
 
 /// Sets the profiles, given by name or as objects, and collects their files.
 fn set_profiles(
-    options: &mut CompareOptions,
+    options: &mut ComparisonOptions,
     profile: Option<&Bound<'_, PyAny>>,
     verify_profile: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Resources> {
@@ -441,7 +441,7 @@ fn set_profiles(
         if let Ok(name) = object.extract::<String>() {
             return Ok((name, None));
         }
-        let Ok(profile) = object.cast::<Profile>() else {
+        let Ok(profile) = object.cast::<PyProfile>() else {
             let found = object.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "expected a simstore.Profile or its name, found {found}"

@@ -5,12 +5,12 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use simstore_io::numbers::{count_of, grouped};
+use simstore_io::numbers::{format_count_of, format_count};
 
 use crate::html::{escaped, markup};
-use crate::results::{Large, LargeParts, Marks, Results};
-use crate::summary::Summary;
-use crate::table::Table;
+use crate::results::{LargeCluster, LargeClusterFields, RowLabels, Results};
+use crate::summary::PySummary;
+use crate::table::PyTable;
 
 /// The result of `dedup`.
 ///
@@ -37,19 +37,19 @@ use crate::table::Table;
 /// representative_place or duplicate_of_place the FILE:LINE of the other document.
 ///
 /// Iteration yields the rows of ``clusters``. A result can be pickled.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Deduplication {
+#[pyclass(frozen, module = "simstore", name = "Deduplication")]
+pub(crate) struct PyDeduplication {
     /// Or why nothing is known.
     results: Result<Results, String>,
-    summary: Py<Summary>,
+    summary: Py<PySummary>,
     /// Arrays of the marks, made when they are first asked for.
     is_kept: PyOnceLock<Py<PyArray1<bool>>>,
     labels: PyOnceLock<Py<PyArray1<i64>>>,
 }
 
-impl Deduplication {
-    pub(crate) fn new(results: Result<Results, String>, summary: Py<Summary>) -> Deduplication {
-        Deduplication { results, summary, is_kept: PyOnceLock::new(), labels: PyOnceLock::new() }
+impl PyDeduplication {
+    pub(crate) fn new(results: Result<Results, String>, summary: Py<PySummary>) -> PyDeduplication {
+        PyDeduplication { results, summary, is_kept: PyOnceLock::new(), labels: PyOnceLock::new() }
     }
 
     fn results(&self) -> PyResult<&Results> {
@@ -76,9 +76,9 @@ fn unchanging<'py, T: numpy::Element>(array: Bound<'py, PyArray1<T>>) -> PyResul
 }
 
 #[pymethods]
-impl Deduplication {
+impl PyDeduplication {
     #[getter]
-    fn clusters(&self) -> PyResult<Table> {
+    fn clusters(&self) -> PyResult<PyTable> {
         self.results().map(|results| results.clusters.clone())
     }
 
@@ -89,7 +89,7 @@ impl Deduplication {
     /// AttributeError
     ///     If `dedup` was called without ``pairs=True``. Pairs take memory.
     #[getter]
-    fn pairs(&self) -> PyResult<Table> {
+    fn pairs(&self) -> PyResult<PyTable> {
         self.results()?.pairs.clone().ok_or_else(|| {
             PyAttributeError::new_err(
                 "there are no pairs: they take memory, and were not asked for by pairs=True",
@@ -98,12 +98,12 @@ impl Deduplication {
     }
 
     #[getter]
-    fn kept(&self) -> PyResult<Table> {
+    fn kept(&self) -> PyResult<PyTable> {
         self.results().map(|results| results.kept.clone())
     }
 
     #[getter]
-    fn removed(&self) -> PyResult<Table> {
+    fn removed(&self) -> PyResult<PyTable> {
         self.results().map(|results| results.removed.clone())
     }
 
@@ -175,7 +175,7 @@ impl Deduplication {
         Bound::new(py, self.clusters()?)?.call_method0("__iter__")
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, DeduplicationFields)> {
         let make = py.import("simstore._simstore")?.getattr("_deduplication")?;
         let tables = match &self.results {
             Err(_) => None,
@@ -184,14 +184,14 @@ impl Deduplication {
                 pairs.clone(),
                 self.is_kept(py)?.unbind(),
                 self.labels(py)?.unbind(),
-                marks.largest.iter().map(Large::parts).collect(),
+                marks.largest.iter().map(LargeCluster::parts).collect(),
             )),
         };
         Ok((make, (tables, self.results.as_ref().err().cloned(), self.summary.clone_ref(py))))
     }
 
     #[getter]
-    fn summary(&self, py: Python<'_>) -> Py<Summary> {
+    fn summary(&self, py: Python<'_>) -> Py<PySummary> {
         self.summary.clone_ref(py)
     }
 
@@ -201,8 +201,8 @@ impl Deduplication {
         Ok(match &self.results {
             Ok(_) => format!(
                 "Deduplication({}, {}, {} kept)",
-                count_of(count("documents"), "document"),
-                count_of(count("clusters"), "cluster"),
+                format_count_of(count("documents"), "document"),
+                format_count_of(count("clusters"), "cluster"),
                 count("kept")
             ),
             Err(_) => format!("Deduplication({})", self.summary.get().said()),
@@ -213,7 +213,7 @@ impl Deduplication {
         let summary = self.summary.get().dict(py)?;
         let row = |key: &str| {
             let count = count_of_key(&summary, key).filter(|&count| key != "bad" || count > 0)?;
-            Some([if key == "fingerprints" { "distinct" } else { key }.to_owned(), grouped(count)])
+            Some([if key == "fingerprints" { "distinct" } else { key }.to_owned(), format_count(count)])
         };
         let keys = [
             "documents", "fingerprints", "clusters", "clustered", "duplicates", "stored", "added", "kept",
@@ -224,7 +224,7 @@ impl Deduplication {
         if largest.is_empty() {
             return Ok(counts);
         }
-        let row = |Large { documents, id, text, .. }: &Large| {
+        let row = |LargeCluster { documents, id, text, .. }: &LargeCluster| {
             [escaped(id), documents.to_string(), text.clone().unwrap_or_default()]
         };
         Ok(counts + &markup(&["largest clusters", "documents", ""], "td", largest.iter().map(row)))
@@ -237,23 +237,23 @@ fn count_of_key(summary: &Bound<'_, PyDict>, key: &str) -> Option<u64> {
 }
 
 /// The tables, the pairs, which documents are kept, the labels, and the largest clusters; or why there are none; and the summary.
-type Pickled = (Option<Tables>, Option<String>, Py<Summary>);
-type Tables = ([Table; 3], Option<Table>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeParts>);
+type DeduplicationFields = (Option<DeduplicationTables>, Option<String>, Py<PySummary>);
+type DeduplicationTables = ([PyTable; 3], Option<PyTable>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeClusterFields>);
 
 /// Makes a result from its pickled parts.
 #[pyfunction]
 pub(crate) fn _deduplication(
     py: Python<'_>,
-    tables: Option<Tables>,
+    tables: Option<DeduplicationTables>,
     why: Option<String>,
-    summary: Py<Summary>,
-) -> PyResult<Deduplication> {
+    summary: Py<PySummary>,
+) -> PyResult<PyDeduplication> {
     let Some((tables, pairs, is_kept, labels, largest)) = tables else {
-        return Ok(Deduplication::new(Err(why.unwrap_or_default()), summary));
+        return Ok(PyDeduplication::new(Err(why.unwrap_or_default()), summary));
     };
     let [clusters, kept, removed] = tables;
-    let largest = largest.into_iter().map(Large::of_parts).collect();
+    let largest = largest.into_iter().map(LargeCluster::of_parts).collect();
     let (is_kept, labels) = (is_kept.bind(py).to_vec()?, labels.bind(py).to_vec()?);
-    let marks = Marks { is_kept, labels, largest };
-    Ok(Deduplication::new(Ok(Results { clusters, pairs, kept, removed, marks }), summary))
+    let marks = RowLabels { is_kept, labels, largest };
+    Ok(PyDeduplication::new(Ok(Results { clusters, pairs, kept, removed, marks }), summary))
 }

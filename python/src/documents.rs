@@ -10,7 +10,7 @@ use simstore_io::{Document, DocumentId, MAX_NAME_BYTES};
 
 use crate::border::is_of;
 use crate::gate::Call;
-use crate::no_text::{MaybeText, NoText};
+use crate::no_text::{MaybeText, TextError};
 use crate::texts::{is_missing, text_of};
 
 /// Message for an unusable id.
@@ -28,11 +28,11 @@ pub(crate) struct FieldNames {
 }
 
 /// A document, or the reason why it is malformed.
-pub(crate) type Pulled = Result<Row, String>;
+pub(crate) type ParsedRow = Result<DocumentRow, String>;
 
 /// The values of a row.
 #[derive(Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct DocumentRow {
     /// `None` for the row number.
     pub(crate) id: Option<DocumentId>,
     pub(crate) text: String,
@@ -40,10 +40,10 @@ pub(crate) struct Row {
 }
 
 /// Rows that are available.
-pub(crate) type Rows = Box<dyn Iterator<Item = Pulled> + Send>;
+pub(crate) type DocumentRows = Box<dyn Iterator<Item = ParsedRow> + Send>;
 
 /// Returns the next rows, or `None` at the end.
-pub(crate) type Documents = Box<dyn FnMut(&Call) -> simstore::Result<Option<Rows>> + Send>;
+pub(crate) type DocumentSource = Box<dyn FnMut(&Call) -> simstore::Result<Option<DocumentRows>> + Send>;
 
 /// Joins the texts of several named fields. Without texts, the result is empty.
 ///
@@ -64,7 +64,7 @@ pub(crate) fn joined<'a>(
 }
 
 /// Describes why a field is not a text.
-pub(crate) fn malformed(name: &str, reason: &NoText) -> String {
+pub(crate) fn malformed(name: &str, reason: &TextError) -> String {
     format!("the field `{}` {reason}", excerpt(name))
 }
 
@@ -139,27 +139,27 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 /// Malformed rows in ascending order.
-pub(crate) type Malformed = Arc<Mutex<Vec<u64>>>;
+pub(crate) type MalformedRows = Arc<Mutex<Vec<u64>>>;
 
 /// Iterates over documents in the library's form.
-pub(crate) struct Handed {
-    documents: Documents,
-    rows: Rows,
+pub(crate) struct DocumentIter {
+    documents: DocumentSource,
+    rows: DocumentRows,
     call: Arc<Call>,
     /// Number of rows read.
     row: u64,
-    malformed: Malformed,
+    malformed: MalformedRows,
 }
 
-impl Handed {
-    pub(crate) fn new(documents: Documents, call: &Arc<Call>) -> (Handed, Malformed) {
-        let malformed = Malformed::default();
+impl DocumentIter {
+    pub(crate) fn new(documents: DocumentSource, call: &Arc<Call>) -> (DocumentIter, MalformedRows) {
+        let malformed = MalformedRows::default();
         let (rows, call) = (Box::new(std::iter::empty()), Arc::clone(call));
-        (Handed { documents, rows, call, row: 0, malformed: Arc::clone(&malformed) }, malformed)
+        (DocumentIter { documents, rows, call, row: 0, malformed: Arc::clone(&malformed) }, malformed)
     }
 }
 
-impl Iterator for Handed {
+impl Iterator for DocumentIter {
     type Item = simstore::Result<Document>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -176,7 +176,7 @@ impl Iterator for Handed {
         let row = self.row;
         self.row += 1;
         Some(match pulled {
-            Ok(Row { id, text, extra }) => {
+            Ok(DocumentRow { id, text, extra }) => {
                 Ok(Document { extra, ..Document::new(id.unwrap_or(DocumentId::Number(row)), text) })
             }
             Err(reason) => {

@@ -10,7 +10,7 @@ use simstore::{Error, Result};
 use simstore_io::{DocumentId, IdRef};
 
 use crate::errors::either;
-use crate::fingerprints::Fingerprints;
+use crate::fingerprints::FingerprintColumn;
 use crate::gate::Call;
 use crate::profile::in_parallel;
 use crate::rows::{id_of, read_ids};
@@ -35,13 +35,13 @@ fn named_twice() -> PyErr {
 
 /// A document to insert.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct NewDocument {
     pub(crate) fingerprint: u128,
     pub(crate) id: DocumentId,
     pub(crate) name: Option<String>,
 }
 
-impl Entry {
+impl NewDocument {
     /// Whether the document's name needs a number.
     pub(crate) fn by_name(&self) -> bool {
         matches!(self.id, DocumentId::Name(_))
@@ -51,7 +51,7 @@ impl Entry {
     pub(crate) fn insert(
         &self,
         transaction: &mut AnyTransaction<'_>,
-        numbers: &mut Option<Numbers>,
+        numbers: &mut Option<IdAllocator>,
     ) -> Result<bool> {
         insert(transaction, numbers, self.fingerprint, IdRef::from(&self.id), self.name.as_deref())
     }
@@ -59,7 +59,7 @@ impl Entry {
 
 fn insert(
     transaction: &mut AnyTransaction<'_>,
-    numbers: &mut Option<Numbers>,
+    numbers: &mut Option<IdAllocator>,
     fingerprint: u128,
     id: IdRef<'_>,
     name: Option<&str>,
@@ -80,14 +80,14 @@ fn insert(
 
 /// Assigns numbers to documents with names, as `simstore add` does: one more than the highest id. A document with the fingerprint and name
 /// of a stored document counts as that document. Nothing else may insert at the same time.
-pub(crate) struct Numbers {
+pub(crate) struct IdAllocator {
     stored: AnySnapshot,
     next: Option<u64>,
     given: HashMap<(u128, String), u64>,
 }
 
-impl Numbers {
-    pub(crate) fn after(stored: AnySnapshot) -> Result<Numbers> {
+impl IdAllocator {
+    pub(crate) fn after(stored: AnySnapshot) -> Result<IdAllocator> {
         let refused =
             |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", stored.path().display())));
         if !stored.keeps_ids() {
@@ -99,7 +99,7 @@ impl Numbers {
             );
         }
         let next = stored.highest_id().map_or(Some(0), |id| id.checked_add(1));
-        Ok(Numbers { stored, next, given: HashMap::new() })
+        Ok(IdAllocator { stored, next, given: HashMap::new() })
     }
 
     /// Returns the number of a new document, or `None` if the document is already stored.
@@ -135,25 +135,25 @@ pub(crate) fn ids_of(stored: &AnySnapshot, fingerprint: u128, name: &str) -> Res
 }
 
 /// Documents to insert together.
-pub(crate) struct Entries {
-    fingerprints: Given,
-    ids: Ids,
+pub(crate) struct NewDocuments {
+    fingerprints: FingerprintInput,
+    ids: DocumentIds,
     names: Option<Texts>,
 }
 
-enum Given {
+enum FingerprintInput {
     All(AnyFingerprints),
     Texts(Texts),
     /// Fingerprints made from texts, `None` for texts without one.
     Made(Vec<Option<u128>>),
 }
 
-pub(crate) enum Ids {
+pub(crate) enum DocumentIds {
     Numbers(Vec<u64>),
     Names(Texts),
 }
 
-impl Entries {
+impl NewDocuments {
     /// Reads arrays of the same length. Only names may be missing.
     pub(crate) fn read(
         fingerprints: Option<&Bound<'_, PyAny>>,
@@ -161,21 +161,21 @@ impl Entries {
         names: Option<&Bound<'_, PyAny>>,
         texts: Option<&Bound<'_, PyAny>>,
         bits: u32,
-    ) -> PyResult<Entries> {
+    ) -> PyResult<NewDocuments> {
         let (fingerprints, what) = match (fingerprints, texts) {
             (Some(fingerprints), None) => {
-                (Given::All(Fingerprints::read_all(fingerprints, Some(bits))?), "fingerprints")
+                (FingerprintInput::All(FingerprintColumn::read_all(fingerprints, Some(bits))?), "fingerprints")
             }
-            (None, Some(texts)) => (Given::Texts(Texts::read(texts, "text")?), "texts"),
+            (None, Some(texts)) => (FingerprintInput::Texts(Texts::read(texts, "text")?), "texts"),
             (given, _) => return Err(either("fingerprints", "texts", given.is_some())),
         };
         let ids = ids.ok_or_else(|| PyTypeError::new_err("expected ids: ints, or names of documents"))?;
-        let ids = Ids::read(ids)?;
-        if matches!(ids, Ids::Names(_)) && names.is_some() {
+        let ids = DocumentIds::read(ids)?;
+        if matches!(ids, DocumentIds::Names(_)) && names.is_some() {
             return Err(named_twice());
         }
         let names = names.map(|names| Texts::read(names, "name")).transpose()?;
-        let entries = Entries { fingerprints, ids, names };
+        let entries = NewDocuments { fingerprints, ids, names };
         let (count, ids) = (entries.len(), entries.ids.len());
         for (what_else, len) in [("ids", Some(ids)), ("names", entries.names.as_ref().map(Texts::len))] {
             if let Some(len) = len.filter(|&len| len != count) {
@@ -189,20 +189,20 @@ impl Entries {
 
     pub(crate) fn len(&self) -> usize {
         match &self.fingerprints {
-            Given::All(values) => values.len(),
-            Given::Texts(texts) => texts.len(),
-            Given::Made(made) => made.len(),
+            FingerprintInput::All(values) => values.len(),
+            FingerprintInput::Texts(texts) => texts.len(),
+            FingerprintInput::Made(made) => made.len(),
         }
     }
 
     /// Whether names need numbers.
     pub(crate) fn by_name(&self) -> bool {
-        matches!(self.ids, Ids::Names(_))
+        matches!(self.ids, DocumentIds::Names(_))
     }
 
     /// Makes fingerprints from texts, and warns about texts without one.
     pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<()> {
-        let Given::Texts(texts) = &self.fingerprints else { return Ok(()) };
+        let FingerprintInput::Texts(texts) = &self.fingerprints else { return Ok(()) };
         let profile = profile.get()?;
         let made = in_parallel(texts, call, |text| profile.fingerprint(text))?;
         let missing = made.iter().filter(|made| made.is_none()).count();
@@ -212,15 +212,15 @@ impl Entries {
                 made.len()
             ));
         }
-        self.fingerprints = Given::Made(made);
+        self.fingerprints = FingerprintInput::Made(made);
         Ok(())
     }
 
     pub(crate) fn fingerprint(&self, at: usize) -> Option<u128> {
         match &self.fingerprints {
-            Given::All(values) => values.get(at),
-            Given::Texts(_) => None,
-            Given::Made(made) => made[at],
+            FingerprintInput::All(values) => values.get(at),
+            FingerprintInput::Texts(_) => None,
+            FingerprintInput::Made(made) => made[at],
         }
     }
 
@@ -237,16 +237,16 @@ impl Entries {
         &self,
         at: usize,
         transaction: &mut AnyTransaction<'_>,
-        numbers: &mut Option<Numbers>,
+        numbers: &mut Option<IdAllocator>,
     ) -> Result<bool> {
         let Some(fingerprint) = self.fingerprint(at) else { return Ok(false) };
         insert(transaction, numbers, fingerprint, self.id(at), self.name(at))
     }
 }
 
-impl Ids {
+impl DocumentIds {
     /// Reads numbers or names. None of them may be missing.
-    pub(crate) fn read(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+    pub(crate) fn read(ids: &Bound<'_, PyAny>) -> PyResult<DocumentIds> {
         // The ids are read twice, so an iterator is copied to a list.
         let ids = if ids.hasattr("__len__")? {
             ids.clone()
@@ -254,14 +254,14 @@ impl Ids {
             ids.py().get_type::<pyo3::types::PyList>().call1((ids,))?
         };
         let error = match read_ids(&ids) {
-            Ok(numbers) => return Ok(Ids::Numbers(numbers)),
+            Ok(numbers) => return Ok(DocumentIds::Numbers(numbers)),
             // Exceptions such as Ctrl-C are not about the ids.
             Err(error) if !error.is_instance_of::<PyException>(ids.py()) => return Err(error),
             Err(error) => error,
         };
         let Ok(names) = Texts::read(&ids, "id") else { return Err(error) };
         match (0..names.len()).find(|&at| names.get(at).is_none()) {
-            None => Ok(Ids::Names(names)),
+            None => Ok(DocumentIds::Names(names)),
             Some(at) if names.len() > 1 => {
                 Err(PyValueError::new_err(format!("id {at} is missing: leave the document out")))
             }
@@ -271,15 +271,15 @@ impl Ids {
 
     pub(crate) fn get(&self, at: usize) -> IdRef<'_> {
         match self {
-            Ids::Numbers(ids) => IdRef::Number(ids[at]),
-            Ids::Names(names) => IdRef::Name(names.get(at).unwrap_or_default()),
+            DocumentIds::Numbers(ids) => IdRef::Number(ids[at]),
+            DocumentIds::Names(names) => IdRef::Name(names.get(at).unwrap_or_default()),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Ids::Numbers(ids) => ids.len(),
-            Ids::Names(names) => names.len(),
+            DocumentIds::Numbers(ids) => ids.len(),
+            DocumentIds::Names(names) => names.len(),
         }
     }
 }

@@ -7,18 +7,18 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use simstore_corpus::evaluate::{
-    EvaluateOptions, FalsePairs, PairOptions, Point, ProfileCurve, evaluate as evaluate_pairs,
+    EvaluateOptions, FalsePairs, PairOptions, CurvePoint, ProfileCurve, evaluate as evaluate_pairs,
     labelled_pairs, labelled_rows,
 };
-use simstore_io::numbers::{count_of, grouped};
+use simstore_io::numbers::{format_count_of, format_count};
 
 use crate::dedup::list;
 use crate::gate;
 use crate::html::{escaped, markup};
 use crate::numbers;
-use crate::pairs::{Pairs, one_by_one};
-use crate::profile::Profile;
-use crate::table::Table;
+use crate::pairs::{PairSource, one_by_one};
+use crate::profile::PyProfile;
+use crate::table::PyTable;
 
 /// The result of `evaluate`: near-duplicates found among labelled pairs at each distance.
 ///
@@ -47,32 +47,32 @@ use crate::table::Table;
 ///     Number of documents in the corpus that a distance is recommended for.
 /// alike_from : float
 ///     Random pairs with at least this similarity are alike.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Evaluation {
+#[pyclass(frozen, module = "simstore", name = "Evaluation")]
+pub(crate) struct PyEvaluation {
     inner: simstore_corpus::evaluate::Evaluation,
 }
 
 #[pymethods]
-impl Evaluation {
+impl PyEvaluation {
     #[getter]
-    fn points(&self) -> PyResult<Table> {
-        let all: Vec<(&ProfileCurve, &Point)> = self
+    fn points(&self) -> PyResult<PyTable> {
+        let all: Vec<(&ProfileCurve, &CurvePoint)> = self
             .inner
             .profiles
             .iter()
             .flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
             .collect();
-        let counts = |count: fn(&Point) -> u64| -> ArrayRef {
+        let counts = |count: fn(&CurvePoint) -> u64| -> ArrayRef {
             Arc::new(UInt64Array::from_iter_values(all.iter().map(|(_, point)| count(point))))
         };
-        let shares = |share: &dyn Fn(&Point) -> Option<f64>| -> ArrayRef {
+        let shares = |share: &dyn Fn(&CurvePoint) -> Option<f64>| -> ArrayRef {
             Arc::new(all.iter().map(|(_, point)| share(point)).collect::<Float64Array>())
         };
-        let recommended = |(curve, point): &(&ProfileCurve, &Point)| {
+        let recommended = |(curve, point): &(&ProfileCurve, &CurvePoint)| {
             Some(curve.recommended().is_some_and(|recommended| recommended.k == point.k))
         };
         let profiles = all.iter().map(|(curve, _)| &curve.profile);
-        Table::of_columns(vec![
+        PyTable::of_columns(vec![
             ("profile", Arc::new(LargeStringArray::from_iter_values(profiles))),
             ("k", Arc::new(UInt32Array::from_iter_values(all.iter().map(|(_, point)| point.k)))),
             ("recall", shares(&|point| Some(point.recall))),
@@ -102,7 +102,7 @@ impl Evaluation {
     }
 
     #[getter]
-    fn profiles(&self) -> PyResult<Table> {
+    fn profiles(&self) -> PyResult<PyTable> {
         let curves = &self.inner.profiles;
         let counts = |count: fn(&ProfileCurve) -> u64| -> ArrayRef {
             Arc::new(UInt64Array::from_iter_values(curves.iter().map(count)))
@@ -110,7 +110,7 @@ impl Evaluation {
         let names = LargeStringArray::from_iter_values(curves.iter().map(|curve| &curve.profile));
         let recommended = curves.iter().map(|curve| curve.recommended().map(|point| point.k));
         let too_few = curves.iter().map(|curve| Some(curve.too_few_random));
-        Table::of_columns(vec![
+        PyTable::of_columns(vec![
             ("profile", Arc::new(names)),
             ("best", Arc::new(UInt32Array::from_iter_values(curves.iter().map(|curve| curve.best)))),
             ("f1", Arc::new(Float64Array::from_iter_values(curves.iter().map(|curve| curve.best().f1)))),
@@ -118,7 +118,7 @@ impl Evaluation {
             ("positives", counts(|curve| curve.positives)),
             ("negatives", counts(|curve| curve.negatives)),
             ("random", counts(|curve| curve.random)),
-            ("looked_at", counts(|curve| curve.looked_at)),
+            ("looked_at", counts(|curve| curve.verified)),
             ("excluded", counts(|curve| curve.excluded)),
             ("empty", counts(|curve| curve.empty)),
             ("too_few_random", Arc::new(too_few.collect::<BooleanArray>())),
@@ -126,15 +126,15 @@ impl Evaluation {
     }
 
     #[getter]
-    fn similar(&self) -> PyResult<Table> {
+    fn similar(&self) -> PyResult<PyTable> {
         let points = &self.inner.similar;
-        let shares = |share: fn(&simstore_corpus::evaluate::SimilarPoint) -> Option<f64>| -> ArrayRef {
+        let shares = |share: fn(&simstore_corpus::evaluate::SimilarityPoint) -> Option<f64>| -> ArrayRef {
             Arc::new(points.iter().map(share).collect::<Float64Array>())
         };
-        let counts = |count: fn(&simstore_corpus::evaluate::SimilarPoint) -> u64| -> ArrayRef {
+        let counts = |count: fn(&simstore_corpus::evaluate::SimilarityPoint) -> u64| -> ArrayRef {
             Arc::new(UInt64Array::from_iter_values(points.iter().map(count)))
         };
-        Table::of_columns(vec![
+        PyTable::of_columns(vec![
             ("similar", shares(|point| Some(point.similar))),
             ("recall", shares(|point| Some(point.recall))),
             ("precision", shares(|point| point.precision)),
@@ -177,7 +177,7 @@ impl Evaluation {
 
     #[getter]
     fn bad(&self) -> u64 {
-        self.inner.bad
+        self.inner.malformed
     }
 
     #[getter]
@@ -236,8 +236,8 @@ impl Evaluation {
         let profiles: Vec<String> = self.inner.profiles.iter().map(of_profile).collect();
         format!(
             "Evaluation({}, {} positive; {})",
-            count_of(self.inner.pairs, "pair"),
-            grouped(self.inner.positives),
+            format_count_of(self.inner.pairs, "pair"),
+            format_count(self.inner.positives),
             profiles.join("; ")
         )
     }
@@ -257,9 +257,9 @@ impl Evaluation {
 
 /// Restores a pickled evaluation.
 #[pyfunction]
-pub(crate) fn _evaluation(json: &str) -> PyResult<Evaluation> {
+pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
     let inner = serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(Evaluation { inner })
+    Ok(PyEvaluation { inner })
 }
 
 /// Measures on labelled pairs of texts which distance finds the near-duplicates, and how many false pairs it finds.
@@ -324,10 +324,10 @@ pub(crate) fn evaluate(
     positive_from: Option<f64>,
     skip_bad: bool,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Evaluation> {
+) -> PyResult<PyEvaluation> {
     let profiles = match profiles.filter(|profiles| !profiles.is_none()) {
         None => Vec::new(),
-        Some(one) if one.is_instance_of::<PyString>() || one.is_instance_of::<Profile>() => {
+        Some(one) if one.is_instance_of::<PyString>() || one.is_instance_of::<PyProfile>() => {
             vec![profile_of(py, one)?]
         }
         Some(several) => {
@@ -335,23 +335,23 @@ pub(crate) fn evaluate(
         }
     };
     let similar = similar.map(list::<f64>).transpose()?.unwrap_or_default();
-    let options = EvaluateOptions { profiles, bits, documents, alike_from, similar, skip_bad };
+    let options = EvaluateOptions { profiles, bits, documents, alike_from, similar, skip_malformed: skip_bad };
     let fields = PairOptions { text_a, text_b, label_field: label, positive_from, ..PairOptions::default() };
-    let given = Pairs::read(pairs, &fields)?;
-    let inner = gate::told(py, progress, |call| match given {
-        Pairs::Paths(paths) => evaluate_pairs(labelled_pairs(&paths, &fields), &options, &**call),
-        Pairs::Rows(rows) => {
+    let given = PairSource::read(pairs, &fields)?;
+    let inner = gate::with_progress(py, progress, |call| match given {
+        PairSource::Paths(paths) => evaluate_pairs(labelled_pairs(&paths, &fields), &options, &**call),
+        PairSource::Rows(rows) => {
             evaluate_pairs(labelled_rows(one_by_one(rows, call), &fields), &options, &**call)
         }
     })?;
-    Ok(Evaluation { inner })
+    Ok(PyEvaluation { inner })
 }
 
 fn profile_of(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<simstore_text::Profile> {
     if let Ok(name) = object.extract::<&str>() {
-        return gate::quick(py, || name.parse());
+        return gate::detached(py, || name.parse());
     }
-    match object.cast::<Profile>() {
+    match object.cast::<PyProfile>() {
         Ok(profile) => Ok(profile.get().inner.clone()),
         Err(_) => {
             let found = object.get_type().name()?;

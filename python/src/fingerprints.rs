@@ -15,14 +15,14 @@ use pyo3::types::{PyBool, PyBytes};
 use simstore::any::{AnyFingerprints, Width};
 use simstore::{Fingerprint, each_width};
 
-use crate::array::Array;
-use crate::border::{Numbers, arrow_array, holds_objects};
+use crate::array::PyArrowArray;
+use crate::border::{NumpyArray, arrow_array, holds_objects};
 use crate::errors::exception;
 use crate::panics::caught_here;
 use crate::texts::is_missing;
 
 /// Fingerprints of one width, some of which may be missing.
-pub(crate) struct Fingerprints {
+pub(crate) struct FingerprintColumn {
     /// 0 where one is missing.
     pub(crate) values: AnyFingerprints,
     /// Which of them are there; `None`: all.
@@ -30,26 +30,26 @@ pub(crate) struct Fingerprints {
 }
 
 /// Fingerprints of one width that are all there, and where they stood.
-pub(crate) struct Present {
+pub(crate) struct PresentFingerprints {
     pub(crate) values: AnyFingerprints,
     positions: Option<Vec<u32>>,
 }
 
-impl Present {
+impl PresentFingerprints {
     /// Where one of them stood among all.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.as_ref().map_or(at, |positions| positions[at] as usize)
     }
 }
 
-impl Fingerprints {
+impl FingerprintColumn {
     /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or of 16 bytes each;
     /// any other iterable of ints, of 64 bits unless `bits` says 128.
     ///
     /// What is of another width than `bits` is refused.
-    pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
+    pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
         let read = caught_here(object.py(), || {
-            if let Some(numbers) = Numbers::read(object)? {
+            if let Some(numbers) = NumpyArray::read(object)? {
                 of_numpy(&numbers, bits)
             } else if holds_objects(object) {
                 of_ints(object, bits)
@@ -70,18 +70,18 @@ impl Fingerprints {
     }
 
     /// Those that are there, without the others.
-    pub(crate) fn present(self) -> Present {
-        let Some(valid) = self.valid else { return Present { values: self.values, positions: None } };
+    pub(crate) fn present(self) -> PresentFingerprints {
+        let Some(valid) = self.valid else { return PresentFingerprints { values: self.values, positions: None } };
         let positions: Vec<u32> = valid.valid_indices().map(|at| at as u32).collect();
         let values = each_width!(&self.values, values => {
             positions.iter().map(|&at| values[at as usize]).collect::<Vec<_>>().into()
         });
-        Present { values, positions: Some(positions) }
+        PresentFingerprints { values, positions: Some(positions) }
     }
 
     /// The same, of which none may be missing.
     pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<AnyFingerprints> {
-        let read = Fingerprints::read(object, bits)?;
+        let read = FingerprintColumn::read(object, bits)?;
         match read.valid.as_ref().and_then(|valid| (0..valid.len()).find(|&at| valid.is_null(at))) {
             Some(at) => Err(PyValueError::new_err(format!(
                 "fingerprint {at} is null, and so {} of {}: leave them out",
@@ -101,13 +101,13 @@ impl Fingerprints {
     }
 }
 
-fn of_numpy(numbers: &Numbers<'_>, bits: Option<u32>) -> PyResult<Fingerprints> {
+fn of_numpy(numbers: &NumpyArray<'_>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
     let shape = numbers.shape();
     let all = |mut values: AnyFingerprints| {
         for at in numbers.valid.iter().flat_map(|valid| (0..valid.len()).filter(|&at| valid.is_null(at))) {
             each_width!(&mut values, values => values[at] = Default::default());
         }
-        Ok(Fingerprints { values, valid: numbers.valid.clone() })
+        Ok(FingerprintColumn { values, valid: numbers.valid.clone() })
     };
     if let Some(values) = numbers.of::<u64>(1)? {
         return all(AnyFingerprints::Bits64(values));
@@ -129,7 +129,7 @@ fn of_numpy(numbers: &Numbers<'_>, bits: Option<u32>) -> PyResult<Fingerprints> 
     }
 }
 
-fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints> {
+fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintColumn> {
     let len = chunks.iter().map(|chunk| chunk.len()).sum();
     let has_nulls = chunks.iter().any(|chunk| chunk.null_count() > 0);
     let is_valid = || chunks.iter().flat_map(|chunk| (0..chunk.len()).map(|at| chunk.is_valid(at)));
@@ -185,10 +185,10 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
             )));
         }
     };
-    Ok(Fingerprints { values, valid })
+    Ok(FingerprintColumn { values, valid })
 }
 
-fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
+fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
     let (mut narrow, mut wide, mut valid) = (Vec::new(), Vec::new(), Vec::new());
     let mut is_wide = bits == Some(128);
     for item in object.try_iter()? {
@@ -209,7 +209,7 @@ fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprint
     }
     let values = if is_wide { AnyFingerprints::Bits128(wide) } else { AnyFingerprints::Bits64(narrow) };
     let valid = valid.contains(&false).then(|| NullBuffer::from(valid));
-    Ok(Fingerprints { values, valid })
+    Ok(FingerprintColumn { values, valid })
 }
 
 /// A single fingerprint: an int that fits; of 128 bits also bytes of length 16, the most significant first.
@@ -255,7 +255,7 @@ pub(crate) fn one(object: &Bound<'_, PyAny>, width: Width) -> PyResult<u128> {
 
 /// The width of so many bits.
 pub(crate) fn width_of(py: Python<'_>, bits: u32) -> PyResult<Width> {
-    Width::of(bits).map_err(|error| exception(py, error))
+    Width::from_bits(bits).map_err(|error| exception(py, error))
 }
 
 /// A fingerprint of so many bits as Python has it: an int, or bytes of length 16 for 128 bits.
@@ -273,10 +273,10 @@ pub(crate) fn wide(bytes: &[u8]) -> u128 {
 }
 
 /// An Arrow array of fingerprints.
-pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item = Option<F>>) -> Array {
+pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item = Option<F>>) -> PyArrowArray {
     if F::BITS == 64 {
         let numbers = fingerprints.map(|fingerprint| fingerprint.map(Fingerprint::low_u64));
-        return Array::new(Arc::new(numbers.collect::<UInt64Array>()));
+        return PyArrowArray::new(Arc::new(numbers.collect::<UInt64Array>()));
     }
     let mut bytes = FixedSizeBinaryBuilder::with_capacity(fingerprints.len(), 16);
     for fingerprint in fingerprints {
@@ -286,5 +286,5 @@ pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item
             None => bytes.append_null(),
         }
     }
-    Array::new(Arc::new(bytes.finish()))
+    PyArrowArray::new(Arc::new(bytes.finish()))
 }

@@ -8,11 +8,11 @@ use simstore::any::{AnyFingerprints, AnyWidth, Width};
 use simstore::join::Forest as Inner;
 use simstore::{Fingerprint, each_width};
 
-use crate::array::Array;
-use crate::fingerprints::{Fingerprints, array_of, width_of};
+use crate::array::PyArrowArray;
+use crate::fingerprints::{FingerprintColumn, array_of, width_of};
 use crate::gate;
 use crate::packed::{array_of_edges, unpacked};
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// Connected components of pairs, without the pairs: a cluster has one edge fewer than members.
 ///
@@ -32,8 +32,8 @@ use crate::table::Table;
 /// >>> one.merge(other.packed())
 /// >>> one.edges().to_pylist()
 /// [{'first': 1, 'member': 2}, {'first': 4, 'member': 7}, {'first': 4, 'member': 9}]
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Forest {
+#[pyclass(frozen, module = "simstore", name = "Forest")]
+pub(crate) struct PyForest {
     /// Nothing of Python runs where it is locked.
     inner: Mutex<AnyForest>,
     width: Width,
@@ -41,19 +41,19 @@ pub(crate) struct Forest {
 
 type AnyForest = AnyWidth<Inner<u64>, Inner<u128>>;
 
-impl Forest {
+impl PyForest {
     fn lock(&self) -> MutexGuard<'_, AnyForest> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
-impl Forest {
+impl PyForest {
     #[new]
     #[pyo3(signature = (bits=64))]
-    fn new(py: Python<'_>, bits: u32) -> PyResult<Forest> {
+    fn new(py: Python<'_>, bits: u32) -> PyResult<PyForest> {
         let width = width_of(py, bits)?;
-        Ok(Forest { inner: Mutex::new(width.map(|()| Inner::new(), |()| Inner::new())), width })
+        Ok(PyForest { inner: Mutex::new(width.map(|()| Inner::new(), |()| Inner::new())), width })
     }
 
     /// Width of the connected values, in bits.
@@ -71,11 +71,11 @@ impl Forest {
     ///     As for `self_join`, none missing.
     fn connect(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let bits = Some(self.bits());
-        let (a, b) = (Fingerprints::read_all(a, bits)?, Fingerprints::read_all(b, bits)?);
+        let (a, b) = (FingerprintColumn::read_all(a, bits)?, FingerprintColumn::read_all(b, bits)?);
         if a.len() != b.len() {
             return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
         }
-        gate::quick(py, || {
+        gate::detached(py, || {
             let pairs = a.zip(b)?;
             each_width!(self.lock().as_mut().zip(pairs)?, (forest, (a, b)) => connect(forest, &a, &b));
             Ok(())
@@ -87,10 +87,10 @@ impl Forest {
     /// Parameters
     /// ----------
     /// packed : Arrow array of binary
-    ///     Results of `packed` or `Parts.forest`.
+    ///     Results of `packed` or `JoinParts.forest`.
     fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
         let edges: AnyFingerprints = each_width!(self.width, type F => edges_of::<F>(packed)?.into());
-        gate::quick(py, || {
+        gate::detached(py, || {
             each_width!(self.lock().as_mut().zip(edges)?, (forest, edges) => take(forest, &edges));
             Ok(())
         })
@@ -102,8 +102,8 @@ impl Forest {
     /// -------
     /// Array
     ///     Binary: two fingerprints an edge, little-endian.
-    fn packed(&self, py: Python<'_>) -> PyResult<Array> {
-        gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => array_of_edges(forest.edges()))))
+    fn packed(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
+        gate::detached(py, || Ok(each_width!(&mut *self.lock(), forest => array_of_edges(forest.edges()))))
     }
 
     /// Returns the clusters: each member except the first, with the first member of its cluster. A cluster of one member has this member
@@ -113,10 +113,10 @@ impl Forest {
     /// -------
     /// Table
     ///     With columns first and member, sorted.
-    fn edges(&self, py: Python<'_>) -> PyResult<Table> {
+    fn edges(&self, py: Python<'_>) -> PyResult<PyTable> {
         let [first, member] =
-            gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => columns(forest.edges()))))?;
-        Table::of_columns(vec![("first", first.values), ("member", member.values)])
+            gate::detached(py, || Ok(each_width!(&mut *self.lock(), forest => columns(forest.edges()))))?;
+        PyTable::of_columns(vec![("first", first.values), ("member", member.values)])
     }
 
     fn __repr__(&self) -> String {
@@ -140,6 +140,6 @@ fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) {
     ends.chunks_exact(2).for_each(|edge| forest.connect(edge[0], edge[1]));
 }
 
-fn columns<F: Fingerprint>(edges: &[(F, F)]) -> [Array; 2] {
+fn columns<F: Fingerprint>(edges: &[(F, F)]) -> [PyArrowArray; 2] {
     [array_of(edges.iter().map(|edge| Some(edge.0))), array_of(edges.iter().map(|edge| Some(edge.1)))]
 }

@@ -10,12 +10,12 @@ use simstore::error::excerpt;
 use simstore_io::DocumentId;
 
 use crate::border::{StringChunk, arrow_array, is_of};
-use crate::documents::{Documents, FieldNames, Row, Rows, extra_of, id_of, joined};
-use crate::tables::{Ids, no_column, raised, table};
+use crate::documents::{DocumentSource, FieldNames, DocumentRow, DocumentRows, extra_of, id_of, joined};
+use crate::tables::{IdColumn, no_column, raised, table};
 use crate::texts::Texts;
 
 /// The rows of a table; `None` if it is none.
-pub(crate) fn table_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {
+pub(crate) fn table_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<DocumentSource>> {
     if is_of(source, "polars", "DataFrame") {
         // What is null in all rows has no type, and is no text.
         let polars = source.py().import("polars")?;
@@ -75,7 +75,7 @@ pub(crate) fn batches_of_dataset<'py>(
 }
 
 /// A frame of pandas, column by column: those of objects are not copied, and need no pyarrow.
-fn frame_of_pandas(frame: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Documents> {
+fn frame_of_pandas(frame: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<DocumentSource> {
     let there: Vec<String> = frame
         .getattr("columns")?
         .try_iter()?
@@ -85,7 +85,7 @@ fn frame_of_pandas(frame: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Doc
 }
 
 /// A dict of columns, which are of one length.
-pub(crate) fn dict_of_columns(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Documents> {
+pub(crate) fn dict_of_columns(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<DocumentSource> {
     let there: Vec<String> =
         dict.keys()?.iter().map(|name| Ok(name.str()?.to_string())).collect::<PyResult<_>>()?;
     let first = names.texts.first().filter(|name| there.contains(name));
@@ -99,7 +99,7 @@ fn columns(
     there: &[String],
     names: &FieldNames,
     rows: usize,
-) -> PyResult<Documents> {
+) -> PyResult<DocumentSource> {
     let column = |name: &str, argument: &str| {
         match there.iter().filter(|other| *other == name).count() {
             0 => return Err(no_column(name, argument, there.iter().map(String::as_str))),
@@ -151,7 +151,7 @@ fn columns(
     Ok(once(Box::new((0..rows).map(move |at| {
         let (id, extra) = (ids.as_mut().and_then(Iterator::next).transpose(), extra.next());
         let text = joined(texts.iter().map(|(name, texts)| (&**name, texts.try_get(at))));
-        Ok(Row { id: id?, text: text?, extra: extra.transpose()?.flatten() })
+        Ok(DocumentRow { id: id?, text: text?, extra: extra.transpose()?.flatten() })
     }))))
 }
 
@@ -168,7 +168,7 @@ fn ids_of(column: &Bound<'_, PyAny>) -> PyResult<Vec<Result<DocumentId, String>>
     let Some(chunks) = chunks(column)? else { return column.try_iter()?.map(|id| id_of(&id?)).collect() };
     let mut all = Vec::new();
     for chunk in chunks {
-        let ids = Ids::of(&chunk).map_err(raised)?;
+        let ids = IdColumn::of(&chunk).map_err(raised)?;
         all.extend((0..chunk.len()).map(|at| ids.get(at)));
     }
     Ok(all)
@@ -192,15 +192,15 @@ fn extra_values(column: &Bound<'_, PyAny>) -> PyResult<Vec<Result<Option<String>
 }
 
 /// Texts alone.
-pub(crate) fn texts(source: &Bound<'_, PyAny>) -> PyResult<Documents> {
+pub(crate) fn texts(source: &Bound<'_, PyAny>) -> PyResult<DocumentSource> {
     let texts = Texts::read_some(source)?;
     let rows = texts.len();
-    let row = move |at| Ok(Row { text: joined([("text", texts.try_get(at))])?, ..Row::default() });
+    let row = move |at| Ok(DocumentRow { text: joined([("text", texts.try_get(at))])?, ..DocumentRow::default() });
     Ok(once(Box::new((0..rows).map(row))))
 }
 
 /// All rows at once.
-fn once(rows: Rows) -> Documents {
+fn once(rows: DocumentRows) -> DocumentSource {
     let mut rows = Some(rows);
     Box::new(move |_| Ok(rows.take()))
 }

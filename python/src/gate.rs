@@ -15,16 +15,16 @@ use rayon::prelude::*;
 use simstore::progress::ProgressCallback;
 use simstore::threads::{ensure_pool, in_this_process, lock};
 use simstore::{Error, Result};
-use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
+use simstore_corpus::{InputCounts, InputKind, Diagnostic, ReadDiagnosticCounts, Observer};
 
 use crate::errors::{exception, said};
 use crate::panics::{caught, caught_here};
 
 /// Interval at which a long call checks for signals and reports progress.
-const ASKED_EVERY: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Number of malformed documents that are reported one by one in a step; further ones are only counted.
-const MALFORMED_SHOWN: u64 = 10;
+const MALFORMED_REPORTED_MAX: u64 = 10;
 
 /// The progress of one step of a long call.
 ///
@@ -40,9 +40,9 @@ const MALFORMED_SHOWN: u64 = 10;
 ///     Bytes read from input files.
 /// total_bytes : int or None
 ///     Bytes of all input files, if known.
-#[pyclass(frozen, module = "simstore")]
+#[pyclass(frozen, module = "simstore", name = "Progress")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct PyProgress {
     #[pyo3(get)]
     step: String,
     #[pyo3(get)]
@@ -56,7 +56,7 @@ pub(crate) struct Progress {
 }
 
 #[pymethods]
-impl Progress {
+impl PyProgress {
     fn __repr__(&self) -> String {
         let total = self.total.map_or_else(String::new, |total| format!(", total={total}"));
         format!("Progress(step={:?}, count={}{total})", self.step, self.count)
@@ -67,16 +67,16 @@ impl Progress {
 pub(crate) struct Call {
     is_stopped: AtomicBool,
     /// Unreported progress, one entry per step; the most recently updated step is last.
-    steps: Mutex<Vec<Progress>>,
+    steps: Mutex<Vec<PyProgress>>,
     /// Pending messages; the flag marks warnings.
     notices: Mutex<Vec<(bool, String)>>,
     /// Counts of notes about the input, reported once reading has ended.
-    notes: Mutex<ReadNotes>,
+    notes: Mutex<ReadDiagnosticCounts>,
     /// Number of malformed documents in this step.
     malformed: Mutex<u64>,
     /// The first exception of Python code that the work ran.
     raised: Mutex<Option<PyErr>>,
-    events: Sender<Event>,
+    events: Sender<CallEvent>,
     wants_totals: bool,
 }
 
@@ -105,7 +105,7 @@ impl Call {
         let (answer, answered) = mpsc::sync_channel(1);
         let asked = move |py: Python<'_>| drop(answer.send(caught_here(py, || wanted(py))));
         // If the message or the answer is lost, the call is ending.
-        self.events.send(Event::Asked(Box::new(asked))).map_err(|_| Error::Cancelled)?;
+        self.events.send(CallEvent::RunPython(Box::new(asked))).map_err(|_| Error::Cancelled)?;
         match answered.recv() {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(raised)) => Err(self.raise(raised)),
@@ -119,7 +119,7 @@ impl Call {
         Error::Cancelled
     }
 
-    fn tell(&self, told: Progress) {
+    fn report_progress(&self, told: PyProgress) {
         let mut steps = lock(&self.steps);
         steps.retain(|step| step.step != told.step);
         steps.push(told);
@@ -135,7 +135,7 @@ impl Call {
     }
 
     /// Adds a notice to the pending messages.
-    pub(crate) fn say(&self, notice: &Notice<'_>) {
+    pub(crate) fn say(&self, notice: &Diagnostic<'_>) {
         lock(&self.notices).push((notice.is_warning(), said(&notice.to_string())));
     }
 
@@ -145,9 +145,9 @@ impl Call {
     }
 
     /// Adds the notices about the input that was read.
-    pub(crate) fn say_counts(&self, counts: &Counts, kind: InputKind) {
+    pub(crate) fn say_counts(&self, counts: &InputCounts, kind: InputKind) {
         let notes = std::mem::take(&mut *lock(&self.notes));
-        counts.notices(kind, notes).iter().for_each(|notice| self.say(notice));
+        counts.diagnostics(kind, notes).iter().for_each(|notice| self.say(notice));
     }
 
     /// Shows the pending messages now. If Python turns warnings into errors, the call ends here.
@@ -159,35 +159,35 @@ impl Call {
     /// Reports the progress of a step of the engine, or of the Python side. A total of 0 means unknown.
     pub(crate) fn step(&self, step: &str, count: u64, total: u64) {
         let total = Some(total).filter(|&total| total > 0);
-        self.tell(Progress { step: step.to_owned(), count, total, bytes: 0, total_bytes: None });
+        self.report_progress(PyProgress { step: step.to_owned(), count, total, bytes: 0, total_bytes: None });
     }
 }
 
-impl Watch for Call {
-    fn progress(&self, progress: &simstore_corpus::Progress) -> ControlFlow<()> {
-        let &simstore_corpus::Progress { what, count, bytes, total_bytes } = progress;
-        self.tell(Progress { step: what.to_owned(), count, total: None, bytes, total_bytes });
+impl Observer for Call {
+    fn progress(&self, progress: &simstore_corpus::StageProgress) -> ControlFlow<()> {
+        let &simstore_corpus::StageProgress { stage: what, count, bytes, total_bytes } = progress;
+        self.report_progress(PyProgress { step: what.to_owned(), count, total: None, bytes, total_bytes });
         self.go_on()
     }
 
-    fn done(&self, _: &'static str) {
+    fn stage_ended(&self, _: &'static str) {
         *lock(&self.malformed) = 0;
     }
 
-    fn notice(&self, notice: &Notice<'_>) {
+    fn diagnostic(&self, notice: &Diagnostic<'_>) {
         match notice {
-            Notice::Malformed(error) => {
+            Diagnostic::Malformed(error) => {
                 let mut malformed = lock(&self.malformed);
                 *malformed += 1;
-                if *malformed <= MALFORMED_SHOWN {
+                if *malformed <= MALFORMED_REPORTED_MAX {
                     lock(&self.notices).push((true, said(&error.to_string())));
                 }
-                if *malformed == MALFORMED_SHOWN + 1 {
+                if *malformed == MALFORMED_REPORTED_MAX + 1 {
                     let more = "further invalid documents are only counted";
                     lock(&self.notices).push((true, more.to_owned()));
                 }
             }
-            Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
+            Diagnostic::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
             notice => self.say(notice),
         }
     }
@@ -198,7 +198,7 @@ impl Watch for Call {
 }
 
 /// Runs a short call, while other Python threads may run.
-pub(crate) fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| caught(work)).map_err(|error| exception(py, error))
 }
 
@@ -220,20 +220,20 @@ pub(crate) fn in_parallel<T: Default + Send>(
 }
 
 /// Runs a long call in another thread, while this thread checks for signals.
-pub(crate) fn long<T: Send>(
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    told(py, None, work)
+    with_progress(py, None, work)
 }
 
-/// Runs a long call like [`long`], and reports progress: to a callable, or to tqdm bars if `progress` is `True`.
-pub(crate) fn told<T: Send>(
+/// Runs a long call like [`interruptible`], and reports progress: to a callable, or to tqdm bars if `progress` is `True`.
+pub(crate) fn with_progress<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let progress = Told::of(py, progress)?;
+    let progress = ProgressReceiver::of(py, progress)?;
     let (events, received) = mpsc::channel();
     let call = Arc::new(Call {
         is_stopped: AtomicBool::new(false),
@@ -271,14 +271,14 @@ pub(crate) fn told<T: Send>(
 /// The outer error is a Python exception that stops the call, such as `KeyboardInterrupt`.
 fn run<T: Send>(
     call: &Arc<Call>,
-    received: &Receiver<Event>,
-    progress: Option<&Told>,
+    received: &Receiver<CallEvent>,
+    progress: Option<&ProgressReceiver>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
 ) -> PyResult<Result<T>> {
     std::thread::scope(|scope| {
         let worker =
             std::thread::Builder::new().name("simstore call".to_owned()).spawn_scoped(scope, move || {
-                let _ended = Ended(&call.events);
+                let _ended = EndNotifier(&call.events);
                 caught(|| in_this_process(|| work(call)).flatten())
             });
         let worker = match worker {
@@ -288,14 +288,14 @@ fn run<T: Send>(
         let mut stopped = None;
         let mut asked = Instant::now();
         loop {
-            match received.recv_timeout(ASKED_EVERY.saturating_sub(asked.elapsed())) {
-                Ok(Event::Ended) => break,
+            match received.recv_timeout(SIGNAL_CHECK_INTERVAL.saturating_sub(asked.elapsed())) {
+                Ok(CallEvent::Ended) => break,
                 // Dropping the request closes its answer channel, so the work gets `Error::Cancelled`.
-                Ok(Event::Asked(wanted)) if stopped.is_some() => drop(wanted),
-                Ok(Event::Asked(wanted)) => Python::attach(wanted),
+                Ok(CallEvent::RunPython(wanted)) if stopped.is_some() => drop(wanted),
+                Ok(CallEvent::RunPython(wanted)) => Python::attach(wanted),
                 Err(_) => {}
             }
-            if asked.elapsed() < ASKED_EVERY {
+            if asked.elapsed() < SIGNAL_CHECK_INTERVAL {
                 continue;
             }
             asked = Instant::now();
@@ -317,40 +317,40 @@ fn run<T: Send>(
 }
 
 /// A message to the calling thread.
-enum Event {
+enum CallEvent {
     /// Python code that the work needs.
-    Asked(Box<dyn FnOnce(Python<'_>) + Send>),
+    RunPython(Box<dyn FnOnce(Python<'_>) + Send>),
     /// The work has ended.
     Ended,
 }
 
-/// Sends [`Event::Ended`] when dropped, also after a panic.
-struct Ended<'a>(&'a Sender<Event>);
+/// Sends [`CallEvent::EndNotifier`] when dropped, also after a panic.
+struct EndNotifier<'a>(&'a Sender<CallEvent>);
 
-impl Drop for Ended<'_> {
+impl Drop for EndNotifier<'_> {
     fn drop(&mut self) {
         // Sending fails only if the calling thread has panicked.
-        let _ = self.0.send(Event::Ended);
+        let _ = self.0.send(CallEvent::Ended);
     }
 }
 
 /// Receiver of progress reports.
-struct Told {
+struct ProgressReceiver {
     callable: Py<PyAny>,
     /// Whether the callable is `simstore._progress.Bars`, which must be closed at the end.
     is_bars: bool,
 }
 
-impl Told {
+impl ProgressReceiver {
     /// Parses the argument `progress` of all calls: nothing, `True` for tqdm bars, or a callable.
-    fn of(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Told>> {
+    fn of(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<ProgressReceiver>> {
         let Some(progress) = progress.filter(|progress| !progress.is_none()) else { return Ok(None) };
         if let Ok(is_wanted) = progress.cast::<PyBool>() {
             if !is_wanted.is_true() {
                 return Ok(None);
             }
             let bars = py.import("simstore._progress")?.getattr("Bars")?.call0()?;
-            return Ok(Some(Told { callable: bars.unbind(), is_bars: true }));
+            return Ok(Some(ProgressReceiver { callable: bars.unbind(), is_bars: true }));
         }
         if !progress.is_callable() {
             return Err(PyTypeError::new_err(format!(
@@ -358,7 +358,7 @@ impl Told {
                 progress.get_type().name()?
             )));
         }
-        Ok(Some(Told { callable: progress.clone().unbind(), is_bars: false }))
+        Ok(Some(ProgressReceiver { callable: progress.clone().unbind(), is_bars: false }))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -367,13 +367,13 @@ impl Told {
 }
 
 /// Checks for signals, shows pending messages, and reports progress.
-fn ask(py: Python<'_>, call: &Call, progress: Option<&Told>) -> PyResult<()> {
+fn ask(py: Python<'_>, call: &Call, progress: Option<&ProgressReceiver>) -> PyResult<()> {
     py.check_signals()?;
     warn(py, call)?;
     progress.map_or(Ok(()), |progress| tell(py, call, progress))
 }
 
-fn tell(py: Python<'_>, call: &Call, progress: &Told) -> PyResult<()> {
+fn tell(py: Python<'_>, call: &Call, progress: &ProgressReceiver) -> PyResult<()> {
     let steps = std::mem::take(&mut *lock(&call.steps));
     steps.into_iter().try_for_each(|step| progress.callable.call1(py, (step,)).map(drop))
 }

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use pyo3::prelude::*;
 
 /// Rows that are shown of many.
-pub(crate) const SHOWN: usize = 10;
+pub(crate) const ROWS_SHOWN_MAX: usize = 10;
 
 /// A text as HTML shows it, cut where it is long.
 pub(crate) fn escaped(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut shown: String = text.chars().take(LONGEST).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    const CHARS_SHOWN_MAX: usize = 80;
+    let mut shown: String = text.chars().take(CHARS_SHOWN_MAX).collect();
+    if text.chars().nth(CHARS_SHOWN_MAX).is_some() {
         shown.push('…');
     }
     shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

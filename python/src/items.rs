@@ -10,25 +10,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyMapping, PyString};
 
 use crate::border::is_of;
-use crate::documents::{Documents, FieldNames, Pulled, Row, extra_of, id_of, joined};
+use crate::documents::{DocumentSource, FieldNames, ParsedRow, DocumentRow, extra_of, id_of, joined};
 use crate::frames::table_of;
 use crate::gate::Call;
 use crate::texts::{is_missing, text_of};
 
 /// Maximum number of items in a batch from an iterator.
-const TAKEN: usize = 256;
+const ITEM_BATCH_MAX: usize = 256;
 /// Time after which a batch with at least one item ends.
-const TAKEN_WITHIN: Duration = Duration::from_millis(20);
+const ITEM_BATCH_TIME: Duration = Duration::from_millis(20);
 /// Number of documents after which an iterable without any text is refused, as in files.
-const SEARCHED: u64 = 1000;
+const TEXT_SEARCH_ROWS: u64 = 1000;
 
 /// Rows of a Hugging Face dataset that are read at a time.
-const ROWS: usize = 1000;
+const DATASET_BATCH_ROWS: usize = 1000;
 
 /// An item of an iterator.
-enum Item {
-    Row(Pulled),
-    Table(Documents),
+enum SourceItem {
+    Row(ParsedRow),
+    Table(DocumentSource),
 }
 
 /// Reads a batch of items, which ends early after one that `is_last` accepts. Also returns whether the iterator has ended. The iterator
@@ -45,7 +45,7 @@ pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
         let started = Instant::now();
         let mut iterator = iterator.bind(py).clone();
         let mut taken: Vec<T> = Vec::new();
-        while taken.len() < TAKEN && (taken.is_empty() || started.elapsed() < TAKEN_WITHIN) {
+        while taken.len() < ITEM_BATCH_MAX && (taken.is_empty() || started.elapsed() < ITEM_BATCH_TIME) {
             match iterator.next() {
                 Some(item) => taken.push(read(&mut lent, &item?)?),
                 None => return Ok((lent, taken, true)),
@@ -59,7 +59,7 @@ pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
 }
 
 /// Returns the rows of a table, or of a source that yields tables: a dataset, or a lazy query.
-pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {
+pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<DocumentSource>> {
     let each = |tables: Bound<'_, PyAny>| Ok(Some(items(&tables.try_iter()?, names)));
     if is_of(source, "polars", "LazyFrame") {
         let query = crate::frames::selected(source, names)?;
@@ -71,7 +71,7 @@ pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyR
     }
     if is_of(source, "datasets", "Dataset") || is_of(source, "datasets", "IterableDataset") {
         let tables = source.call_method1("with_format", ("arrow",))?;
-        return each(tables.call_method1("iter", (ROWS,))?);
+        return each(tables.call_method1("iter", (DATASET_BATCH_ROWS,))?);
     }
     // A dataset of files reads only the columns that are needed.
     if is_of(source, "pyarrow", "Dataset") {
@@ -81,13 +81,13 @@ pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyR
 }
 
 /// Returns the documents of an iterator, in order.
-pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Documents {
+pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> DocumentSource {
     let iterator = Arc::new(iterator.clone().unbind());
-    let mut seen = Some(Seen { names: Arc::new(names.clone()), ..Seen::default() });
-    let mut taken: VecDeque<Item> = VecDeque::new();
+    let mut seen = Some(ItemReader { names: Arc::new(names.clone()), ..ItemReader::default() });
+    let mut taken: VecDeque<SourceItem> = VecDeque::new();
     Box::new(move |call| {
         loop {
-            if let Some(Item::Table(table)) = taken.front_mut() {
+            if let Some(SourceItem::Table(table)) = taken.front_mut() {
                 match table(call)? {
                     Some(rows) => return Ok(Some(rows)),
                     None => taken.pop_front(),
@@ -95,8 +95,8 @@ pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Doc
                 continue;
             }
             let mut rows = Vec::new();
-            while let Some(Item::Row(_)) = taken.front() {
-                if let Some(Item::Row(row)) = taken.pop_front() {
+            while let Some(SourceItem::Row(_)) = taken.front() {
+                if let Some(SourceItem::Row(row)) = taken.pop_front() {
                     rows.push(row);
                 }
             }
@@ -108,8 +108,8 @@ pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Doc
             }
             // At its end, or after an exception.
             let Some(lent) = seen.take() else { return Ok(None) };
-            let is_table = |item: &Item| matches!(item, Item::Table(_));
-            let (lent, some, is_ended) = pull(&iterator, call, lent, Seen::read, is_table)?;
+            let is_table = |item: &SourceItem| matches!(item, SourceItem::Table(_));
+            let (lent, some, is_ended) = pull(&iterator, call, lent, ItemReader::read, is_table)?;
             lent.check(is_ended).map_err(|error| call.raise(error))?;
             seen = (!is_ended).then_some(lent);
             taken = some.into();
@@ -119,7 +119,7 @@ pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Doc
 
 /// State of reading items.
 #[derive(Default)]
-struct Seen {
+struct ItemReader {
     names: Arc<FieldNames>,
     rows: u64,
     has_text: bool,
@@ -127,29 +127,29 @@ struct Seen {
     first: Vec<String>,
 }
 
-impl Seen {
-    fn read(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Item> {
+impl ItemReader {
+    fn read(&mut self, item: &Bound<'_, PyAny>) -> PyResult<SourceItem> {
         self.rows += 1;
         if is_missing(item)? {
-            return Ok(Item::Row(Ok(Row::default())));
+            return Ok(SourceItem::Row(Ok(DocumentRow::default())));
         }
         if item.is_instance_of::<PyString>() {
             self.has_text = true;
             let text = text_of(item)?;
             let row = match text {
                 Ok(text) => {
-                    Ok(Row { text: text.as_deref().unwrap_or_default().to_owned(), ..Row::default() })
+                    Ok(DocumentRow { text: text.as_deref().unwrap_or_default().to_owned(), ..DocumentRow::default() })
                 }
                 Err(reason) => Err(format!("the text {reason}")),
             };
-            return Ok(Item::Row(row));
+            return Ok(SourceItem::Row(row));
         }
         if item.cast::<PyMapping>().is_ok() {
-            return self.read_dict(item).map(Item::Row);
+            return self.read_dict(item).map(SourceItem::Row);
         }
         if let Some(table) = documents_of(item, &self.names)? {
             self.has_text = true;
-            return Ok(Item::Table(table));
+            return Ok(SourceItem::Table(table));
         }
         let put = if item.hasattr("__fspath__")? {
             ": put paths in a list"
@@ -167,7 +167,7 @@ impl Seen {
     }
 
     /// Reads a dict. If it is malformed, the inner error is the reason.
-    fn read_dict(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Pulled> {
+    fn read_dict(&mut self, item: &Bound<'_, PyAny>) -> PyResult<ParsedRow> {
         if self.first.is_empty() {
             let keys = item.cast::<PyMapping>()?.keys()?;
             self.first = keys.iter().map(|key| Ok(key.str()?.to_string())).collect::<PyResult<_>>()?;
@@ -196,12 +196,12 @@ impl Seen {
         let texts = texts
             .iter()
             .map(|(name, text)| (name.as_str(), text.as_ref().map(Option::as_deref).map_err(Clone::clone)));
-        Ok(joined(texts).map(|text| Row { id, text, extra }))
+        Ok(joined(texts).map(|text| DocumentRow { id, text, extra }))
     }
 
     /// Returns an error if enough documents were read and none has a text.
     fn check(&self, is_ended: bool) -> PyResult<()> {
-        if self.has_text || self.rows == 0 || !is_ended && self.rows < SEARCHED {
+        if self.has_text || self.rows == 0 || !is_ended && self.rows < TEXT_SEARCH_ROWS {
             return Ok(());
         }
         if self.first.is_empty() {

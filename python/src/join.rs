@@ -11,10 +11,10 @@ use simstore::any::AnyFingerprints;
 use simstore::join::{join_positions, label_clusters};
 use simstore::{Fingerprint, Result, each_width};
 
-use crate::fingerprints::{Fingerprints, one, width_of};
+use crate::fingerprints::{FingerprintColumn, one, width_of};
 use crate::gate;
 use crate::numbers;
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// Returns all pairs of elements with fingerprints that differ in at most ``distance`` bits, including equal fingerprints.
 ///
@@ -50,9 +50,9 @@ pub(crate) fn self_join(
     #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
     #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Table> {
-    let present = Fingerprints::read(fingerprints, bits)?.present();
-    let [a, b, distance] = gate::told(py, progress, |call| {
+) -> PyResult<PyTable> {
+    let present = FingerprintColumn::read(fingerprints, bits)?.present();
+    let [a, b, distance] = gate::with_progress(py, progress, |call| {
         let told = call.callback("pairs");
         let pairs = each_width!(&present.values, values => join_positions(values, distance, Some(&told)))?;
         let position = |at| present.position(at) as u32;
@@ -61,7 +61,7 @@ pub(crate) fn self_join(
         let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
         Ok([Arc::new(a) as arrow_array::ArrayRef, Arc::new(b), Arc::new(distance)])
     })?;
-    Table::of_columns(vec![("a", a), ("b", b), ("distance", distance)])
+    PyTable::of_columns(vec![("a", a), ("b", b), ("distance", distance)])
 }
 
 /// Returns a label for each element. Elements have the same label if a chain of fingerprints, each within ``distance`` bits of the next,
@@ -91,9 +91,9 @@ pub(crate) fn clusters<'py>(
     #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let fingerprints = Fingerprints::read(fingerprints, bits)?;
+    let fingerprints = FingerprintColumn::read(fingerprints, bits)?;
     let (len, present) = (fingerprints.len(), fingerprints.present());
-    let labels = gate::told(py, progress, |call| {
+    let labels = gate::with_progress(py, progress, |call| {
         let told = call.callback("pairs");
         let labels = each_width!(&present.values, values => label_clusters(values, distance, Some(&told)))?;
         Ok(with_missing(&labels, len, |at| present.position(at)))
@@ -159,16 +159,16 @@ pub(crate) fn distance<'py>(
         (true, false) => (b, a),
         _ => (a, b),
     };
-    let a = Fingerprints::read_all(a, bits)?;
+    let a = FingerprintColumn::read_all(a, bits)?;
     let distances = if is_int(b)? {
         let b = one(b, a.width())?;
-        gate::quick(py, || Ok(each_width!(&a, a => with_one(a, b))))
+        gate::detached(py, || Ok(each_width!(&a, a => with_one(a, b))))
     } else {
-        let b = Fingerprints::read_all(b, Some(a.bits()))?;
+        let b = FingerprintColumn::read_all(b, Some(a.bits()))?;
         if a.len() != b.len() {
             return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
         }
-        gate::quick(py, || elementwise(&a, &b))
+        gate::detached(py, || elementwise(&a, &b))
     }?;
     Ok(PyArray1::from_vec(py, distances).into_any())
 }

@@ -64,61 +64,61 @@ mod writable;
 #[pymodule(gil_used = true)]
 mod _simstore {
     #[pymodule_export]
-    use crate::array::Array;
+    use crate::array::PyArrowArray;
     #[pymodule_export]
-    use crate::batch::Batch;
+    use crate::batch::PyBatch;
     #[pymodule_export]
-    use crate::builder::Builder;
+    use crate::builder::PyBuilder;
     #[pymodule_export]
-    use crate::compression::{_compression, Compression, compression};
+    use crate::compression::{_compression, PyCompression, compression};
     #[pymodule_export]
     use crate::dedup::dedup;
     #[pymodule_export]
-    use crate::deduplication::{_deduplication, Deduplication};
+    use crate::deduplication::{_deduplication, PyDeduplication};
     #[pymodule_export]
-    use crate::evaluate::{_evaluation, Evaluation, evaluate};
+    use crate::evaluate::{_evaluation, PyEvaluation, evaluate};
     #[pymodule_export]
-    use crate::forest::Forest;
+    use crate::forest::PyForest;
     #[pymodule_export]
-    use crate::gate::Progress;
+    use crate::gate::PyProgress;
     #[pymodule_export]
     use crate::join::{clusters, distance, self_join};
     #[pymodule_export]
-    use crate::matches::Match;
+    use crate::matches::PyMatch;
     #[pymodule_export]
     use crate::on_purpose::_panic;
     #[pymodule_export]
-    use crate::parts::{Parts, parts};
+    use crate::parts::{PyJoinParts, parts};
     #[pymodule_export]
-    use crate::profile::{_profile, Profile, similarity, sketches};
+    use crate::profile::{_profile, PyProfile, similarity, sketches};
     #[pymodule_export]
     use crate::shards::{
         _check_shard, _read_shards, _ready_for_shards, _shard_checksum, _shard_folder, _write_shards,
     };
     #[pymodule_export]
-    use crate::similar_match::SimilarMatch;
+    use crate::similar_match::PySimilarMatch;
     #[pymodule_export]
-    use crate::similar_store::SimilarStore;
+    use crate::similar_store::PySimilarStore;
     #[pymodule_export]
     use crate::sketching::{_candidates, _choose_sketches, _compared, _feature_sets, _sketched, _value_keys};
     #[pymodule_export]
-    use crate::snapshot::Snapshot;
+    use crate::snapshot::PySnapshot;
     #[pymodule_export]
-    use crate::stars::Stars;
+    use crate::stars::PyStars;
     #[pymodule_export]
-    use crate::store::Store;
+    use crate::store::PyStore;
     #[pymodule_export]
-    use crate::stored::StoresOfSimilar;
+    use crate::stored::PySimilarStores;
     #[pymodule_export]
-    use crate::summary::{_summary, Summary};
+    use crate::summary::{_summary, PySummary};
     #[pymodule_export]
-    use crate::table::{_array, _table, Table};
+    use crate::table::{_array, _table, PyTable};
 
     use super::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::panics::remember();
+        crate::panics::install_hook();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -23,23 +23,23 @@ use crate::similar::check_look_up;
 ///     An id of the fingerprint; None in a store without ids.
 /// name : str or None
 ///     The name of the document with this id, or None.
-#[pyclass(frozen, eq, hash, module = "simstore")]
+#[pyclass(frozen, eq, hash, module = "simstore", name = "Match")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Match {
+pub(crate) struct PyMatch {
     found: simstore::Match<u128>,
     /// The width of the fingerprint.
     bits: u32,
     name: Option<String>,
 }
 
-impl Match {
+impl PyMatch {
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         (self.fingerprint(py)?, self.found.distance, self.found.id).into_pyobject(py)
     }
 }
 
 #[pymethods]
-impl Match {
+impl PyMatch {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "as Python names it")]
     const __match_args__: (&'static str, &'static str, &'static str) = ("fingerprint", "distance", "id");
@@ -51,11 +51,11 @@ impl Match {
         distance: u32,
         id: Option<u64>,
         name: Option<String>,
-    ) -> PyResult<Match> {
+    ) -> PyResult<PyMatch> {
         let is_wide = fingerprint.is_instance_of::<PyBytes>();
         let width = if is_wide { Width::Bits128(()) } else { Width::Bits64(()) };
         let fingerprint = one(fingerprint, width)?;
-        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits: width.bits(), name })
+        Ok(PyMatch { found: simstore::Match { fingerprint, distance, id }, bits: width.bits(), name })
     }
 
     #[getter]
@@ -115,7 +115,7 @@ pub(crate) fn query<'py>(
     fingerprint: Option<u128>,
     distance: Option<u32>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let found = gate::quick(py, || {
+    let found = gate::detached(py, || {
         check_look_up(snapshot)?;
         let distance = distance.unwrap_or_else(|| snapshot.distance());
         let found =
@@ -126,11 +126,11 @@ pub(crate) fn query<'py>(
 }
 
 /// Adds document names to the matches.
-pub(crate) fn named(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<Match>> {
+pub(crate) fn named(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<PyMatch>> {
     let has_names = !found.is_empty() && snapshot.stats().names > 0;
     let name = |id: Option<u64>| match id.filter(|_| has_names) {
         Some(id) => snapshot.name(id),
         None => Ok(None),
     };
-    found.into_iter().map(|found| Ok(Match { name: name(found.id)?, bits: snapshot.bits(), found })).collect()
+    found.into_iter().map(|found| Ok(PyMatch { name: name(found.id)?, bits: snapshot.bits(), found })).collect()
 }

@@ -10,10 +10,10 @@ use crate::panics::caught_here;
 #[pyfunction]
 pub(crate) fn _panic(py: Python<'_>, inside: &str) -> PyResult<()> {
     match inside {
-        "quick" => gate::quick(py, || panic!("on purpose")),
-        "long" => gate::long(py, |_| panic!("on purpose")),
-        "asked" => gate::long(py, |call| call.in_caller(|_| panic!("on purpose"))),
-        "rayon" => gate::long(py, |_| {
+        "quick" => gate::detached(py, || panic!("on purpose")),
+        "long" => gate::interruptible(py, |_| panic!("on purpose")),
+        "asked" => gate::interruptible(py, |call| call.in_caller(|_| panic!("on purpose"))),
+        "rayon" => gate::interruptible(py, |_| {
             simstore::threads::ensure_pool()?;
             rayon::join(|| (), || panic!("on purpose"));
             Ok(())

@@ -12,37 +12,37 @@ use simstore::Error;
 
 use crate::errors::exception;
 use crate::gate;
-use crate::under_way::{UnderWay, refuse_inside};
+use crate::under_way::{CallMarker, refuse_reentry};
 
 /// How often a call that waits asks whether to go on.
-const WAITED: Duration = Duration::from_millis(50);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) struct Opened<T: Send + Sync> {
+pub(crate) struct ClosableStore<T: Send + Sync> {
     /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
-    held: Mutex<Option<Held<T>>>,
+    held: Mutex<Option<OpenState<T>>>,
     path: PathBuf,
     process: u32,
 }
 
 /// An open store, and a channel that closes when no call uses the store any more.
-struct Held<T> {
-    open: Arc<Open<T>>,
+struct OpenState<T> {
+    open: Arc<SharedStore<T>>,
     closed: Receiver<()>,
 }
 
 /// Fields are dropped in this order, so the channel closes after the store is dropped.
-struct Open<T> {
+struct SharedStore<T> {
     store: T,
     _closed: Sender<()>,
 }
 
 /// The store during a call. Closing the store waits until this is dropped.
-pub(crate) struct Use<T> {
-    open: Arc<Open<T>>,
-    _call: UnderWay,
+pub(crate) struct StoreGuard<T> {
+    open: Arc<SharedStore<T>>,
+    _call: CallMarker,
 }
 
-impl<T> Deref for Use<T> {
+impl<T> Deref for StoreGuard<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -50,15 +50,15 @@ impl<T> Deref for Use<T> {
     }
 }
 
-impl<T: Send + Sync> Opened<T> {
+impl<T: Send + Sync> ClosableStore<T> {
     pub(crate) fn new(store: T, path: PathBuf) -> Self {
         let (sender, closed) = mpsc::channel();
-        let held = Held { open: Arc::new(Open { store, _closed: sender }), closed };
-        Opened { held: Mutex::new(Some(held)), path, process: std::process::id() }
+        let held = OpenState { open: Arc::new(SharedStore { store, _closed: sender }), closed };
+        ClosableStore { held: Mutex::new(Some(held)), path, process: std::process::id() }
     }
 
     /// The store for one call; an error in a process that was forked later, where locks may be held by nobody.
-    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Use<T>> {
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<StoreGuard<T>> {
         if self.process != std::process::id() {
             return Err(exception(py, Error::Forked { path: self.path.clone() }));
         }
@@ -66,9 +66,9 @@ impl<T: Send + Sync> Opened<T> {
     }
 
     /// Returns the store for one call. In a process that was forked later, the engine refuses the work.
-    pub(crate) fn open(&self) -> PyResult<Use<T>> {
+    pub(crate) fn open(&self) -> PyResult<StoreGuard<T>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = |held: &Held<T>| Use { open: Arc::clone(&held.open), _call: UnderWay::on(self) };
+        let used = |held: &OpenState<T>| StoreGuard { open: Arc::clone(&held.open), _call: CallMarker::on(self) };
         held.as_ref().map(used).ok_or_else(|| {
             PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
         })
@@ -86,17 +86,17 @@ impl<T: Send + Sync> Opened<T> {
     pub(crate) fn close(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let is_forked = self.process != std::process::id();
         if !is_forked {
-            refuse_inside(self, name)?;
+            refuse_reentry(self, name)?;
         }
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Held { open, closed }) = held else { return Ok(()) };
+        let Some(OpenState { open, closed }) = held else { return Ok(()) };
         if is_forked {
             // It belongs to the other process; nobody here ends the calls that were under way there.
             return Ok(());
         }
-        gate::long(py, move |call| {
+        gate::interruptible(py, move |call| {
             drop(open);
-            while let Err(RecvTimeoutError::Timeout) = closed.recv_timeout(WAITED) {
+            while let Err(RecvTimeoutError::Timeout) = closed.recv_timeout(CANCEL_CHECK_INTERVAL) {
                 call.check()?;
             }
             Ok(())
@@ -104,7 +104,7 @@ impl<T: Send + Sync> Opened<T> {
     }
 }
 
-impl<T: Send + Sync> Drop for Opened<T> {
+impl<T: Send + Sync> Drop for ClosableStore<T> {
     /// A store that nobody has closed: other threads run while it is.
     fn drop(&mut self) {
         if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {

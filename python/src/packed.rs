@@ -8,13 +8,13 @@ use arrow_array::{Array as _, ArrayRef, BinaryArray, UInt32Array};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use simstore::join::{Sent, pack, unpack};
+use simstore::join::{FingerprintBatch, pack, unpack};
 use simstore::{Error, Fingerprint, Result};
 
-use crate::array::Array;
+use crate::array::PyArrowArray;
 use crate::border::arrow_array;
 use crate::errors::exception;
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// What was packed: little-endian, one after the other. Nulls are nothing.
 pub(crate) fn unpacked<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {
@@ -38,31 +38,31 @@ pub(crate) fn unpacked<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<Ve
 }
 
 /// Values that are packed together, of many.
-const TOGETHER: usize = 1 << 16;
+const FINGERPRINTS_PER_VALUE: usize = 1 << 16;
 
 /// An Arrow array of packed edges, in values of half a MiB or so.
-pub(crate) fn array_of_edges<F: Fingerprint>(edges: &[(F, F)]) -> Array {
+pub(crate) fn array_of_edges<F: Fingerprint>(edges: &[(F, F)]) -> PyArrowArray {
     let packed = |edges: &[(F, F)]| {
         let ends: Vec<F> = edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         pack(&ends)
     };
-    Array::new(Arc::new(BinaryArray::from_iter_values(edges.chunks(TOGETHER / 2).map(packed))))
+    PyArrowArray::new(Arc::new(BinaryArray::from_iter_values(edges.chunks(FINGERPRINTS_PER_VALUE / 2).map(packed))))
 }
 
 /// Bytes that an Arrow array of binary can hold.
-const MOST_BYTES: usize = i32::MAX as usize;
+const BINARY_COLUMN_MAX_BYTES: usize = i32::MAX as usize;
 
 /// Rows of what is sent: to which place, fingerprints, and those of them that were there several times.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct PackedRows {
     places: Vec<u32>,
     fingerprints: BinaryBuilder,
     repeated: BinaryBuilder,
 }
 
-impl Rows {
-    pub(crate) fn push<F: Fingerprint>(&mut self, sent: &Sent<F>) -> Result<()> {
-        if self.fingerprints.values_slice().len() + sent.fingerprints.len() * F::BYTES > MOST_BYTES {
+impl PackedRows {
+    pub(crate) fn push<F: Fingerprint>(&mut self, sent: &FingerprintBatch<F>) -> Result<()> {
+        if self.fingerprints.values_slice().len() + sent.fingerprints.len() * F::BYTES > BINARY_COLUMN_MAX_BYTES {
             return Err(Error::BadArgument(
                 "there are more fingerprints in a bucket than 2 GiB hold: take more buckets".to_owned(),
             ));
@@ -74,12 +74,12 @@ impl Rows {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> PyResult<Table> {
+    pub(crate) fn finish(mut self) -> PyResult<PyTable> {
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("place", Arc::new(UInt32Array::from(self.places))),
             ("fingerprints", Arc::new(self.fingerprints.finish())),
             ("repeated", Arc::new(self.repeated.finish())),
         ];
-        Table::of_columns(columns)
+        PyTable::of_columns(columns)
     }
 }

@@ -19,40 +19,40 @@ use crate::border::is_of;
 use crate::border::{StringChunk, arrow_array};
 use crate::gate::Call;
 use crate::items::pull;
-use crate::no_text::NoText;
+use crate::no_text::TextError;
 use crate::source::path_of;
 use crate::tables::{next_array, raised};
 use crate::texts::{is_missing, text_of};
 
 /// Labelled pairs as they were given.
-pub(crate) enum Pairs {
+pub(crate) enum PairSource {
     Paths(Vec<PathBuf>),
-    Rows(Rows),
+    Rows(PairRows),
 }
 
 /// The fields of a pair by their names, or why it is malformed.
-type Fields = Result<Map<String, Value>, String>;
+type PairRecord = Result<Map<String, Value>, String>;
 
 /// Gives the fields of some pairs after the other; `None` at the end.
-pub(crate) type Rows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<Fields>>> + Send>;
+pub(crate) type PairRows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<PairRecord>>> + Send>;
 
-impl Pairs {
-    pub(crate) fn read(pairs: &Bound<'_, PyAny>, options: &PairOptions) -> PyResult<Pairs> {
+impl PairSource {
+    pub(crate) fn read(pairs: &Bound<'_, PyAny>, options: &PairOptions) -> PyResult<PairSource> {
         if let Ok(path) = path_of(pairs) {
-            return Ok(Pairs::Paths(vec![path]));
+            return Ok(PairSource::Paths(vec![path]));
         }
         if let Ok(sequence) = pairs.cast::<PySequence>()
             && sequence.len()? > 0
             && path_of(&sequence.get_item(0)?).is_ok()
         {
-            return pairs.extract().map(Pairs::Paths);
+            return pairs.extract().map(PairSource::Paths);
         }
         if is_of(pairs, "pandas", "DataFrame") {
             // Labelled pairs are few.
             let kwargs = PyDict::new(pairs.py());
             kwargs.set_item("orient", "records")?;
             let records = pairs.call_method("to_dict", (), Some(&kwargs))?;
-            return Ok(Pairs::Rows(objects(&records.try_iter()?, options)));
+            return Ok(PairSource::Rows(objects(&records.try_iter()?, options)));
         }
         if let Some(array) = arrow_array(pairs)? {
             if !matches!(array.field()?.data_type(), DataType::Struct(_)) {
@@ -61,10 +61,10 @@ impl Pairs {
                     "expected a table of labelled pairs, found {found}"
                 )));
             }
-            return Ok(Pairs::Rows(tables(array.into_reader()?)));
+            return Ok(PairSource::Rows(tables(array.into_reader()?)));
         }
         match pairs.try_iter() {
-            Ok(iterator) => Ok(Pairs::Rows(objects(&iterator, options))),
+            Ok(iterator) => Ok(PairSource::Rows(objects(&iterator, options))),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "expected paths, a frame, an Arrow table or stream, or an iterable of dicts or tuples, found {}",
                 pairs.get_type().name()?
@@ -74,7 +74,7 @@ impl Pairs {
 }
 
 /// Pairs that an iterator gives: dicts, or tuples of two texts and, maybe, a label.
-fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> Rows {
+fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> PairRows {
     let iterator = Arc::new(iterator.clone().unbind());
     let name = |named: &Option<String>, usual: &str| named.clone().unwrap_or_else(|| usual.to_owned());
     let names = [
@@ -92,7 +92,7 @@ fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> Rows {
     })
 }
 
-fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
+fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<PairRecord> {
     let mut fields = Map::new();
     let mut set = |name: String, value: &Bound<'_, PyAny>| -> PyResult<Result<(), String>> {
         let value = match json_of(value)? {
@@ -128,7 +128,7 @@ fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
 }
 
 /// What a pair may hold; other values are told by their text.
-fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, NoText>> {
+fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, TextError>> {
     if value.is_instance_of::<PyString>() {
         let text = text_of(value)?;
         return Ok(text.map(|text| text.map_or(Value::Null, |text| Value::String((*text).to_owned()))));
@@ -150,7 +150,7 @@ fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, NoText>> {
 }
 
 /// Pairs of a stream of tables.
-fn tables(reader: Box<dyn ArrayReader + Send>) -> Rows {
+fn tables(reader: Box<dyn ArrayReader + Send>) -> PairRows {
     let mut reader = Some(reader);
     Box::new(move |call| {
         let Some(array) = next_array(&mut reader, call)? else { return Ok(None) };
@@ -158,11 +158,11 @@ fn tables(reader: Box<dyn ArrayReader + Send>) -> Rows {
     })
 }
 
-fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
-    let mut rows: Vec<Fields> = vec![Ok(Map::new()); table.len()];
+fn rows_of(table: &StructArray) -> Result<Vec<PairRecord>, ArrowError> {
+    let mut rows: Vec<PairRecord> = vec![Ok(Map::new()); table.len()];
     for (field, column) in table.fields().iter().zip(table.columns()) {
         let name = field.name();
-        let mut set = |value: &dyn Fn(usize) -> Result<Value, NoText>| {
+        let mut set = |value: &dyn Fn(usize) -> Result<Value, TextError>| {
             for (at, row) in rows.iter_mut().enumerate() {
                 match (if column.is_valid(at) { value(at) } else { Ok(Value::Null) }, &mut *row) {
                     (Ok(value), Ok(fields)) => drop(fields.insert(name.clone(), value)),
@@ -194,7 +194,7 @@ fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
 
 /// The fields of all pairs, one after the other. An error of reading is the last item.
 pub(crate) fn one_by_one<'a>(
-    mut rows: Rows,
+    mut rows: PairRows,
     call: &'a Call,
 ) -> impl Iterator<Item = simstore::Result<Map<String, Value>>> + 'a {
     let mut some = Vec::new().into_iter();
@@ -204,7 +204,7 @@ pub(crate) fn one_by_one<'a>(
             if let Some(row) = some.next() {
                 line += 1;
                 let malformed = |reason| Error::BadInput { path: "-".into(), line, reason };
-                return Some(Fields::map_err(row, malformed));
+                return Some(PairRecord::map_err(row, malformed));
             }
             if is_ended {
                 return None;

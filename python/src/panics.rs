@@ -11,7 +11,7 @@ use simstore::{Error, Result};
 use crate::errors::exception;
 
 /// So many panics are remembered until somebody asks where they were.
-const REMEMBERED: usize = 32;
+const RECENT_PANICS_MAX: usize = 32;
 
 thread_local! {
     /// Whether a panic of this thread becomes an error, which says it.
@@ -19,27 +19,27 @@ thread_local! {
 }
 
 /// What the last panics said, and where they were: rayon hands on of a panic only what it said.
-static LAST: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+static RECENT_PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// Has panics remembered; those that become errors are said by these alone.
-pub(crate) fn remember() {
+pub(crate) fn install_hook() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == REMEMBERED {
+        let mut last = RECENT_PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() == RECENT_PANICS_MAX {
             last.remove(0);
         }
         last.push((message(panic.payload()), place));
         drop(last);
-        if !IS_CAUGHT.get() && !is_of_a_call() {
+        if !IS_CAUGHT.get() && !is_pool_thread() {
             say(panic);
         }
     }));
 }
 
 /// Whether this thread is one of rayon's global pool, which hands panics on to the call that it works for.
-fn is_of_a_call() -> bool {
+fn is_pool_thread() -> bool {
     let thread = std::thread::current();
     let number = thread.name().and_then(|name| name.strip_prefix("simstore "));
     number.is_some_and(|number| number.parse::<usize>().is_ok())
@@ -62,7 +62,7 @@ fn catch<T>(work: impl FnOnce() -> T) -> Result<T> {
     IS_CAUGHT.set(before);
     done.map_err(|panic| {
         let said = message(&*panic);
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = RECENT_PANICS.lock().unwrap_or_else(PoisonError::into_inner);
         let at = last.iter().rposition(|(message, _)| *message == said);
         let place = at.map_or_else(|| "an unknown place".to_owned(), |at| last.remove(at).1);
         Error::Bug(format!("panicked at {place}: {said}"))

@@ -7,16 +7,16 @@ use arrow_array::{ArrayRef, UInt32Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simstore::any::AnyWidth;
-use simstore::join::{Bucket, Parts as Inner, Sent, Spread, bucketed, pack, spread};
+use simstore::join::{Bucket, JoinParts as Inner, FingerprintBatch, PositionedBatch, bucket_distinct, pack, bucket_positions};
 use simstore::{Error, Fingerprint, Result, each_width};
 
-use crate::array::Array;
-use crate::fingerprints::Fingerprints;
+use crate::array::PyArrowArray;
+use crate::fingerprints::FingerprintColumn;
 use crate::gate;
-use crate::near::{NearPairs, send_pairs};
+use crate::near::{PyNearPairs, send_pairs};
 use crate::numbers;
-use crate::packed::{Rows, array_of_edges, unpacked};
-use crate::table::Table;
+use crate::packed::{PackedRows, array_of_edges, unpacked};
+use crate::table::PyTable;
 
 /// A join split into independent tasks, for several machines.
 ///
@@ -38,7 +38,7 @@ use crate::table::Table;
 /// Examples
 /// --------
 /// >>> import simstore
-/// >>> parts = simstore.Parts(3, parts=2)
+/// >>> parts = simstore.JoinParts(3, parts=2)
 /// >>> packed = parts.pack([0b1111, 1 << 40, 0b0111, 0b1111])
 /// >>> sent = parts.scatter(packed["fingerprints"], packed["repeated"])
 /// >>> places = dict(zip(sent["place"].to_pylist(), range(len(sent))))
@@ -48,16 +48,16 @@ use crate::table::Table;
 /// ...         pairs += table.to_pylist()
 /// >>> sorted(pairs, key=str)
 /// [{'a': 15, 'b': 15, 'distance': 0}, {'a': 7, 'b': 15, 'distance': 1}]
-#[pyclass(frozen, module = "simstore")]
+#[pyclass(frozen, module = "simstore", name = "JoinParts")]
 #[derive(Clone)]
-pub(crate) struct Parts {
-    inner: AnyParts,
+pub(crate) struct PyJoinParts {
+    inner: AnyJoinParts,
 }
 
-type AnyParts = AnyWidth<Inner<u64>, Inner<u128>>;
+type AnyJoinParts = AnyWidth<Inner<u64>, Inner<u128>>;
 
 #[pymethods]
-impl Parts {
+impl PyJoinParts {
     #[new]
     #[pyo3(signature = (distance=3, *, parts=1, bits=64))]
     fn with_parts(
@@ -65,15 +65,15 @@ impl Parts {
         #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
         #[pyo3(from_py_with = numbers::required_parts)] parts: usize,
         #[pyo3(from_py_with = numbers::required_bits)] bits: u32,
-    ) -> PyResult<Parts> {
+    ) -> PyResult<PyJoinParts> {
         let of = || {
-            AnyParts::of_bits(
+            AnyJoinParts::with_bits(
                 bits,
                 || Inner::with_parts(distance, parts),
                 || Inner::with_parts(distance, parts),
             )
         };
-        gate::quick(py, || Ok(Parts { inner: of()? }))
+        gate::detached(py, || Ok(PyJoinParts { inner: of()? }))
     }
 
     /// Chooses the smallest number of parts such that one part can be joined within ``memory``. Fewer parts mean less work.
@@ -94,16 +94,16 @@ impl Parts {
         #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
         #[pyo3(from_py_with = numbers::required_memory)] memory: u64,
         #[pyo3(from_py_with = numbers::required_bits)] bits: u32,
-    ) -> PyResult<Parts> {
+    ) -> PyResult<PyJoinParts> {
         let count = count as u64;
         let of = || {
-            AnyParts::of_bits(
+            AnyJoinParts::with_bits(
                 bits,
                 || Inner::choose(count, distance, memory),
                 || Inner::choose(count, distance, memory),
             )
         };
-        gate::quick(py, || Ok(Parts { inner: of()? }))
+        gate::detached(py, || Ok(PyJoinParts { inner: of()? }))
     }
 
     /// Width of the fingerprints, in bits.
@@ -121,13 +121,13 @@ impl Parts {
     /// Number of parts in each table.
     #[getter]
     fn parts(&self) -> usize {
-        each_width!(&self.inner, parts => parts.parts())
+        each_width!(&self.inner, parts => parts.part_count())
     }
 
     /// Number of tables. Each fingerprint is sent to one place in each table.
     #[getter]
     fn tables(&self) -> usize {
-        each_width!(&self.inner, parts => parts.tables())
+        each_width!(&self.inner, parts => parts.table_count())
     }
 
     /// Packs fingerprints by buckets, each fingerprint once. Equal fingerprints of all tasks go to the same bucket.
@@ -150,13 +150,13 @@ impl Parts {
         py: Python<'_>,
         fingerprints: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::required_buckets)] buckets: u32,
-    ) -> PyResult<Table> {
+    ) -> PyResult<PyTable> {
         if buckets == 0 {
             return Err(PyValueError::new_err("expected a bucket at least"));
         }
-        let values = Fingerprints::read(fingerprints, Some(self.bits()))?.present().values;
+        let values = FingerprintColumn::read(fingerprints, Some(self.bits()))?.present().values;
         let sent =
-            gate::long(py, |_| each_width!(values, values => sent_of(&bucketed(values, buckets as usize))))?;
+            gate::interruptible(py, |_| each_width!(values, values => sent_of(&bucket_distinct(values, buckets as usize))))?;
         sent.finish()
     }
 
@@ -173,17 +173,17 @@ impl Parts {
     ///     With columns place (uint32), fingerprints (binary, packed), and positions (list of uint32): positions of the fingerprints in the
     ///     array, in the same order.
     #[pyo3(signature = (fingerprints, buckets=1))]
-    fn spread(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<Table> {
+    fn spread(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<PyTable> {
         if buckets == 0 {
             return Err(PyValueError::new_err("expected a bucket at least"));
         }
-        let present = Fingerprints::read(fingerprints, Some(self.bits()))?.present();
-        let columns = gate::quick(py, || {
+        let present = FingerprintColumn::read(fingerprints, Some(self.bits()))?.present();
+        let columns = gate::detached(py, || {
             Ok(each_width!(&present.values, values => {
-                spread_columns(&spread(values, buckets as usize, |at| present.position(at) as u32))
+                spread_columns(&bucket_positions(values, buckets as usize, |at| present.position(at) as u32))
             }))
         })?;
-        Table::of_columns(columns)
+        PyTable::of_columns(columns)
     }
 
     /// Looks up fingerprints among the fingerprints of a bucket.
@@ -202,10 +202,10 @@ impl Parts {
         py: Python<'_>,
         fingerprints: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
-    ) -> PyResult<Array> {
+    ) -> PyResult<PyArrowArray> {
         each_width!(&self.inner, type F => {
             let (stored, values) = (unpacked::<F>(fingerprints)?, unpacked(values)?);
-            gate::quick(py, || looked_up(&stored, &values))
+            gate::detached(py, || looked_up(&stored, &values))
         })
     }
 
@@ -225,10 +225,10 @@ impl Parts {
         py: Python<'_>,
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
-    ) -> PyResult<Table> {
+    ) -> PyResult<PyTable> {
         let sent = each_width!(&self.inner, parts => {
             let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-            gate::long(py, |_| scattered(parts, of.0, of.1))
+            gate::interruptible(py, |_| scattered(parts, of.0, of.1))
         })?;
         sent.finish()
     }
@@ -252,11 +252,11 @@ impl Parts {
         place: usize,
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
-    ) -> PyResult<NearPairs> {
+    ) -> PyResult<PyNearPairs> {
         each_width!(&self.inner, parts => {
-            let (table, _) = gate::quick(py, || parts.of_place(place))?;
+            let (table, _) = gate::detached(py, || parts.table_and_part(place))?;
             let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
-            NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
+            PyNearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
         })
     }
 
@@ -277,10 +277,10 @@ impl Parts {
         place: usize,
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
-    ) -> PyResult<Array> {
+    ) -> PyResult<PyArrowArray> {
         each_width!(&self.inner, parts => {
             let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-            gate::long(py, |call| edges_of(parts, place, of.0, &of.1, call))
+            gate::interruptible(py, |call| edges_of(parts, place, of.0, &of.1, call))
         })
     }
 
@@ -292,24 +292,24 @@ impl Parts {
 
     fn __repr__(&self) -> String {
         let (tables, bits) = (self.tables(), self.bits());
-        format!("Parts({}, parts={}, bits={bits}, tables={tables})", self.distance(), self.parts())
+        format!("JoinParts({}, parts={}, bits={bits}, tables={tables})", self.distance(), self.parts())
     }
 }
 
-/// Restores a pickled `Parts`.
+/// Restores a pickled `JoinParts`.
 #[pyfunction]
 #[pyo3(name = "_parts")]
-pub(crate) fn parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
-    Parts::with_parts(py, distance, parts, bits)
+pub(crate) fn parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<PyJoinParts> {
+    PyJoinParts::with_parts(py, distance, parts, bits)
 }
 
-fn sent_of<F: Fingerprint>(all: &[Sent<F>]) -> Result<Rows> {
-    let mut rows = Rows::default();
+fn sent_of<F: Fingerprint>(all: &[FingerprintBatch<F>]) -> Result<PackedRows> {
+    let mut rows = PackedRows::default();
     all.iter().try_for_each(|sent| rows.push(sent))?;
     Ok(rows)
 }
 
-fn spread_columns<F: Fingerprint>(all: &[Spread<F>]) -> Vec<(&'static str, ArrayRef)> {
+fn spread_columns<F: Fingerprint>(all: &[PositionedBatch<F>]) -> Vec<(&'static str, ArrayRef)> {
     let (mut fingerprints, mut positions) = (BinaryBuilder::new(), ListBuilder::new(UInt32Builder::new()));
     for of in all {
         fingerprints.append_value(pack(&of.fingerprints));
@@ -323,7 +323,7 @@ fn spread_columns<F: Fingerprint>(all: &[Spread<F>]) -> Vec<(&'static str, Array
     ]
 }
 
-fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<Array> {
+fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<PyArrowArray> {
     let bucket = Bucket::new(stored)?;
     let mut positions = ListBuilder::new(UInt32Builder::new());
     // Offsets of an Arrow list have 32 bits.
@@ -338,12 +338,12 @@ fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<Array> {
         found.for_each(|position| positions.values().append_value(position));
         positions.append(true);
     }
-    Ok(Array::new(Arc::new(positions.finish())))
+    Ok(PyArrowArray::new(Arc::new(positions.finish())))
 }
 
-fn scattered<F: Fingerprint>(parts: &Inner<F>, fingerprints: Vec<F>, repeated: Vec<F>) -> Result<Rows> {
-    let mut rows = Rows::default();
-    parts.send(fingerprints, repeated, |sent| rows.push(&sent))?;
+fn scattered<F: Fingerprint>(parts: &Inner<F>, fingerprints: Vec<F>, repeated: Vec<F>) -> Result<PackedRows> {
+    let mut rows = PackedRows::default();
+    parts.distribute(fingerprints, repeated, |sent| rows.push(&sent))?;
     Ok(rows)
 }
 
@@ -353,7 +353,7 @@ fn edges_of<F: Fingerprint>(
     fingerprints: Vec<F>,
     repeated: &[F],
     call: &Arc<gate::Call>,
-) -> Result<Array> {
+) -> Result<PyArrowArray> {
     let edges = parts.edges(place, fingerprints, repeated, Some(&call.callback("pairs")))?;
     Ok(array_of_edges(&edges))
 }

@@ -9,16 +9,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simstore::any::Width;
 use simstore::{Fingerprint, Result, each_width};
-use simstore_text::{Preset, Resource, Resources, SKETCHES, Sketcher, jaccard};
+use simstore_text::{Preset, Resource, Resources, BANDS, MinHasher, jaccard};
 
-use crate::array::Array;
+use crate::array::PyArrowArray;
 use crate::fingerprints::{array_of, to_python};
 use crate::gate::{self, Call};
 use crate::numbers;
 use crate::texts::Texts;
 
 /// Texts processed between checks for interruption.
-const TEXTS: usize = 64;
+const TEXTS_PER_CANCEL_CHECK: usize = 64;
 
 /// How a text becomes a fingerprint. The name is a tokenizer, then options, separated by commas.
 ///
@@ -40,29 +40,29 @@ const TEXTS: usize = 64;
 /// False
 /// >>> profile.fingerprints(["", None]).null_count
 /// 2
-#[pyclass(frozen, eq, hash, module = "simstore")]
+#[pyclass(frozen, eq, hash, module = "simstore", name = "Profile")]
 #[derive(Clone)]
-pub(crate) struct Profile {
+pub(crate) struct PyProfile {
     pub(crate) inner: simstore_text::Profile,
     pub(crate) width: Width,
     /// The files that the name refers to.
     pub(crate) resources: Resources,
 }
 
-impl PartialEq for Profile {
+impl PartialEq for PyProfile {
     fn eq(&self, other: &Self) -> bool {
         self.inner == other.inner && self.width == other.width
     }
 }
 
-impl std::hash::Hash for Profile {
+impl std::hash::Hash for PyProfile {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (self.inner.to_string(), self.width.bits()).hash(state);
     }
 }
 
 #[pymethods]
-impl Profile {
+impl PyProfile {
     #[new]
     #[pyo3(signature = (name=None, *, bits=None, dictionary=None, stop_words=None, idf=None))]
     fn new(
@@ -74,10 +74,10 @@ impl Profile {
         idf: Option<PathBuf>,
     ) -> PyResult<Self> {
         let read = |path: Option<PathBuf>| path.map(Resource::read).transpose();
-        let resources = gate::quick(py, || {
+        let resources = gate::detached(py, || {
             Ok(Resources { dictionary: read(dictionary)?, stop_words: read(stop_words)?, idf: read(idf)? })
         })?;
-        Profile::of(py, name, bits, resources)
+        PyProfile::of(py, name, bits, resources)
     }
 
     /// Returns a profile that reproduces another tool, bit for bit.
@@ -92,13 +92,13 @@ impl Profile {
             let names = Preset::ALL.map(Preset::name).join(", ");
             return Err(PyValueError::new_err(format!("unknown preset `{name}`; expected one of {names}")));
         }
-        Profile::of(py, Some(name), None, Resources::default())
+        PyProfile::of(py, Some(name), None, Resources::default())
     }
 
     /// Returns all presets: a dict of names and descriptions.
     #[staticmethod]
     fn presets() -> std::collections::BTreeMap<&'static str, &'static str> {
-        Preset::ALL.iter().map(|preset| (preset.name(), preset.about())).collect()
+        Preset::ALL.iter().map(|preset| (preset.name(), preset.description())).collect()
     }
 
     /// The name in canonical form, without default options.
@@ -120,7 +120,7 @@ impl Profile {
     /// int, bytes of length 16 for 128 bits, or None
     ///     None if the text has no features, for example no letter and no digit.
     fn fingerprint<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fingerprint = gate::quick(py, || Ok(fingerprint_of(&self.inner, self.width, text)))?;
+        let fingerprint = gate::detached(py, || Ok(fingerprint_of(&self.inner, self.width, text)))?;
         fingerprint.map(|fingerprint| to_python(py, fingerprint, self.width.bits())).transpose()
     }
 
@@ -136,9 +136,9 @@ impl Profile {
     /// Array
     ///     Of shape (n,): uint64, or 16 bytes each (the most significant first) for 128 bits; null for None and for texts
     ///     without features.
-    fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Array> {
+    fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let texts = Texts::read(texts, "text")?;
-        gate::long(
+        gate::interruptible(
             py,
             |call| each_width!(self.width, type F => fingerprints_of::<F>(&self.inner, &texts, call)),
         )
@@ -151,8 +151,8 @@ impl Profile {
         }
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
-        let Profile { inner, width, resources } = slf.get();
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, ProfileFields)> {
+        let PyProfile { inner, width, resources } = slf.get();
         let make = slf.py().import("simstore._simstore")?.getattr("_profile")?;
         let Resources { dictionary, stop_words, idf } = resources;
         let file = |file: &Option<Resource>| {
@@ -164,19 +164,19 @@ impl Profile {
 }
 
 /// A pickled profile: its name, its width, and the contents of its files.
-type Pickled = (String, u32, Option<File>, Option<File>, Option<File>);
-type File = (String, String);
+type ProfileFields = (String, u32, Option<FileContents>, Option<FileContents>, Option<FileContents>);
+type FileContents = (String, String);
 
-impl Profile {
+impl PyProfile {
     fn of(py: Python<'_>, name: Option<&str>, bits: Option<u32>, resources: Resources) -> PyResult<Self> {
         let default = simstore_text::Profile::default().to_string();
         let name = name.unwrap_or(&default);
-        let inner = gate::quick(py, || simstore_text::Profile::with_resources(name, &resources))?;
-        let width = gate::quick(py, || {
-            let width = Width::of(bits.or(inner.bits()).unwrap_or(64))?;
+        let inner = gate::detached(py, || simstore_text::Profile::with_resources(name, &resources))?;
+        let width = gate::detached(py, || {
+            let width = Width::from_bits(bits.or(inner.bits()).unwrap_or(64))?;
             inner.check_bits(width.bits()).map(|()| width)
         })?;
-        Ok(Profile { inner, width, resources })
+        Ok(PyProfile { inner, width, resources })
     }
 }
 
@@ -186,13 +186,13 @@ pub(crate) fn _profile(
     py: Python<'_>,
     name: &str,
     bits: u32,
-    dictionary: Option<File>,
-    stop_words: Option<File>,
-    idf: Option<File>,
-) -> PyResult<Profile> {
-    let file = |file: Option<File>| file.map(|(path, text)| Resource::new(path, text));
+    dictionary: Option<FileContents>,
+    stop_words: Option<FileContents>,
+    idf: Option<FileContents>,
+) -> PyResult<PyProfile> {
+    let file = |file: Option<FileContents>| file.map(|(path, text)| Resource::new(path, text));
     let resources = Resources { dictionary: file(dictionary), stop_words: file(stop_words), idf: file(idf) };
-    Profile::of(py, Some(name), Some(bits), resources)
+    PyProfile::of(py, Some(name), Some(bits), resources)
 }
 
 /// Returns the fingerprint of a text in either width.
@@ -204,7 +204,7 @@ fn fingerprints_of<F: Fingerprint>(
     profile: &simstore_text::Profile,
     texts: &Texts,
     call: &Call,
-) -> Result<Array> {
+) -> Result<PyArrowArray> {
     let made =
         in_parallel(texts, call, |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))?;
     Ok(array_of(made.into_iter()))
@@ -216,7 +216,7 @@ pub(crate) fn in_parallel<T: Send>(
     call: &Call,
     make: impl Fn(&str) -> Option<T> + Sync,
 ) -> Result<Vec<Option<T>>> {
-    gate::in_parallel(call, texts.len(), TEXTS, |at| Ok(texts.get(at).and_then(&make)))
+    gate::in_parallel(call, texts.len(), TEXTS_PER_CANCEL_CHECK, |at| Ok(texts.get(at).and_then(&make)))
 }
 
 /// Returns the Jaccard similarity of two texts: the number of shingles in both, divided by the number of shingles in at least one.
@@ -245,11 +245,11 @@ pub(crate) fn similarity(
     py: Python<'_>,
     text_a: &str,
     text_b: &str,
-    profile: Option<&Bound<'_, Profile>>,
+    profile: Option<&Bound<'_, PyProfile>>,
 ) -> PyResult<f64> {
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
-    gate::quick(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
+    gate::detached(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
 /// Returns bands of MinHash signatures, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two
@@ -274,17 +274,17 @@ pub(crate) fn sketches(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = numbers::required_count)] count: usize,
-    profile: Option<&Bound<'_, Profile>>,
-) -> PyResult<Array> {
-    if !(1..=SKETCHES).contains(&count) {
-        return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {SKETCHES}")));
+    profile: Option<&Bound<'_, PyProfile>>,
+) -> PyResult<PyArrowArray> {
+    if !(1..=BANDS).contains(&count) {
+        return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {BANDS}")));
     }
     let texts = Texts::read(texts, "text")?;
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
-    gate::long(py, |call| {
-        let sketcher = Sketcher::new(profile);
-        let made = in_parallel(&texts, call, |text| sketcher.sketch(text).map(|sketched| sketched.sketches))?;
+    gate::interruptible(py, |call| {
+        let sketcher = MinHasher::new(profile);
+        let made = in_parallel(&texts, call, |text| sketcher.signature(text).map(|sketched| sketched.bands))?;
         let mut lists =
             FixedSizeListBuilder::new(UInt64Builder::with_capacity(made.len() * count), count as i32);
         for sketches in &made {
@@ -294,6 +294,6 @@ pub(crate) fn sketches(
             }
             lists.append(sketches.is_some());
         }
-        Ok(Array::new(Arc::new(lists.finish())))
+        Ok(PyArrowArray::new(Arc::new(lists.finish())))
     })
 }

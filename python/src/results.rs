@@ -11,17 +11,17 @@ use simstore_dedup::{Cluster, Criterion, NearPair, Report};
 use simstore_io::{DocumentId, IdRef};
 
 use crate::gate::Call;
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// Which row a document is: those that are malformed are rows, but no documents.
-pub(crate) struct RowNumbers {
+pub(crate) struct RowMapping {
     /// How many documents come before each malformed row.
     before: Vec<u64>,
 }
 
-impl RowNumbers {
-    pub(crate) fn new(malformed: &[u64]) -> RowNumbers {
-        RowNumbers { before: (0..).zip(malformed).map(|(at, row)| row - at).collect() }
+impl RowMapping {
+    pub(crate) fn new(malformed: &[u64]) -> RowMapping {
+        RowMapping { before: (0..).zip(malformed).map(|(at, row)| row - at).collect() }
     }
 
     fn row(&self, document: usize) -> u64 {
@@ -33,24 +33,24 @@ impl RowNumbers {
 /// The tables of a run.
 #[derive(Debug)]
 pub(crate) struct Results {
-    pub(crate) clusters: Table,
-    pub(crate) pairs: Option<Table>,
-    pub(crate) kept: Table,
-    pub(crate) removed: Table,
-    pub(crate) marks: Marks,
+    pub(crate) clusters: PyTable,
+    pub(crate) pairs: Option<PyTable>,
+    pub(crate) kept: PyTable,
+    pub(crate) removed: PyTable,
+    pub(crate) marks: RowLabels,
 }
 
 /// Marks of each row, and the largest clusters.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub(crate) struct RowLabels {
     pub(crate) is_kept: Vec<bool>,
     pub(crate) labels: Vec<i64>,
-    pub(crate) largest: Vec<Large>,
+    pub(crate) largest: Vec<LargeCluster>,
 }
 
 /// A large cluster, for notebooks.
 #[derive(Debug)]
-pub(crate) struct Large {
+pub(crate) struct LargeCluster {
     pub(crate) documents: usize,
     /// Id of its representative.
     pub(crate) id: String,
@@ -60,52 +60,52 @@ pub(crate) struct Large {
     pub(crate) text: Option<String>,
 }
 
-/// The fields of [`Large`], to be pickled.
-pub(crate) type LargeParts = (usize, String, Option<u64>, Option<String>);
+/// The fields of [`LargeCluster`], to be pickled.
+pub(crate) type LargeClusterFields = (usize, String, Option<u64>, Option<String>);
 
-impl Large {
-    pub(crate) fn parts(&self) -> LargeParts {
+impl LargeCluster {
+    pub(crate) fn parts(&self) -> LargeClusterFields {
         (self.documents, self.id.clone(), self.row, self.text.clone())
     }
 
-    pub(crate) fn of_parts((documents, id, row, text): LargeParts) -> Large {
-        Large { documents, id, row, text }
+    pub(crate) fn of_parts((documents, id, row, text): LargeClusterFields) -> LargeCluster {
+        LargeCluster { documents, id, row, text }
     }
 }
 
 /// The largest clusters that a notebook shows.
-const LARGEST: usize = 5;
+const LARGEST_CLUSTERS_MAX: usize = 5;
 
 /// Ids: numbers if all are.
-enum Ids {
+enum IdColumnBuilder {
     Numbers(UInt64Builder),
     Texts(LargeStringBuilder),
 }
 
-impl Ids {
-    fn new(are_numbers: bool) -> Ids {
-        if are_numbers { Ids::Numbers(UInt64Builder::new()) } else { Ids::Texts(LargeStringBuilder::new()) }
+impl IdColumnBuilder {
+    fn new(are_numbers: bool) -> IdColumnBuilder {
+        if are_numbers { IdColumnBuilder::Numbers(UInt64Builder::new()) } else { IdColumnBuilder::Texts(LargeStringBuilder::new()) }
     }
 
     fn push(&mut self, id: IdRef<'_>) {
         match (self, id) {
-            (Ids::Numbers(ids), IdRef::Number(id)) => ids.append_value(id),
+            (IdColumnBuilder::Numbers(ids), IdRef::Number(id)) => ids.append_value(id),
             // All of them are numbers, it was said.
-            (Ids::Numbers(ids), IdRef::Name(_)) => ids.append_null(),
-            (Ids::Texts(ids), id) => ids.append_value(id.text()),
+            (IdColumnBuilder::Numbers(ids), IdRef::Name(_)) => ids.append_null(),
+            (IdColumnBuilder::Texts(ids), id) => ids.append_value(id.text()),
         }
     }
 
     fn finish(self) -> ArrayRef {
         match self {
-            Ids::Numbers(mut ids) => Arc::new(ids.finish()),
-            Ids::Texts(mut ids) => Arc::new(ids.finish()),
+            IdColumnBuilder::Numbers(mut ids) => Arc::new(ids.finish()),
+            IdColumnBuilder::Texts(mut ids) => Arc::new(ids.finish()),
         }
     }
 }
 
 /// How near two are, which store has the one, and where they stand: columns that not every run has.
-struct Circumstances {
+struct OptionalColumns {
     distance: Option<UInt32Builder>,
     similarity: Option<Float64Builder>,
     stored: Option<BooleanBuilder>,
@@ -115,7 +115,7 @@ struct Circumstances {
 
 /// Which of these columns a run has.
 #[derive(Clone, Copy)]
-struct Kind {
+struct ColumnChoice {
     has_distance: bool,
     has_similarity: bool,
     stores: usize,
@@ -124,9 +124,9 @@ struct Kind {
     are_numbers: (bool, bool),
 }
 
-impl Circumstances {
-    fn new(kind: Kind) -> Circumstances {
-        Circumstances {
+impl OptionalColumns {
+    fn new(kind: ColumnChoice) -> OptionalColumns {
+        OptionalColumns {
             distance: kind.has_distance.then(UInt32Builder::new),
             similarity: kind.has_similarity.then(Float64Builder::new),
             stored: (kind.stores > 0).then(BooleanBuilder::new),
@@ -169,14 +169,14 @@ impl Results {
     /// Collects all results; `rows` are the rows of the source.
     pub(crate) fn of(
         report: &Report,
-        rows: &RowNumbers,
+        rows: &RowMapping,
         malformed: usize,
         pairs: bool,
         call: &Call,
     ) -> Result<Results> {
         let summary = report.summary();
         let is_by_distance = matches!(summary.criterion, Criterion::Distance(_));
-        let kind = Kind {
+        let kind = ColumnChoice {
             has_distance: is_by_distance,
             has_similarity: !is_by_distance || summary.compared.is_some(),
             stores: if summary.stored.is_some() { report.stores() } else { 0 },
@@ -184,7 +184,7 @@ impl Results {
             are_numbers: report.are_numbers(),
         };
         let all = summary.documents as usize + malformed;
-        let mut marks = Marks { is_kept: vec![false; all], labels: vec![-1; all], largest: Vec::new() };
+        let mut marks = RowLabels { is_kept: vec![false; all], labels: vec![-1; all], largest: Vec::new() };
         Ok(Results {
             clusters: marks.read_clusters(report, rows, kind, call)?,
             kept: marks.read_kept(report, rows, kind, call)?,
@@ -195,19 +195,19 @@ impl Results {
     }
 }
 
-impl Marks {
+impl RowLabels {
     fn read_clusters(
         &mut self,
         report: &Report,
-        rows: &RowNumbers,
-        kind: Kind,
+        rows: &RowMapping,
+        kind: ColumnChoice,
         call: &Call,
-    ) -> Result<Table> {
+    ) -> Result<PyTable> {
         let (mut numbers, mut documents) = (UInt64Builder::new(), UInt64Builder::new());
-        let (mut ids, mut representatives) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
+        let (mut ids, mut representatives) = (IdColumnBuilder::new(kind.are_numbers.0), IdColumnBuilder::new(kind.are_numbers.1));
         let mut stand = UInt64Builder::new();
         let mut is_kept = BooleanBuilder::new();
-        let mut others = Circumstances::new(kind);
+        let mut others = OptionalColumns::new(kind);
         for cluster in report.clusters() {
             call.check()?;
             let Cluster { number, representative, document, place, is_stored, store, members } = &cluster?;
@@ -239,15 +239,15 @@ impl Marks {
     /// Remembers the largest clusters, of equal ones the first.
     fn see(&mut self, documents: usize, id: &DocumentId, row: Option<u64>) {
         let at = self.largest.partition_point(|other| other.documents >= documents);
-        if at < LARGEST {
-            self.largest.insert(at, Large { documents, id: id.to_string(), row, text: None });
-            self.largest.truncate(LARGEST);
+        if at < LARGEST_CLUSTERS_MAX {
+            self.largest.insert(at, LargeCluster { documents, id: id.to_string(), row, text: None });
+            self.largest.truncate(LARGEST_CLUSTERS_MAX);
         }
     }
 
-    fn read_kept(&mut self, report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+    fn read_kept(&mut self, report: &Report, rows: &RowMapping, kind: ColumnChoice, call: &Call) -> Result<PyTable> {
         let mut documents = UInt64Builder::new();
-        let mut ids = Ids::new(kind.are_numbers.0);
+        let mut ids = IdColumnBuilder::new(kind.are_numbers.0);
         let mut places = kind.has_places.then(LargeStringBuilder::new);
         for (at, kept) in report.kept().enumerate() {
             if at.is_multiple_of(1024) {
@@ -267,10 +267,10 @@ impl Marks {
     }
 }
 
-fn read_removed(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+fn read_removed(report: &Report, rows: &RowMapping, kind: ColumnChoice, call: &Call) -> Result<PyTable> {
     let (mut documents, mut of_documents) = (UInt64Builder::new(), UInt64Builder::new());
-    let (mut ids, mut of_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
-    let mut others = Circumstances::new(kind);
+    let (mut ids, mut of_ids) = (IdColumnBuilder::new(kind.are_numbers.0), IdColumnBuilder::new(kind.are_numbers.1));
+    let mut others = OptionalColumns::new(kind);
     report.visit_removed(&mut |removed| {
         call.check()?;
         documents.append_value(rows.row(removed.document));
@@ -291,11 +291,11 @@ fn read_removed(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> 
     table([columns, others.columns(["place", "duplicate_of_place"])].concat())
 }
 
-fn read_pairs(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+fn read_pairs(report: &Report, rows: &RowMapping, kind: ColumnChoice, call: &Call) -> Result<PyTable> {
     let (mut a, mut b) = (UInt64Builder::new(), UInt64Builder::new());
-    let (mut a_ids, mut b_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
+    let (mut a_ids, mut b_ids) = (IdColumnBuilder::new(kind.are_numbers.0), IdColumnBuilder::new(kind.are_numbers.1));
     // Ids and the numbers of documents tell which they are.
-    let mut others = Circumstances::new(Kind { has_places: false, ..kind });
+    let mut others = OptionalColumns::new(ColumnChoice { has_places: false, ..kind });
     report.visit_pairs(call, &mut |pair| {
         let &NearPair { document, id, other, other_id, store, distance, similarity } = pair;
         a.append_value(rows.row(document));
@@ -314,7 +314,7 @@ fn read_pairs(report: &Report, rows: &RowNumbers, kind: Kind, call: &Call) -> Re
     table([columns, others.columns(["", ""])].concat())
 }
 
-fn table(columns: Vec<(&str, ArrayRef)>) -> Result<Table> {
+fn table(columns: Vec<(&str, ArrayRef)>) -> Result<PyTable> {
     // Each has a value for each row.
-    Table::of_columns(columns).map_err(|error| simstore::Error::Bug(error.to_string()))
+    PyTable::of_columns(columns).map_err(|error| simstore::Error::Bug(error.to_string()))
 }

@@ -14,26 +14,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use simstore::any::AnyFingerprints;
 
-use crate::border::{Numbers, arrow_array, holds_objects};
-use crate::fingerprints::Fingerprints;
+use crate::border::{NumpyArray, arrow_array, holds_objects};
+use crate::fingerprints::FingerprintColumn;
 use crate::panics::caught_here;
 
 /// Fingerprints with their ids.
-pub(crate) struct Rows {
+pub(crate) struct IdPairs {
     fingerprints: AnyFingerprints,
     ids: Vec<u64>,
 }
 
-impl Rows {
+impl IdPairs {
     /// Reads arrays of one length.
-    pub(crate) fn read(fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>, bits: u32) -> PyResult<Rows> {
-        let fingerprints = Fingerprints::read_all(fingerprints, Some(bits))?;
+    pub(crate) fn read(fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>, bits: u32) -> PyResult<IdPairs> {
+        let fingerprints = FingerprintColumn::read_all(fingerprints, Some(bits))?;
         let ids = read_ids(ids)?;
         let (count, len) = (fingerprints.len(), ids.len());
         if count != len {
             return Err(PyValueError::new_err(format!("there are {count} fingerprints, and {len} ids")));
         }
-        Ok(Rows { fingerprints, ids })
+        Ok(IdPairs { fingerprints, ids })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -52,7 +52,7 @@ pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 }
 
 fn ids_of_any(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-    if let Some(numbers) = Numbers::read(object)? {
+    if let Some(numbers) = NumpyArray::read(object)? {
         return of_numpy(&numbers);
     }
     if !holds_objects(object)
@@ -76,7 +76,7 @@ fn ids_of_any(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     object.try_iter()?.map(|id| id_of(&id?)).collect()
 }
 
-fn of_numpy(numbers: &Numbers<'_>) -> PyResult<Vec<u64>> {
+fn of_numpy(numbers: &NumpyArray<'_>) -> PyResult<Vec<u64>> {
     let shape = numbers.shape();
     let [_] = shape else {
         return Err(PyTypeError::new_err(format!("expected ids of shape (n,), found {shape:?}")));

@@ -8,12 +8,12 @@ use pyo3::types::PyString;
 use simstore::{Codec, PlanChoice, Result};
 
 use crate::gate;
-use crate::profile::Profile;
+use crate::profile::PyProfile;
 
 /// How texts became the fingerprints of a store: its name; and the width that goes with it, if it is told.
 pub(crate) fn profile_of(profile: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<String>, Option<u32>)> {
     let Some(profile) = profile else { return Ok((None, None)) };
-    if let Ok(profile) = profile.cast::<Profile>() {
+    if let Ok(profile) = profile.cast::<PyProfile>() {
         let profile = profile.get();
         return Ok((Some(profile.name()), Some(profile.bits())));
     }
@@ -21,7 +21,7 @@ pub(crate) fn profile_of(profile: Option<&Bound<'_, PyAny>>) -> PyResult<(Option
         return Err(PyTypeError::new_err("profile: expected a Profile, or the name of one"));
     };
     let name = name.to_string();
-    let known = gate::quick(profile.py(), || name.parse::<simstore_text::Profile>())?;
+    let known = gate::detached(profile.py(), || name.parse::<simstore_text::Profile>())?;
     Ok((Some(known.to_string()), None))
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use simstore::any::AnySnapshot;
 use simstore::store::is_store;
 use simstore::{Error, Result, Snapshot};
-use simstore_text::{DEFAULT_RECALL, DEFAULT_SIMILAR, SIMILAR_MARK, SimilarSettings};
+use simstore_text::{DEFAULT_RECALL, DEFAULT_SIMILARITY, SIMILAR_STORE_KEY, SimilarSettings};
 
 /// Whether a store is of similar documents.
 pub(crate) fn is_similar(snapshot: &AnySnapshot) -> Result<bool> {
-    Ok(snapshot.mark(SIMILAR_MARK)?.is_some())
+    Ok(snapshot.metadata(SIMILAR_STORE_KEY)?.is_some())
 }
 
 /// The error of a call that reads or writes fingerprints in a store of similar documents.
@@ -40,15 +40,15 @@ pub(crate) fn settings_of(
     let (mut there, mut profile) = (None, None);
     if is_store(path) {
         let snapshot = Snapshot::<u64>::open(path)?;
-        there = SimilarSettings::of_store(&snapshot)?;
+        there = SimilarSettings::from_store(&snapshot)?;
         profile = there.map(|_| snapshot.profile().to_owned());
     }
     let asked = (
-        similar.or(there.map(|there| there.similar())).unwrap_or(DEFAULT_SIMILAR),
+        similar.or(there.map(|there| there.min_similarity())).unwrap_or(DEFAULT_SIMILARITY),
         recall.or(there.map(|there| there.recall())).unwrap_or(DEFAULT_RECALL),
         with_texts.or(there.map(|there| there.has_texts())).unwrap_or_default(),
     );
-    if let Some(there) = there.filter(|there| (there.similar(), there.recall(), there.has_texts()) == asked) {
+    if let Some(there) = there.filter(|there| (there.min_similarity(), there.recall(), there.has_texts()) == asked) {
         return Ok((there, profile));
     }
     let settings = SimilarSettings::new(asked.0, asked.1)?;

@@ -13,15 +13,15 @@ use simstore_io::IdRef;
 use simstore_text::{PreparedText, SimilarAddition, SimilarDocument, SimilarDocuments};
 
 use crate::border::is_of;
-use crate::entries::Ids;
+use crate::entries::DocumentIds;
 use crate::gate::{self, Call};
 use crate::texts::Texts;
 
 /// Texts between two questions whether to go on.
-const TEXTS: usize = 1024;
+const TEXT_BATCH: usize = 1024;
 
 /// An open store.
-pub(crate) struct Live {
+pub(crate) struct OpenSimilarStore {
     pub(crate) documents: SimilarDocuments,
     /// Locked to number documents; shared to add documents that have numbers.
     numbering: RwLock<()>,
@@ -30,23 +30,23 @@ pub(crate) struct Live {
 }
 
 /// Texts to add, and their ids or names.
-pub(crate) struct Given {
+pub(crate) struct TextInput {
     texts: Texts,
     /// `None`: by the next numbers.
-    ids: Option<Ids>,
+    ids: Option<DocumentIds>,
 }
 
-impl Given {
+impl TextInput {
     /// Reads columns of one length, or a single text with its id.
-    pub(crate) fn read(texts: &Bound<'_, PyAny>, ids: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
+    pub(crate) fn read(texts: &Bound<'_, PyAny>, ids: Option<&Bound<'_, PyAny>>) -> PyResult<TextInput> {
         let is_one = texts.is_instance_of::<PyString>();
         let listed = |one: &Bound<'_, PyAny>| if is_one { in_list(one) } else { Ok(one.clone().unbind()) };
         let (py, ids) = (texts.py(), ids.filter(|ids| !ids.is_none()));
-        let given = Given {
+        let given = TextInput {
             texts: texts_of(listed(texts)?.bind(py))?,
-            ids: ids.map(|ids| Ids::read(listed(ids)?.bind(py))).transpose()?,
+            ids: ids.map(|ids| DocumentIds::read(listed(ids)?.bind(py))).transpose()?,
         };
-        match given.ids.as_ref().map(Ids::len).filter(|&ids| ids != given.texts.len()) {
+        match given.ids.as_ref().map(DocumentIds::len).filter(|&ids| ids != given.texts.len()) {
             Some(ids) => {
                 Err(PyValueError::new_err(format!("there are {} texts, and {ids} ids", given.texts.len())))
             }
@@ -56,9 +56,9 @@ impl Given {
 }
 
 /// Reads the ids or names that are asked for: a column, or a single one.
-pub(crate) fn asked(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+pub(crate) fn asked(ids: &Bound<'_, PyAny>) -> PyResult<DocumentIds> {
     let is_one = ids.is_instance_of::<PyString>() || !ids.hasattr("__iter__")?;
-    if is_one { Ids::read(in_list(ids)?.bind(ids.py())) } else { Ids::read(ids) }
+    if is_one { DocumentIds::read(in_list(ids)?.bind(ids.py())) } else { DocumentIds::read(ids) }
 }
 
 fn in_list(one: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -77,9 +77,9 @@ pub(crate) fn texts_of(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
     Texts::read(object, "text")
 }
 
-impl Live {
-    pub(crate) fn new(documents: SimilarDocuments, is_synced: bool) -> Live {
-        Live { documents, numbering: RwLock::default(), is_synced }
+impl OpenSimilarStore {
+    pub(crate) fn new(documents: SimilarDocuments, is_synced: bool) -> OpenSimilarStore {
+        OpenSimilarStore { documents, numbering: RwLock::default(), is_synced }
     }
 
     /// Makes what was written durable, if that is asked for.
@@ -106,7 +106,7 @@ impl Live {
     pub(crate) fn add(&self, prepared: &PreparedText, id: Option<IdRef<'_>>) -> Result<u64> {
         self.called(id, |id, name| {
             if let Some(name) = name
-                && let Some(stored) = self.documents.id_of(prepared, name)?
+                && let Some(stored) = self.documents.find_id(prepared, name)?
             {
                 return Ok(stored);
             }
@@ -122,7 +122,7 @@ impl Live {
     ) -> Result<(Option<u64>, Option<SimilarDocument>)> {
         self.called(id, |id, name| {
             Ok(match self.documents.add_prepared(prepared, id, name)? {
-                SimilarAddition::Remembered => (Some(id), None),
+                SimilarAddition::Added => (Some(id), None),
                 SimilarAddition::SimilarTo(similar) => (None, similar.into_iter().next()),
                 SimilarAddition::Empty => (None, None),
             })
@@ -131,10 +131,10 @@ impl Live {
 
     /// The documents that ids or names mean: of each its number, or the numbers of all documents of its name, ascending. All names of
     /// the store are read for this.
-    pub(crate) fn documents_of(&self, asked: &Ids) -> Result<Vec<Vec<u64>>> {
+    pub(crate) fn documents_of(&self, asked: &DocumentIds) -> Result<Vec<Vec<u64>>> {
         let names = match asked {
-            Ids::Numbers(ids) => return Ok(ids.iter().map(|&id| vec![id]).collect()),
-            Ids::Names(names) => (0..names.len()).map(move |at| names.get(at).unwrap_or_default()),
+            DocumentIds::Numbers(ids) => return Ok(ids.iter().map(|&id| vec![id]).collect()),
+            DocumentIds::Names(names) => (0..names.len()).map(move |at| names.get(at).unwrap_or_default()),
         };
         let mut named: HashMap<String, BTreeSet<u64>> = HashMap::new();
         let wanted = names.clone().map(str::to_owned).collect();
@@ -147,7 +147,7 @@ impl Live {
     }
 
     /// Removes documents by ids or names. Returns whether each was stored.
-    pub(crate) fn delete(&self, asked: &Ids, call: &Call) -> Result<Vec<bool>> {
+    pub(crate) fn delete(&self, asked: &DocumentIds, call: &Call) -> Result<Vec<bool>> {
         let one = |(at, ids): (usize, Vec<u64>)| {
             call.check()?;
             call.step("documents", at as u64 + 1, asked.len() as u64);
@@ -163,7 +163,7 @@ impl Live {
     }
 
     /// The texts of the documents that ids or names mean.
-    pub(crate) fn texts(&self, asked: &Ids, call: &Call) -> Result<Vec<Option<String>>> {
+    pub(crate) fn texts(&self, asked: &DocumentIds, call: &Call) -> Result<Vec<Option<String>>> {
         let documents = self.documents_of(asked)?;
         in_parallel(call, documents.len(), |at| match documents[at].first() {
             Some(&id) => self.documents.text(id),
@@ -172,9 +172,9 @@ impl Live {
     }
 
     /// Names are for stores that have begun with names.
-    fn check_naming(&self, given: &Given) -> Result<()> {
+    fn check_naming(&self, given: &TextInput) -> Result<()> {
         let snapshot = self.documents.store().snapshot();
-        if matches!(given.ids, Some(Ids::Names(_))) && !snapshot.is_empty() && snapshot.stats().names == 0 {
+        if matches!(given.ids, Some(DocumentIds::Names(_))) && !snapshot.is_empty() && snapshot.stats().names == 0 {
             return Err(Error::BadArgument(format!(
                 "{}: the ids of the store are numbers: give numbers as ids, or name the documents of another store",
                 snapshot.path().display()
@@ -186,7 +186,7 @@ impl Live {
     /// Does something with each text that has features, in order.
     pub(crate) fn each<T: Default>(
         &self,
-        given: &Given,
+        given: &TextInput,
         call: &Call,
         mut one: impl FnMut(&PreparedText, Option<IdRef<'_>>) -> Result<T>,
     ) -> Result<Vec<T>> {
@@ -198,7 +198,7 @@ impl Live {
                 let prepared = given.texts.get(at).map(|text| self.documents.prepare(text));
                 prepared.transpose().map(Option::flatten).map_err(|error| of_text(at, error))
             };
-            let end = len.min(start + TEXTS);
+            let end = len.min(start + TEXT_BATCH);
             let prepared: Vec<_> = (start..end).into_par_iter().map(prepare).collect();
             for (at, prepared) in (start..).zip(prepared) {
                 call.check()?;
@@ -212,7 +212,7 @@ impl Live {
             call.step("texts", end as u64, len as u64);
             Ok(())
         };
-        let result = (0..len).step_by(TEXTS).try_for_each(&mut some);
+        let result = (0..len).step_by(TEXT_BATCH).try_for_each(&mut some);
         self.sync()?;
         if missing > 0 {
             call.warn_of(format!(
@@ -238,8 +238,8 @@ pub(crate) fn in_parallel<T: Default + Send>(
     one: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let mut done = Vec::with_capacity(count);
-    for start in (0..count).step_by(TEXTS) {
-        let end = count.min(start + TEXTS);
+    for start in (0..count).step_by(TEXT_BATCH) {
+        let end = count.min(start + TEXT_BATCH);
         done.extend(gate::in_parallel(call, end - start, 1, |at| one(start + at))?);
         call.step("texts", end as u64, count as u64);
     }

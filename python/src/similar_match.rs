@@ -17,9 +17,9 @@ use simstore_text::SimilarDocument;
 ///     The Jaccard similarity, from 0 to 1: exact in a store with texts, otherwise an estimate.
 /// error : float
 ///     The standard error of the similarity; 0 if the similarity is exact.
-#[pyclass(frozen, eq, hash, module = "simstore")]
+#[pyclass(frozen, eq, hash, module = "simstore", name = "SimilarMatch")]
 #[derive(Clone, Debug)]
-pub(crate) struct SimilarMatch {
+pub(crate) struct PySimilarMatch {
     #[pyo3(get)]
     id: u64,
     #[pyo3(get)]
@@ -30,49 +30,49 @@ pub(crate) struct SimilarMatch {
     error: f64,
 }
 
-impl SimilarMatch {
+impl PySimilarMatch {
     /// All that two of them may differ in; numbers as their bits.
     fn parts(&self) -> (u64, Option<&str>, u64, u64) {
         (self.id, self.name.as_deref(), self.similarity.to_bits(), self.error.to_bits())
     }
 }
 
-impl PartialEq for SimilarMatch {
+impl PartialEq for PySimilarMatch {
     fn eq(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 }
 
-impl Eq for SimilarMatch {}
+impl Eq for PySimilarMatch {}
 
-impl Hash for SimilarMatch {
+impl Hash for PySimilarMatch {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }
 }
 
-impl From<SimilarDocument> for SimilarMatch {
+impl From<SimilarDocument> for PySimilarMatch {
     fn from(found: SimilarDocument) -> Self {
         let SimilarDocument { id, name, estimate } = found;
-        SimilarMatch { id, name, similarity: estimate.similarity, error: estimate.standard_error }
+        PySimilarMatch { id, name, similarity: estimate.similarity, error: estimate.standard_error }
     }
 }
 
 #[pymethods]
-impl SimilarMatch {
+impl PySimilarMatch {
     #[new]
     #[pyo3(signature = (id, name, similarity, error))]
-    fn new(id: u64, name: Option<String>, similarity: f64, error: f64) -> SimilarMatch {
-        SimilarMatch { id, name, similarity, error }
+    fn new(id: u64, name: Option<String>, similarity: f64, error: f64) -> PySimilarMatch {
+        PySimilarMatch { id, name, similarity, error }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (u64, Option<String>, f64, f64)) {
-        let SimilarMatch { id, name, similarity, error } = slf.get();
+        let PySimilarMatch { id, name, similarity, error } = slf.get();
         (slf.get_type().into_any(), (*id, name.clone(), *similarity, *error))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let SimilarMatch { id, name, similarity, error } = self;
+        let PySimilarMatch { id, name, similarity, error } = self;
         let name = name.as_deref().into_pyobject(py)?.repr()?;
         Ok(format!("SimilarMatch(id={id}, name={name}, similarity={similarity:?}, error={error:?})"))
     }

@@ -11,16 +11,16 @@ use pyo3::types::{PyList, PyString};
 use simstore::{Durability, StoreOptions};
 use simstore_text::{Resources, SimilarDocument, SimilarDocuments, SimilarSettings};
 
-use crate::array::Array;
+use crate::array::PyArrowArray;
 use crate::gate;
 use crate::numbers;
-use crate::opened::Opened;
-use crate::profile::Profile;
+use crate::opened::ClosableStore;
+use crate::profile::PyProfile;
 use crate::settings::path_of;
 use crate::similar::settings_of;
-use crate::similar_adding::{Given, Live, asked, in_parallel, texts_of};
-use crate::similar_match::SimilarMatch;
-use crate::table::Table;
+use crate::similar_adding::{TextInput, OpenSimilarStore, asked, in_parallel, texts_of};
+use crate::similar_match::PySimilarMatch;
+use crate::table::PyTable;
 
 /// A store of documents by the similarity of their texts. It accepts texts, and finds stored documents that are similar to a text.
 ///
@@ -65,15 +65,15 @@ use crate::table::Table;
 /// [0]
 /// [SimilarMatch(id=0, name='https://example.org/fox', similarity=0.8333333333333334, error=0.0)]
 /// ['the quick brown fox jumps over the lazy dog, and over the cat']
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct SimilarStore {
-    opened: Opened<Live>,
+#[pyclass(frozen, module = "simstore", name = "SimilarStore")]
+pub(crate) struct PySimilarStore {
+    opened: ClosableStore<OpenSimilarStore>,
     settings: SimilarSettings,
     profile: String,
 }
 
 #[pymethods]
-impl SimilarStore {
+impl PySimilarStore {
     #[new]
     #[pyo3(signature = (path, similar=None, recall=None, *, with_texts=None, profile=None, durability="os", create=true))]
     #[expect(
@@ -90,7 +90,7 @@ impl SimilarStore {
         profile: Option<&Bound<'_, PyAny>>,
         durability: &str,
         create: bool,
-    ) -> PyResult<SimilarStore> {
+    ) -> PyResult<PySimilarStore> {
         if !["os", "group", "sync"].contains(&durability) {
             return Err(PyValueError::new_err(format!(
                 "unknown durability `{durability}`; expected os, group or sync"
@@ -98,7 +98,7 @@ impl SimilarStore {
         }
         let (given, name) = match profile.filter(|profile| !profile.is_none()) {
             None => (None, None),
-            Some(profile) => match profile.cast::<Profile>() {
+            Some(profile) => match profile.cast::<PyProfile>() {
                 Ok(profile) => (Some(profile.get().inner.clone()), None),
                 Err(_) => match profile.cast::<PyString>() {
                     Ok(name) => (None, Some(name.to_str()?.to_owned())),
@@ -108,7 +108,7 @@ impl SimilarStore {
                 },
             },
         };
-        let documents = gate::quick(py, || {
+        let documents = gate::detached(py, || {
             let (settings, stored) = settings_of(&path, similar, recall, with_texts)?;
             let profile = match (given, name.or(stored)) {
                 (Some(profile), _) => profile,
@@ -118,13 +118,13 @@ impl SimilarStore {
             let options = StoreOptions { create, durability: Durability::Os, ..StoreOptions::default() };
             SimilarDocuments::open(&path, options, profile, settings)
         })?;
-        if let Some(torn) = documents.store().torn_end() {
+        if let Some(torn) = documents.store().torn_tail() {
             gate::warn_of(py, &torn.to_string())?;
         }
         let (settings, profile) = (*documents.settings(), documents.profile().to_string());
         let path = documents.store().snapshot().path().to_path_buf();
-        let opened = Opened::new(Live::new(documents, durability != "os"), path);
-        Ok(SimilarStore { opened, settings, profile })
+        let opened = ClosableStore::new(OpenSimilarStore::new(documents, durability != "os"), path);
+        Ok(PySimilarStore { opened, settings, profile })
     }
 
     /// Adds texts, including texts that are similar to stored ones. All texts and ids are read before the first text is added. If reading
@@ -157,12 +157,12 @@ impl SimilarStore {
         texts: &Bound<'_, PyAny>,
         ids: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Array> {
-        let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
-        let ids = gate::told(py, progress, |call| {
+    ) -> PyResult<PyArrowArray> {
+        let (live, given) = (self.opened.get(py)?, TextInput::read(texts, ids)?);
+        let ids = gate::with_progress(py, progress, |call| {
             live.each(&given, call, |prepared, id| live.add(prepared, id).map(Some))
         })?;
-        Ok(Array::new(Arc::new(UInt64Array::from(ids))))
+        Ok(PyArrowArray::new(Arc::new(UInt64Array::from(ids))))
     }
 
     /// Adds texts, in order. A text is skipped if a stored text is similar, including texts added earlier in this call. The check and the
@@ -185,9 +185,9 @@ impl SimilarStore {
         texts: &Bound<'_, PyAny>,
         ids: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Table> {
-        let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
-        let outcomes = gate::told(py, progress, |call| {
+    ) -> PyResult<PyTable> {
+        let (live, given) = (self.opened.get(py)?, TextInput::read(texts, ids)?);
+        let outcomes = gate::with_progress(py, progress, |call| {
             live.each(&given, call, |prepared, id| live.add_if_new(prepared, id))
         })?;
         let added: BooleanArray = outcomes.iter().map(|(id, _)| Some(id.is_some())).collect();
@@ -195,7 +195,7 @@ impl SimilarStore {
         let [of, name, similarity, error] =
             columns("duplicate_of", outcomes.iter().map(|(_, of)| of.as_ref()));
         let (added, ids) = (Arc::new(added), Arc::new(ids));
-        Table::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
+        PyTable::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
     }
 
     /// Returns the stored documents that are similar to a text, the most similar first; none for white space.
@@ -217,8 +217,8 @@ impl SimilarStore {
         #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let live = self.opened.get(py)?;
-        let found = gate::quick(py, || live.documents.find(text))?;
-        let found = found.into_iter().take(limit.unwrap_or(usize::MAX)).map(SimilarMatch::from);
+        let found = gate::detached(py, || live.documents.find(text))?;
+        let found = found.into_iter().take(limit.unwrap_or(usize::MAX)).map(PySimilarMatch::from);
         PyList::new(py, found.collect::<Vec<_>>())
     }
 
@@ -245,9 +245,9 @@ impl SimilarStore {
         texts: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Table> {
+    ) -> PyResult<PyTable> {
         let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);
-        let found = gate::told(py, progress, |call| {
+        let found = gate::with_progress(py, progress, |call| {
             in_parallel(call, texts.len(), |at| {
                 let mut found = texts.get(at).map_or(Ok(Vec::new()), |text| live.documents.find(text))?;
                 found.truncate(limit.unwrap_or(usize::MAX));
@@ -257,7 +257,7 @@ impl SimilarStore {
         let queries = found.iter().zip(0..).flat_map(|(some, query)| some.iter().map(move |_| query));
         let queries = Arc::new(UInt32Array::from_iter_values(queries));
         let [id, name, similarity, error] = columns("id", found.iter().flatten().map(Some));
-        Table::of_columns(vec![("query", queries), id, name, similarity, error])
+        PyTable::of_columns(vec![("query", queries), id, name, similarity, error])
     }
 
     /// Removes documents by their ids or names.
@@ -281,7 +281,7 @@ impl SimilarStore {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (live, asked) = (self.opened.get(py)?, asked(ids)?);
-        let deleted = gate::told(py, progress, |call| live.delete(&asked, call))?;
+        let deleted = gate::with_progress(py, progress, |call| live.delete(&asked, call))?;
         Ok(PyArray1::from_vec(py, deleted))
     }
 
@@ -301,7 +301,7 @@ impl SimilarStore {
     /// ------
     /// ValueError
     ///     If the store keeps no texts.
-    fn texts(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+    fn texts(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let (live, asked) = (self.opened.get(py)?, asked(ids)?);
         if !self.settings.has_texts() {
             return Err(PyValueError::new_err(format!(
@@ -309,14 +309,14 @@ impl SimilarStore {
                 self.opened.path().display()
             )));
         }
-        let texts = gate::long(py, |call| live.texts(&asked, call))?;
-        Ok(Array::new(Arc::new(LargeStringArray::from(texts))))
+        let texts = gate::interruptible(py, |call| live.texts(&asked, call))?;
+        Ok(PyArrowArray::new(Arc::new(LargeStringArray::from(texts))))
     }
 
     /// Writes the log to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let live = self.opened.get(py)?;
-        gate::quick(py, || live.documents.store().flush())
+        gate::detached(py, || live.documents.store().flush())
     }
 
     /// Closes the store, like `Store.close`.
@@ -355,7 +355,7 @@ impl SimilarStore {
     /// The smallest similarity that queries find.
     #[getter]
     fn similar(&self) -> f64 {
-        self.settings.similar()
+        self.settings.min_similarity()
     }
 
     /// The smallest probability of finding a text with exactly that similarity.
@@ -377,7 +377,7 @@ impl SimilarStore {
     }
 
     fn __repr__(&self) -> String {
-        let (similar, closed) = (self.settings.similar(), if self.closed() { ", closed" } else { "" });
+        let (similar, closed) = (self.settings.min_similarity(), if self.closed() { ", closed" } else { "" });
         let texts = if self.settings.has_texts() { ", with texts" } else { "" };
         format!("SimilarStore('{}', similar={similar}{texts}{closed})", self.opened.path().display())
     }

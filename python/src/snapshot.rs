@@ -14,24 +14,24 @@ use simstore::fs::{Disk, Fs};
 use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::describe::describe_store;
 
-use crate::array::Array;
-use crate::batches::{Batches, Reader};
-use crate::columns::{ids_of, names_of};
+use crate::array::PyArrowArray;
+use crate::batches::{PyBatches, BatchReader};
+use crate::columns::{id_column, name_column};
 use crate::errors::exception;
-use crate::fingerprints::{Fingerprints, array_of, one};
+use crate::fingerprints::{FingerprintColumn, array_of, one};
 use crate::gate::{self, in_parallel};
 use crate::matches;
 use crate::numbers;
-use crate::profile::Profile;
+use crate::profile::PyProfile;
 use crate::rows::{id_of, read_ids};
 use crate::settings::path_of;
 use crate::similar::check_look_up;
 use crate::summary::parsed;
-use crate::table::{Table, stream};
-use crate::text_profile::{Queries, TextProfile};
+use crate::table::{PyTable, stream};
+use crate::text_profile::{QueryInput, TextProfile};
 
 /// Fingerprints that are looked up between checks for interruption.
-const LOOKED_UP: usize = 256;
+const LOOKUPS_PER_CANCEL_CHECK: usize = 256;
 
 /// A store as it was at one moment. It answers queries from any number of threads, while another process may write to the store.
 ///
@@ -75,8 +75,8 @@ const LOOKED_UP: usize = 256;
 /// >>> snapshot = simstore.Snapshot("pages")
 /// >>> [match.id for match in snapshot.query(0b1111)]
 /// [1, 2]
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Snapshot {
+#[pyclass(frozen, module = "simstore", name = "Snapshot")]
+pub(crate) struct PySnapshot {
     inner: AnySnapshot,
     /// Whether files are memory-mapped.
     mmap: bool,
@@ -85,27 +85,27 @@ pub(crate) struct Snapshot {
     given: Option<Py<PyAny>>,
 }
 
-impl Snapshot {
-    pub(crate) fn new(inner: AnySnapshot) -> Snapshot {
+impl PySnapshot {
+    pub(crate) fn new(inner: AnySnapshot) -> PySnapshot {
         let profile = TextProfile::new(inner.profile(), inner.width(), inner.path(), None);
-        Snapshot::with(inner, profile)
+        PySnapshot::with(inner, profile)
     }
 
-    pub(crate) fn with(inner: AnySnapshot, profile: TextProfile) -> Snapshot {
-        Snapshot { inner, mmap: true, profile, given: None }
+    pub(crate) fn with(inner: AnySnapshot, profile: TextProfile) -> PySnapshot {
+        PySnapshot { inner, mmap: true, profile, given: None }
     }
 
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
         one(object, self.inner.width())
     }
 
-    fn reader(&self, size: usize) -> Reader {
-        Reader::new(&self.inner, size)
+    fn reader(&self, size: usize) -> BatchReader {
+        BatchReader::new(&self.inner, size)
     }
 }
 
 #[pymethods]
-impl Snapshot {
+impl PySnapshot {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "a path is made of what it is called with")]
     #[pyo3(signature = (path, *, mmap=true, profile=None))]
@@ -113,10 +113,10 @@ impl Snapshot {
         py: Python<'_>,
         path: PathBuf,
         mmap: bool,
-        profile: Option<&Bound<'_, Profile>>,
-    ) -> PyResult<Snapshot> {
+        profile: Option<&Bound<'_, PyProfile>>,
+    ) -> PyResult<PySnapshot> {
         let disk: Arc<dyn Fs> = Arc::new(if mmap { Disk::default() } else { Disk::resident() });
-        let inner = gate::quick(py, || AnySnapshot::open_settled_on(&disk, &path))?;
+        let inner = gate::detached(py, || AnySnapshot::open_retrying_on(&disk, &path))?;
         let given = profile.map(|profile| profile.get().name());
         if let Some(given) = given.filter(|given| !inner.profile().is_empty() && *given != inner.profile()) {
             let stored = inner.profile();
@@ -127,7 +127,7 @@ impl Snapshot {
         }
         let object = profile.map(|profile| profile.as_any());
         let text_profile = TextProfile::new(inner.profile(), inner.width(), inner.path(), object);
-        Ok(Snapshot {
+        Ok(PySnapshot {
             inner,
             mmap,
             profile: text_profile,
@@ -189,10 +189,10 @@ impl Snapshot {
         #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Table> {
-        let mut queries = Queries::read(fingerprints, texts, self.inner.bits())?;
+    ) -> PyResult<PyTable> {
+        let mut queries = QueryInput::read(fingerprints, texts, self.inner.bits())?;
         let distance = distance.unwrap_or_else(|| self.inner.distance());
-        let columns = gate::told(py, progress, |call| {
+        let columns = gate::with_progress(py, progress, |call| {
             check_look_up(&self.inner)?;
             let queries = queries.make(&self.profile, call)?;
             each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
@@ -201,7 +201,7 @@ impl Snapshot {
                 columns(&self.inner, &matches, |query| queries.position(query))
             })
         })?;
-        Table::of_columns(columns)
+        PyTable::of_columns(columns)
     }
 
     /// Returns whether a fingerprint is stored; with an id, whether the pair is stored.
@@ -213,7 +213,7 @@ impl Snapshot {
         id: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let (fingerprint, id) = (self.fingerprint(fingerprint)?, id.map(id_of).transpose()?);
-        gate::quick(py, || {
+        gate::detached(py, || {
             check_look_up(&self.inner)?;
             match id {
                 Some(id) => self.inner.contains_pair(fingerprint, id),
@@ -237,13 +237,13 @@ impl Snapshot {
         py: Python<'py>,
         fingerprints: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?;
-        let stored = gate::long(py, |call| {
+        let queries = FingerprintColumn::read(fingerprints, Some(self.inner.bits()))?;
+        let stored = gate::interruptible(py, |call| {
             check_look_up(&self.inner)?;
             each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
                 let look = |at: usize| Ok(is_there(at) && one.contains(fingerprints[at])?);
-                in_parallel(call, fingerprints.len(), LOOKED_UP, look)
+                in_parallel(call, fingerprints.len(), LOOKUPS_PER_CANCEL_CHECK, look)
             })
         })?;
         Ok(PyArray1::from_vec(py, stored))
@@ -261,7 +261,7 @@ impl Snapshot {
     /// Returns the name of a document; None if it has none.
     pub(crate) fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let id = id_of(id)?;
-        gate::quick(py, || self.inner.name(id))
+        gate::detached(py, || self.inner.name(id))
     }
 
     /// Returns the names of documents.
@@ -274,14 +274,14 @@ impl Snapshot {
     /// -------
     /// Array
     ///     Strings of shape (n,); null for documents without a name.
-    pub(crate) fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+    pub(crate) fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let ids: Vec<Option<u64>> = read_ids(ids)?.into_iter().map(Some).collect();
-        gate::long(py, |_| names_of(&self.inner, &ids)).map(Array::new)
+        gate::interruptible(py, |_| name_column(&self.inner, &ids)).map(PyArrowArray::new)
     }
 
     /// Returns the value that a writer stored under a key (see `Batch.mark`); None if it stored no value.
     fn mark<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(gate::quick(py, || self.inner.mark(key))?.map(|value| PyBytes::new(py, &value)))
+        Ok(gate::detached(py, || self.inner.metadata(key))?.map(|value| PyBytes::new(py, &value)))
     }
 
     /// Yields all stored pairs in batches, ascending by fingerprint, then id.
@@ -296,11 +296,11 @@ impl Snapshot {
     /// iterator of Table
     ///     With columns fingerprint, id (uint64) and name (string). Id and name are null if missing.
     #[pyo3(signature = (size=65536))]
-    fn iter_batches(&self, #[pyo3(from_py_with = numbers::required_size)] size: usize) -> PyResult<Batches> {
+    fn iter_batches(&self, #[pyo3(from_py_with = numbers::required_size)] size: usize) -> PyResult<PyBatches> {
         if size == 0 {
             return Err(PyValueError::new_err("size is 0: expected 1 or more"));
         }
-        Ok(Batches::new(self.reader(size)))
+        Ok(PyBatches::new(self.reader(size)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -359,10 +359,10 @@ impl Snapshot {
     }
 
     /// Returns a snapshot of the store's newest state.
-    fn refresh(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        let inner = gate::quick(py, || self.inner.refresh())?;
+    fn refresh(&self, py: Python<'_>) -> PyResult<PySnapshot> {
+        let inner = gate::detached(py, || self.inner.refresh())?;
         let given = self.given.as_ref().map(|given| given.clone_ref(py));
-        Ok(Snapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given })
+        Ok(PySnapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given })
     }
 
     /// Reads all files, and checks that they are intact: checksums, sort order, and consistency of tables, ids and names.
@@ -382,7 +382,7 @@ impl Snapshot {
         py: Python<'py>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let problems = gate::told(py, progress, |call| {
+        let problems = gate::with_progress(py, progress, |call| {
             let mut problems = Vec::new();
             self.inner.verify_with(&call.callback("fingerprints"), |error| problems.push(error))?;
             Ok(problems)
@@ -421,14 +421,14 @@ fn columns<F: Fingerprint>(
     position: impl Fn(usize) -> usize,
 ) -> Result<Vec<(&'static str, ArrayRef)>> {
     let ids: Vec<Option<u64>> = matches.iter().map(|m| m.found.id).collect();
-    let names = names_of(snapshot, &ids)?;
+    let names = name_column(snapshot, &ids)?;
     let query = UInt32Array::from_iter_values(matches.iter().map(|m| position(m.query) as u32));
     let distance = UInt8Array::from_iter_values(matches.iter().map(|m| m.found.distance as u8));
     Ok(vec![
         ("query", Arc::new(query)),
         ("fingerprint", array_of(matches.iter().map(|m| Some(m.found.fingerprint))).values),
         ("distance", Arc::new(distance)),
-        ("id", ids_of(ids)),
+        ("id", id_column(ids)),
         ("name", names),
     ])
 }

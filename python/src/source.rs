@@ -6,36 +6,36 @@ use pyo3::exceptions::{PyFileNotFoundError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 use simstore::any::AnyFingerprints;
-use simstore_io::matching_paths;
+use simstore_io::expand_globs;
 
 use crate::border::is_of;
-use crate::border::{Numbers, StringChunk, arrow_array};
-use crate::documents::{Documents, FieldNames};
-use crate::fingerprints::Fingerprints;
+use crate::border::{NumpyArray, StringChunk, arrow_array};
+use crate::documents::{DocumentSource, FieldNames};
+use crate::fingerprints::FingerprintColumn;
 use crate::frames::{dict_of_columns, texts};
 use crate::items::{documents_of, items};
 use crate::tables::stream;
 use crate::texts::is_missing;
 
 /// A source.
-pub(crate) enum Given {
+pub(crate) enum Source {
     Paths(Vec<PathBuf>),
     Fingerprints(AnyFingerprints),
-    Documents(Documents),
+    Documents(DocumentSource),
 }
 
-impl Given {
-    pub(crate) fn read(source: &Bound<'_, PyAny>, names: &FieldNames, bits: Option<u32>) -> PyResult<Given> {
+impl Source {
+    pub(crate) fn read(source: &Bound<'_, PyAny>, names: &FieldNames, bits: Option<u32>) -> PyResult<Source> {
         if source.is_instance_of::<PyString>() || path_of(source).is_ok() {
             let path = path_of(source)?;
             if source.is_instance_of::<PyString>() && !is_file_or_pattern(&path) && !looks_like_a_file(&path)
             {
                 return Err(no_file(&path));
             }
-            return Ok(Given::Paths(vec![path]));
+            return Ok(Source::Paths(vec![path]));
         }
         if let Some(documents) = documents_of(source, names)? {
-            return Ok(Given::Documents(documents));
+            return Ok(Source::Documents(documents));
         }
         if is_of(source, "pandas", "Series") {
             let kind: String = source.getattr("dtype")?.getattr("kind").and_then(|kind| kind.extract())?;
@@ -46,7 +46,7 @@ impl Given {
             };
             return if are_fingerprints { fingerprints(source, bits) } else { of_texts(source) };
         }
-        if let Some(numbers) = Numbers::read(source)? {
+        if let Some(numbers) = NumpyArray::read(source)? {
             let is_texts = match numbers.kind() {
                 b'U' | b'T' => true,
                 b'O' => {
@@ -58,7 +58,7 @@ impl Given {
         }
         if let Some(array) = arrow_array(source)? {
             return match array.field()?.data_type() {
-                kind if StringChunk::takes(kind) => Ok(Given::Documents(stream(array.into_reader()?, None))),
+                kind if StringChunk::takes(kind) => Ok(Source::Documents(stream(array.into_reader()?, None))),
                 // An error names the expected types.
                 _ => fingerprints(source, bits),
             };
@@ -69,7 +69,7 @@ impl Given {
         if source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>() {
             let all: Vec<Bound<'_, PyAny>> = source.extract()?;
             if let Some(paths) = paths_of(&all)? {
-                return Ok(Given::Paths(paths));
+                return Ok(Source::Paths(paths));
             }
             if let Some(first) = all.first()
                 && (first.hasattr("__index__")? || first.is_instance_of::<PyBytes>())
@@ -78,7 +78,7 @@ impl Given {
             }
         }
         match source.try_iter() {
-            Ok(iterator) => Ok(Given::Documents(items(&iterator, names))),
+            Ok(iterator) => Ok(Source::Documents(items(&iterator, names))),
             Err(error) if !error.is_instance_of::<PyTypeError>(source.py()) => Err(error),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "expected paths, texts, a frame, an Arrow table or stream, an iterable of dicts or an array of fingerprints, found \
@@ -101,16 +101,16 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     object.extract()
 }
 
-fn fingerprints(source: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Given> {
-    Fingerprints::read_all(source, bits).map(Given::Fingerprints)
+fn fingerprints(source: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Source> {
+    FingerprintColumn::read_all(source, bits).map(Source::Fingerprints)
 }
 
-fn of_texts(source: &Bound<'_, PyAny>) -> PyResult<Given> {
-    texts(source).map(Given::Documents)
+fn of_texts(source: &Bound<'_, PyAny>) -> PyResult<Source> {
+    texts(source).map(Source::Documents)
 }
 
 /// A dict of columns, or of datasets that follow one another, such as one for training and one for tests.
-fn of_dict(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Given> {
+fn of_dict(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Source> {
     let values = dict.values()?;
     let has_column = names.texts.iter().any(|name| dict.contains(name).unwrap_or_default());
     let is_table = |value: Bound<'_, PyAny>| Ok::<_, PyErr>(documents_of(&value, names)?.is_some());
@@ -118,9 +118,9 @@ fn of_dict(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Given> {
         && !values.is_empty()
         && !values.iter().map(is_table).collect::<PyResult<Vec<_>>>()?.contains(&false)
     {
-        return Ok(Given::Documents(items(&values.try_iter()?, names)));
+        return Ok(Source::Documents(items(&values.try_iter()?, names)));
     }
-    dict_of_columns(dict, names).map(Given::Documents)
+    dict_of_columns(dict, names).map(Source::Documents)
 }
 
 /// The first item that is not missing.
@@ -135,7 +135,7 @@ fn first_there<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyA
 }
 
 /// Strings among which one is looked for that is no path, before they are all taken for paths.
-const LOOKED_AT: usize = 64;
+const PATH_PROBE_MAX: usize = 64;
 
 /// The paths of a list, if it holds some: strings are paths if all of them are there.
 ///
@@ -149,7 +149,7 @@ fn paths_of(all: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<PathBuf>>> {
     let is_string = |one: &Bound<'_, PyAny>| one.is_instance_of::<PyString>();
     let is_path = |one: &Bound<'_, PyAny>| !one.is_instance_of::<PyBytes>() && path_of(one).is_ok();
     if !all.iter().any(|one| !is_string(one) && is_path(one)) {
-        let strings = all.iter().filter(|one| is_string(one)).take(LOOKED_AT);
+        let strings = all.iter().filter(|one| is_string(one)).take(PATH_PROBE_MAX);
         let names: Vec<PathBuf> = strings.filter_map(|one| path_of(one).ok()).collect();
         let is_there: Vec<bool> = names.iter().map(|name| is_file_or_pattern(name)).collect();
         let are_strings = all.iter().all(is_string);
@@ -190,15 +190,15 @@ fn paths_of(all: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<PathBuf>>> {
 /// Whether there is something of this name, or something that the pattern matches.
 fn is_file_or_pattern(name: &Path) -> bool {
     /// Names are no longer, on any system.
-    const LONGEST: usize = 4096;
+    const NAME_MAX_BYTES: usize = 4096;
     let bytes = name.as_os_str().as_encoded_bytes();
-    if bytes.is_empty() || bytes.len() > LONGEST || bytes.contains(&b'\n') || bytes.contains(&0) {
+    if bytes.is_empty() || bytes.len() > NAME_MAX_BYTES || bytes.contains(&b'\n') || bytes.contains(&0) {
         return false;
     }
     name.exists()
         || looks_like_a_file(name)
             && bytes.iter().any(|byte| b"*?[".contains(byte))
-            && matching_paths(&[name.to_path_buf()]).is_ok()
+            && expand_globs(&[name.to_path_buf()]).is_ok()
 }
 
 /// Whether it is a single word with a folder or an extension.

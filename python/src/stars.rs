@@ -7,21 +7,21 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array as _, Float64Array};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use simstore_dedup::{ComponentStars, LedSet};
+use simstore_dedup::{ComponentStars, Assignment};
 
-use crate::blobs::{Blobs, column, digests, unlike};
+use crate::blobs::{BinaryColumn, cast_column, digest_column, unexpected_columns};
 use crate::gate;
-use crate::table::Table;
+use crate::table::PyTable;
 
 /// Computes the stars of components, given one after the other: first the sets of a component, the most preferred first, then its pairs.
 #[pyclass(module = "simstore._simstore", name = "_Stars")]
-pub(crate) struct Stars(ComponentStars);
+pub(crate) struct PyStars(ComponentStars);
 
 #[pymethods]
-impl Stars {
+impl PyStars {
     #[new]
     fn new(most: usize) -> Self {
-        Stars(ComponentStars::new(most))
+        PyStars(ComponentStars::new(most))
     }
 
     /// Adds rows of a component, a set, and the other set of a pair with its similarity. The last two are null in a row for a set. Returns
@@ -34,21 +34,21 @@ impl Stars {
         digest: &Bound<'_, PyAny>,
         other: &Bound<'_, PyAny>,
         similarity: &Bound<'_, PyAny>,
-    ) -> PyResult<Table> {
-        let (roots, sets, others) = (Blobs::read(root)?, Blobs::read(digest)?, Blobs::read(other)?);
-        let similarities = column(similarity, &DataType::Float64)?;
+    ) -> PyResult<PyTable> {
+        let (roots, sets, others) = (BinaryColumn::read(root)?, BinaryColumn::read(digest)?, BinaryColumn::read(other)?);
+        let similarities = cast_column(similarity, &DataType::Float64)?;
         let similarities = similarities.as_primitive::<Float64Type>();
         if [sets.len(), others.len(), similarities.len()] != [roots.len(); 3] {
-            return Err(unlike("columns of one length"));
+            return Err(unexpected_columns("columns of one length"));
         }
         let near = |at: usize| match (others.get(at), similarities.is_valid(at)) {
             (None, _) => Ok(None),
             (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at)))),
-            (Some(_), false) => Err(unlike("the similarity of each pair")),
+            (Some(_), false) => Err(unexpected_columns("the similarity of each pair")),
         };
         let row = |at| Ok((roots.digest(at)?, sets.digest(at)?, near(at)?));
         let rows: Vec<_> = (0..roots.len()).map(row).collect::<PyResult<_>>()?;
-        let led = gate::quick(py, || {
+        let led = gate::detached(py, || {
             let mut led = Vec::new();
             for (root, set, near) in rows {
                 led.extend(self.0.push(root, set, near)?);
@@ -59,17 +59,17 @@ impl Stars {
     }
 
     /// Returns the sets with a leader of the last component, as `push`.
-    fn finish(&mut self, py: Python<'_>) -> PyResult<Table> {
-        table(&gate::quick(py, || Ok(self.0.finish()))?)
+    fn finish(&mut self, py: Python<'_>) -> PyResult<PyTable> {
+        table(&gate::detached(py, || Ok(self.0.finish()))?)
     }
 }
 
-fn table(led: &[LedSet]) -> PyResult<Table> {
+fn table(led: &[Assignment]) -> PyResult<PyTable> {
     let similarities = Float64Array::from_iter_values(led.iter().map(|led| led.similarity));
-    Table::of_columns(vec![
-        ("digest", digests(led.iter().map(|led| Some(led.set)))),
-        ("leader", digests(led.iter().map(|led| Some(led.leader)))),
-        ("nearest", digests(led.iter().map(|led| Some(led.nearest)))),
+    PyTable::of_columns(vec![
+        ("digest", digest_column(led.iter().map(|led| Some(led.member)))),
+        ("leader", digest_column(led.iter().map(|led| Some(led.representative)))),
+        ("nearest", digest_column(led.iter().map(|led| Some(led.nearest)))),
         ("similarity", Arc::new(similarities)),
     ])
 }

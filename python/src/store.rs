@@ -13,26 +13,26 @@ use simstore::any::AnyStore;
 use simstore::store::CompactOptions;
 use simstore::{Durability, Insertion, Result, StoreOptions};
 
-use crate::array::Array;
-use crate::batch::Batch;
-use crate::entries::Entries;
+use crate::array::PyArrowArray;
+use crate::batch::PyBatch;
+use crate::entries::NewDocuments;
 use crate::gate;
 use crate::matches;
 use crate::numbers;
-use crate::rows::{Rows, id_of};
+use crate::rows::{IdPairs, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::similar::{self, is_similar};
-use crate::snapshot::Snapshot;
-use crate::table::Table;
+use crate::snapshot::PySnapshot;
+use crate::table::PyTable;
 use crate::text_profile::TextProfile;
-use crate::writable::Writable;
+use crate::writable::WritableStore;
 
 /// Approximate log bytes in each transaction when an array is written.
-const TRANSACTION: usize = 1 << 20;
+const TRANSACTION_BYTES: usize = 1 << 20;
 /// Pairs that are looked up and deleted in one transaction.
-const DELETED: usize = 1 << 12;
+const PAIR_BATCH: usize = 1 << 12;
 /// Time that a writer waits for others to share its sync.
-const GROUP: Duration = Duration::from_millis(2);
+const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 
 /// A store on disk that accepts inserts and deletes, from any number of threads, and answers queries at the same time.
 ///
@@ -93,28 +93,28 @@ const GROUP: Duration = Duration::from_millis(2);
 /// ...     store.insert(text="To be, or not to be, that is the question", id="https://example.org/hamlet")
 /// ...     [match.name for match in store.query(text="To be or not to be: that is the question!")]
 /// ['https://example.org/hamlet']
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Store {
+#[pyclass(frozen, module = "simstore", name = "Store")]
+pub(crate) struct PyStore {
     /// Shared with the store's batches.
-    inner: Arc<Writable>,
+    inner: Arc<WritableStore>,
 }
 
-impl Deref for Store {
-    type Target = Writable;
+impl Deref for PyStore {
+    type Target = WritableStore;
 
-    fn deref(&self) -> &Writable {
+    fn deref(&self) -> &WritableStore {
         &self.inner
     }
 }
 
-impl Store {
-    fn asked_snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.asked(py)?, self.profile.clone()))
+impl PyStore {
+    fn asked_snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
+        Ok(PySnapshot::with(self.asked(py)?, self.profile.clone()))
     }
 }
 
 #[pymethods]
-impl Store {
+impl PyStore {
     #[new]
     #[pyo3(signature = (path, *, distance=None, bits=None, create=true, codec=None, plan=None, durability="os", profile=None, memory=None, ids=None))]
     #[expect(
@@ -134,10 +134,10 @@ impl Store {
         profile: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
         ids: Option<bool>,
-    ) -> PyResult<Store> {
+    ) -> PyResult<PyStore> {
         let durability = match durability {
             "os" => Durability::Os,
-            "group" => Durability::Group(GROUP),
+            "group" => Durability::Group(GROUP_COMMIT_WAIT),
             "sync" => Durability::Sync,
             _ => {
                 return Err(PyValueError::new_err(format!(
@@ -147,7 +147,7 @@ impl Store {
         };
         let given = profile;
         let (profile, profile_bits) = profile_of(profile)?;
-        let (store, snapshot, is_similar) = gate::quick(py, || {
+        let (store, snapshot, is_similar) = gate::detached(py, || {
             let (codec, plan) = (codec_of(codec)?, plan_of(plan)?);
             let options = StoreOptions {
                 create,
@@ -165,11 +165,11 @@ impl Store {
             let is_similar = is_similar(&snapshot)?;
             Ok((store, snapshot, is_similar))
         })?;
-        if let Some(torn) = store.torn_end() {
+        if let Some(torn) = store.torn_tail() {
             gate::warn_of(py, &torn.to_string())?;
         }
         let text_profile = TextProfile::new(snapshot.profile(), snapshot.width(), snapshot.path(), given);
-        Ok(Store { inner: Arc::new(Writable::new(store, is_similar, durability, text_profile)) })
+        Ok(PyStore { inner: Arc::new(WritableStore::new(store, is_similar, durability, text_profile)) })
     }
 
     /// Adds a fingerprint (given, or made from a text) with an id. Adding the same pair again changes nothing. A fingerprint may have
@@ -202,7 +202,7 @@ impl Store {
         text: Option<&str>,
     ) -> PyResult<()> {
         let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
-        gate::quick(py, || {
+        gate::detached(py, || {
             let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
             entry.insert(&mut transaction, &mut numbers)?;
             transaction.commit(self.durability)
@@ -236,14 +236,14 @@ impl Store {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
-        gate::told(py, progress, |call| {
+        let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
+        gate::with_progress(py, progress, |call| {
             entries.make(&self.profile, call)?;
             let mut at = 0;
             while at < entries.len() {
                 call.check()?;
                 let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
-                while at < entries.len() && transaction.bytes() < TRANSACTION {
+                while at < entries.len() && transaction.bytes() < TRANSACTION_BYTES {
                     entries.insert(at, &mut transaction, &mut numbers)?;
                     at += 1;
                 }
@@ -276,7 +276,7 @@ impl Store {
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
-        let found = gate::quick(py, || {
+        let found = gate::detached(py, || {
             let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
             if !entry.insert(&mut transaction, &mut numbers)? {
                 // The same document is already stored.
@@ -314,15 +314,15 @@ impl Store {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
-        let inserted = gate::told(py, progress, |call| {
+        let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
+        let inserted = gate::with_progress(py, progress, |call| {
             entries.make(&self.profile, call)?;
             let one = |at| {
                 call.check()?;
                 let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
                 let is_inserted = entries.insert(at, &mut transaction, &mut numbers)?
                     && transaction.commit_if_new(Durability::Os)? == Insertion::Inserted;
-                if (at + 1) % DELETED == 0 || at + 1 == entries.len() {
+                if (at + 1) % PAIR_BATCH == 0 || at + 1 == entries.len() {
                     call.step("fingerprints", at as u64 + 1, entries.len() as u64);
                 }
                 Ok(is_inserted)
@@ -349,7 +349,7 @@ impl Store {
         id: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
-        gate::quick(py, || open.store.delete(fingerprint, id))
+        gate::detached(py, || open.store.delete(fingerprint, id))
     }
 
     /// Removes the pairs in arrays of fingerprints and ids, and the names of these ids, in transactions of a few thousand pairs. If the
@@ -367,12 +367,12 @@ impl Store {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.width.bits())?);
-        let deleted = gate::told(py, progress, |call| {
+        let (open, rows) = (self.writable(py)?, IdPairs::read(fingerprints, ids, self.width.bits())?);
+        let deleted = gate::with_progress(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
                 call.check()?;
-                let end = rows.len().min(deleted.len() + DELETED);
+                let end = rows.len().min(deleted.len() + PAIR_BATCH);
                 let pairs: Vec<(u128, u64)> = rows.pairs(deleted.len()..end).collect();
                 let durability = if end < rows.len() { Durability::Os } else { self.durability };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
@@ -385,9 +385,9 @@ impl Store {
 
     /// Returns a batch of writes that become visible and durable together, or not at all. ``with store.batch() as batch:`` commits at the
     /// end, and writes nothing after an exception.
-    fn batch(slf: &Bound<'_, Self>) -> PyResult<Batch> {
+    fn batch(slf: &Bound<'_, Self>) -> PyResult<PyBatch> {
         slf.get().writable(slf.py())?;
-        Ok(Batch::new(Arc::clone(&slf.get().inner)))
+        Ok(PyBatch::new(Arc::clone(&slf.get().inner)))
     }
 
     /// Returns the fingerprints now stored within a distance of a fingerprint or of a text's fingerprint.
@@ -427,7 +427,7 @@ impl Store {
         #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Table> {
+    ) -> PyResult<PyTable> {
         self.asked_snapshot(py)?.query_many(py, fingerprints, distance, texts, progress)
     }
 
@@ -437,25 +437,25 @@ impl Store {
     }
 
     /// Returns the names of documents, like `Snapshot.names`.
-    fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+    fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         self.asked_snapshot(py)?.names(py, ids)
     }
 
     /// Returns a snapshot of the store's current state. It does not change, and remains usable after the store is closed.
-    fn snapshot(&self) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.snapshot_of()?, self.profile.clone()))
+    fn snapshot(&self) -> PyResult<PySnapshot> {
+        Ok(PySnapshot::with(self.snapshot_of()?, self.profile.clone()))
     }
 
     /// Writes the log's contents to a segment, and waits for it. The next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.opened.open()?;
-        gate::quick(py, || open.store.flush())
+        gate::detached(py, || open.store.flush())
     }
 
     /// Makes all previous writes durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.opened.open()?;
-        gate::quick(py, || open.store.sync())
+        gate::detached(py, || open.store.sync())
     }
 
     /// Merges all segments into one, and waits for it. Queries are faster then, and deleted entries take no space. An interrupted call
@@ -475,7 +475,7 @@ impl Store {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.opened.open()?;
-        gate::told(py, progress, |call| {
+        gate::with_progress(py, progress, |call| {
             let progress = Some(call.callback("fingerprints"));
             open.store.compact_with(&CompactOptions { distance, progress })
         })
@@ -518,7 +518,7 @@ impl Store {
     fn __contains__(&self, py: Python<'_>, fingerprint: &Bound<'_, PyAny>) -> PyResult<bool> {
         let fingerprint = self.fingerprint(fingerprint)?;
         let snapshot = self.of_fingerprints(py, similar::LOOK_UP)?.store.snapshot();
-        gate::quick(py, || snapshot.contains(fingerprint))
+        gate::detached(py, || snapshot.contains(fingerprint))
     }
 
     /// The store's directory.

@@ -11,23 +11,23 @@ use simstore_dedup::SimilarStores;
 use simstore_text::Resources;
 
 use crate::gate;
-use crate::profile::Profile;
-use crate::table::Table;
+use crate::profile::PyProfile;
+use crate::table::PyTable;
 use crate::texts::Texts;
 
 /// Texts that are looked up between two questions whether to go on.
-const TEXTS: usize = 4096;
+const TEXTS_PER_CANCEL_CHECK: usize = 4096;
 
 /// Stores of similar documents, to compare texts with.
 #[pyclass(frozen, module = "simstore._simstore", name = "_SimilarStores")]
-pub(crate) struct StoresOfSimilar(SimilarStores);
+pub(crate) struct PySimilarStores(SimilarStores);
 
 #[pymethods]
-impl StoresOfSimilar {
+impl PySimilarStores {
     #[new]
     #[pyo3(signature = (paths, similar=None))]
     fn new(py: Python<'_>, paths: Vec<PathBuf>, similar: Option<f64>) -> PyResult<Self> {
-        gate::quick(py, move || SimilarStores::open(&paths, similar).map(StoresOfSimilar))
+        gate::detached(py, move || SimilarStores::open(&paths, similar).map(PySimilarStores))
     }
 
     /// The threshold of the search.
@@ -38,18 +38,18 @@ impl StoresOfSimilar {
 
     /// The profile that turns the texts of the stores into features.
     #[getter]
-    fn profile(&self) -> Profile {
-        Profile { inner: self.0.profile().clone(), width: Width::Bits64(()), resources: Resources::default() }
+    fn profile(&self) -> PyProfile {
+        PyProfile { inner: self.0.profile().clone(), width: Width::Bits64(()), resources: Resources::default() }
     }
 
     /// Returns the most similar stored document of each text: `store`, `id`, `name` and `similarity`; null for a text without one.
-    fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
+    fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyTable> {
         let texts = Texts::read(texts, "text")?;
-        let found = gate::long(py, |call| {
+        let found = gate::interruptible(py, |call| {
             ensure_pool()?;
             let all: Vec<Option<&str>> = (0..texts.len()).map(|at| texts.get(at)).collect();
             let mut found = Vec::with_capacity(all.len());
-            for some in all.chunks(TEXTS) {
+            for some in all.chunks(TEXTS_PER_CANCEL_CHECK) {
                 call.check()?;
                 found.extend(self.0.most_similar(some)?);
             }
@@ -59,7 +59,7 @@ impl StoresOfSimilar {
         let stores = found.iter().map(|found| found.as_ref().map(|&(store, _)| store as i32));
         let names = documents().map(|document| document?.name.as_deref());
         let similarities = documents().map(|document| Some(document?.estimate.similarity));
-        Table::of_columns(vec![
+        PyTable::of_columns(vec![
             ("store", Arc::new(stores.collect::<Int32Array>())),
             ("id", Arc::new(documents().map(|document| Some(document?.id)).collect::<UInt64Array>())),
             ("name", Arc::new(names.collect::<StringArray>())),

@@ -12,18 +12,18 @@ use crate::html;
 ///
 /// Keys are ``documents``, ``fingerprints`` (distinct fingerprints, or distinct texts), ``clusters``, ``clustered``, ``duplicates``,
 /// ``kept``, ``largest``, ``seconds``, ``similar`` or ``distance`` (the threshold), and others; ``dict(summary)`` has all of them.
-#[pyclass(frozen, mapping, module = "simstore")]
+#[pyclass(frozen, mapping, module = "simstore", name = "Summary")]
 #[derive(Debug)]
-pub(crate) struct Summary {
+pub(crate) struct PySummary {
     /// A JSON object.
     json: String,
     said: String,
 }
 
-impl Summary {
+impl PySummary {
     /// Makes a summary from a JSON object and the text that it prints.
-    pub(crate) fn new(values: &Value, said: String) -> Summary {
-        Summary { json: values.to_string(), said }
+    pub(crate) fn new(values: &Value, said: String) -> PySummary {
+        PySummary { json: values.to_string(), said }
     }
 
     pub(crate) fn said(&self) -> &str {
@@ -37,7 +37,7 @@ impl Summary {
 }
 
 #[pymethods]
-impl Summary {
+impl PySummary {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.dict(py)?.len())
     }
@@ -110,8 +110,8 @@ impl Summary {
 
 /// Makes a `Summary` from its pickled fields.
 #[pyfunction]
-pub(crate) fn _summary(values: String, said: String) -> Summary {
-    Summary { json: values, said }
+pub(crate) fn _summary(values: String, said: String) -> PySummary {
+    PySummary { json: values, said }
 }
 
 /// Parses a JSON object.

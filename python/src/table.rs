@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
-use simstore_io::numbers::count_of;
+use simstore_io::numbers::format_count_of;
 
-use crate::array::Array;
+use crate::array::PyArrowArray;
 use crate::html;
 use crate::pickled::{pickle, unpickled};
 use crate::values::{objects, pandas_type, to_numpy, type_name, value};
@@ -20,30 +20,30 @@ use crate::values::{objects, pandas_type, to_numpy, type_name, value};
 ///
 /// Iteration yields each row as a dict. Libraries that support the Arrow PyCapsule interface accept a table directly: ``pyarrow.table(t)``,
 /// ``polars.DataFrame(t)``, ``duckdb.sql("from t")``, ``pandas.DataFrame.from_arrow(t)``.
-#[pyclass(frozen, from_py_object, module = "simstore")]
+#[pyclass(frozen, from_py_object, module = "simstore", name = "Table")]
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct PyTable {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-impl Table {
+impl PyTable {
     /// Makes a table from columns of the same length.
-    pub(crate) fn of_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
+    pub(crate) fn of_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
         let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Table { schema, batches: vec![batch] })
+        Ok(PyTable { schema, batches: vec![batch] })
     }
 
-    pub(crate) fn of_batch(batch: RecordBatch) -> Table {
-        Table { schema: batch.schema(), batches: vec![batch] }
+    pub(crate) fn of_batch(batch: RecordBatch) -> PyTable {
+        PyTable { schema: batch.schema(), batches: vec![batch] }
     }
 
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Table {
-        Table { schema, batches }
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> PyTable {
+        PyTable { schema, batches }
     }
 
     pub(crate) fn pickle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -54,26 +54,26 @@ impl Table {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    pub(crate) fn column(&self, at: usize) -> PyResult<Array> {
+    pub(crate) fn column(&self, at: usize) -> PyResult<PyArrowArray> {
         let chunks: Vec<&dyn arrow_array::Array> =
             self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
         match &chunks[..] {
-            [] => Ok(Array::new(arrow_array::new_empty_array(self.schema.field(at).data_type()))),
+            [] => Ok(PyArrowArray::new(arrow_array::new_empty_array(self.schema.field(at).data_type()))),
             chunks => arrow_select::concat::concat(chunks)
-                .map(Array::new)
+                .map(PyArrowArray::new)
                 .map_err(|error| PyValueError::new_err(error.to_string())),
         }
     }
 }
 
 #[pymethods]
-impl Table {
+impl PyTable {
     fn __len__(&self) -> usize {
         self.rows()
     }
 
-    fn __iter__(slf: &Bound<'_, Self>) -> Rows {
-        Rows { table: slf.clone().unbind(), at: Mutex::new((0, 0)) }
+    fn __iter__(slf: &Bound<'_, Self>) -> PyRows {
+        PyRows { table: slf.clone().unbind(), at: Mutex::new((0, 0)) }
     }
 
     /// Number of rows.
@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// Returns a column by its name.
-    fn __getitem__(&self, name: &str) -> PyResult<Array> {
+    fn __getitem__(&self, name: &str) -> PyResult<PyArrowArray> {
         match self.schema.index_of(name) {
             Ok(at) => self.column(at),
             Err(_) => Err(PyKeyError::new_err(format!(
@@ -179,12 +179,12 @@ impl Table {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let rows = self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |at| (batch, at)));
-        let rows = rows.take(html::SHOWN).map(|(batch, at)| {
+        let rows = rows.take(html::ROWS_SHOWN_MAX).map(|(batch, at)| {
             batch.columns().iter().map(|column| value(py, column, at)).collect::<PyResult<Vec<_>>>()
         });
         let rows = rows.collect::<PyResult<Vec<_>>>()?;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        html::table(&names, &rows, &count_of(self.rows() as u64, "row"))
+        html::table(&names, &rows, &format_count_of(self.rows() as u64, "row"))
     }
 
     fn __repr__(&self) -> String {
@@ -207,15 +207,15 @@ fn row<'py>(py: Python<'py>, batch: &RecordBatch, at: usize) -> PyResult<Bound<'
 }
 
 /// Iterates over the rows of a table.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct Rows {
-    table: Py<Table>,
+#[pyclass(frozen, module = "simstore", name = "Rows")]
+pub(crate) struct PyRows {
+    table: Py<PyTable>,
     /// Position of the next row: its batch, and its row in the batch.
     at: Mutex<(usize, usize)>,
 }
 
 #[pymethods]
-impl Rows {
+impl PyRows {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
@@ -247,13 +247,13 @@ pub(crate) fn stream<'py>(
 
 /// Restores a pickled table.
 #[pyfunction]
-pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<Table> {
+pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<PyTable> {
     let (schema, batches) = unpickled(py, pickled)?;
-    Ok(Table::new(schema, batches))
+    Ok(PyTable::new(schema, batches))
 }
 
 /// Restores a pickled array from a table of one column.
 #[pyfunction]
-pub(crate) fn _array(py: Python<'_>, pickled: &[u8]) -> PyResult<Array> {
+pub(crate) fn _array(py: Python<'_>, pickled: &[u8]) -> PyResult<PyArrowArray> {
     _table(py, pickled)?.column(0)
 }

@@ -16,11 +16,11 @@ use pyo3_arrow::input::AnyArray;
 use simstore_io::DocumentId;
 
 use crate::border::StringChunk;
-use crate::documents::{Documents, FieldNames, NO_ID, Row, Rows, joined, malformed, name};
+use crate::documents::{DocumentSource, FieldNames, NO_ID, DocumentRow, DocumentRows, joined, malformed, name};
 use crate::gate::Call;
 
 /// Positions of columns in the tables of a stream. Each position is a path through structs.
-pub(crate) struct Columns {
+pub(crate) struct ColumnPaths {
     /// Names and positions of the text columns.
     texts: Vec<(String, Vec<usize>)>,
     id: Option<Vec<usize>>,
@@ -28,12 +28,12 @@ pub(crate) struct Columns {
 }
 
 /// Reads a table, or a stream of tables.
-pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> {
+pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<DocumentSource> {
     let field = array.field()?;
     let DataType::Struct(fields) = field.data_type() else {
         return Err(PyTypeError::new_err(format!("expected a table, found {}", field.data_type())));
     };
-    let columns = Columns::find(fields, names)?;
+    let columns = ColumnPaths::find(fields, names)?;
     Ok(stream(array.into_reader()?, Some(columns)))
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Ite
 }
 
 /// Reads the arrays of a stream.
-pub(crate) fn stream(reader: Box<dyn ArrayReader + Send>, columns: Option<Columns>) -> Documents {
+pub(crate) fn stream(reader: Box<dyn ArrayReader + Send>, columns: Option<ColumnPaths>) -> DocumentSource {
     let mut reader = Some(reader);
     Box::new(move |call| {
         let Some(array) = next_array(&mut reader, call)? else { return Ok(None) };
@@ -80,11 +80,11 @@ pub(crate) fn raised(error: ArrowError) -> PyErr {
 }
 
 /// Returns the rows of a table or of a text array.
-fn rows_of(array: &ArrayRef, columns: Option<&Columns>) -> Result<Rows, ArrowError> {
+fn rows_of(array: &ArrayRef, columns: Option<&ColumnPaths>) -> Result<DocumentRows, ArrowError> {
     let len = array.len();
-    let Some(Columns { texts, id, extra }) = columns else {
+    let Some(ColumnPaths { texts, id, extra }) = columns else {
         let texts = chunk(array)?;
-        let row = move |at| Ok(Row { text: joined([("text", texts.get(at))])?, ..Row::default() });
+        let row = move |at| Ok(DocumentRow { text: joined([("text", texts.get(at))])?, ..DocumentRow::default() });
         return Ok(Box::new((0..len).map(row)));
     };
     let table = array.as_struct();
@@ -92,7 +92,7 @@ fn rows_of(array: &ArrayRef, columns: Option<&Columns>) -> Result<Rows, ArrowErr
         .iter()
         .map(|(name, path)| Ok((name.clone(), chunk(&column(table, path)?)?)))
         .collect::<Result<_, ArrowError>>()?;
-    let ids = id.as_ref().map(|path| Ids::of(&column(table, path)?)).transpose()?;
+    let ids = id.as_ref().map(|path| IdColumn::of(&column(table, path)?)).transpose()?;
     let as_text = |(name, path): &(String, Vec<usize>)| -> Result<_, ArrowError> {
         Ok((name.clone(), StringChunk::as_text(&column(table, path)?)?))
     };
@@ -102,7 +102,7 @@ fn rows_of(array: &ArrayRef, columns: Option<&Columns>) -> Result<Rows, ArrowErr
             Some((name, values)) => values.get(at).map_err(|reason| malformed(name, &reason))?,
             None => None,
         };
-        Ok(Row {
+        Ok(DocumentRow {
             id: ids.as_ref().map(|ids| ids.get(at)).transpose()?,
             text: joined(texts.iter().map(|(name, texts)| (&**name, texts.get(at))))?,
             extra: extra.map(str::to_owned),
@@ -115,34 +115,34 @@ fn chunk(array: &ArrayRef) -> Result<StringChunk, ArrowError> {
 }
 
 /// A column of ids.
-pub(crate) enum Ids {
+pub(crate) enum IdColumn {
     Numbers(UInt64Array),
     Names(StringChunk),
 }
 
-impl Ids {
-    pub(crate) fn of(array: &ArrayRef) -> Result<Ids, ArrowError> {
+impl IdColumn {
+    pub(crate) fn of(array: &ArrayRef) -> Result<IdColumn, ArrowError> {
         if array.data_type().is_integer() {
             // The cast turns negative numbers into null, which is refused as an id.
-            return Ok(Ids::Numbers(arrow_cast::cast(array, &DataType::UInt64)?.as_primitive().clone()));
+            return Ok(IdColumn::Numbers(arrow_cast::cast(array, &DataType::UInt64)?.as_primitive().clone()));
         }
-        chunk(array).map(Ids::Names)
+        chunk(array).map(IdColumn::Names)
     }
 
     pub(crate) fn get(&self, at: usize) -> Result<DocumentId, String> {
         match self {
-            Ids::Numbers(numbers) if numbers.is_valid(at) => Ok(DocumentId::Number(numbers.value(at))),
-            Ids::Names(names) => match names.get(at) {
+            IdColumn::Numbers(numbers) if numbers.is_valid(at) => Ok(DocumentId::Number(numbers.value(at))),
+            IdColumn::Names(names) => match names.get(at) {
                 Ok(found) => found.ok_or_else(|| NO_ID.to_owned()).and_then(name),
                 Err(reason) => Err(format!("its id {reason}")),
             },
-            Ids::Numbers(_) => Err(NO_ID.to_owned()),
+            IdColumn::Numbers(_) => Err(NO_ID.to_owned()),
         }
     }
 }
 
-impl Columns {
-    fn find(fields: &Fields, names: &FieldNames) -> PyResult<Columns> {
+impl ColumnPaths {
+    fn find(fields: &Fields, names: &FieldNames) -> PyResult<ColumnPaths> {
         let find = |name: &str, argument: &str| {
             let there = fields.iter().map(|field| field.name().as_str());
             position(fields, name).ok_or_else(|| no_column(name, argument, there))
@@ -164,7 +164,7 @@ impl Columns {
         };
         let of_extra = |name: &String| Ok::<_, PyErr>((name.clone(), find(name, "keep")?));
         let extra = names.extra.as_ref().map(of_extra).transpose()?;
-        Ok(Columns { texts, id, extra })
+        Ok(ColumnPaths { texts, id, extra })
     }
 }
 

@@ -11,9 +11,9 @@ use simstore::{Error, Fingerprint as _, Result, each_width};
 use simstore_text::Resources;
 
 use crate::errors::either;
-use crate::fingerprints::{Fingerprints, Present};
+use crate::fingerprints::{FingerprintColumn, PresentFingerprints};
 use crate::gate::{self, Call};
-use crate::profile::{Profile, fingerprint_of, in_parallel};
+use crate::profile::{PyProfile, fingerprint_of, in_parallel};
 use crate::texts::Texts;
 
 /// The profile of a store, which is made of its name when it is first needed.
@@ -22,17 +22,17 @@ pub(crate) struct TextProfile {
     name: String,
     width: Width,
     path: PathBuf,
-    made: OnceLock<OfWidth>,
+    made: OnceLock<ProfileWithWidth>,
 }
 
 /// A profile whose fingerprints have a width.
 #[derive(Clone)]
-pub(crate) struct OfWidth {
+pub(crate) struct ProfileWithWidth {
     profile: simstore_text::Profile,
     width: Width,
 }
 
-impl OfWidth {
+impl ProfileWithWidth {
     /// The fingerprint of a text; `None` if it has no features.
     pub(crate) fn fingerprint(&self, text: &str) -> Option<u128> {
         fingerprint_of(&self.profile, self.width, text)
@@ -48,13 +48,13 @@ impl TextProfile {
         given: Option<&Bound<'_, PyAny>>,
     ) -> TextProfile {
         let made = OnceLock::new();
-        if let Some(Ok(given)) = given.map(|given| given.cast::<Profile>()) {
-            made.get_or_init(|| OfWidth { profile: given.get().inner.clone(), width });
+        if let Some(Ok(given)) = given.map(|given| given.cast::<PyProfile>()) {
+            made.get_or_init(|| ProfileWithWidth { profile: given.get().inner.clone(), width });
         }
         TextProfile { name: name.to_owned(), width, path: path.to_path_buf(), made }
     }
 
-    pub(crate) fn get(&self) -> Result<&OfWidth> {
+    pub(crate) fn get(&self) -> Result<&ProfileWithWidth> {
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
@@ -73,7 +73,7 @@ impl TextProfile {
             Err(error) => return Err(error),
         };
         profile.check_bits(self.width.bits())?;
-        Ok(self.made.get_or_init(|| OfWidth { profile, width: self.width }))
+        Ok(self.made.get_or_init(|| ProfileWithWidth { profile, width: self.width }))
     }
 
     /// Returns the given fingerprint, or the text's fingerprint; `None` if the text has none.
@@ -86,7 +86,7 @@ impl TextProfile {
     ) -> PyResult<Option<u128>> {
         match (fingerprint, text) {
             (Some(fingerprint), None) => read(fingerprint).map(Some),
-            (None, Some(text)) => gate::quick(py, || Ok(self.get()?.fingerprint(text))),
+            (None, Some(text)) => gate::detached(py, || Ok(self.get()?.fingerprint(text))),
             (fingerprint, _) => Err(either("a fingerprint", "a text", fingerprint.is_some())),
         }
     }
@@ -106,41 +106,41 @@ impl TextProfile {
 }
 
 /// The fingerprints or texts of many queries.
-pub(crate) enum Queries {
-    Fingerprints(Option<Fingerprints>),
+pub(crate) enum QueryInput {
+    Fingerprints(Option<FingerprintColumn>),
     Texts(Texts),
 }
 
-impl Queries {
+impl QueryInput {
     pub(crate) fn read(
         fingerprints: Option<&Bound<'_, PyAny>>,
         texts: Option<&Bound<'_, PyAny>>,
         bits: u32,
-    ) -> PyResult<Queries> {
+    ) -> PyResult<QueryInput> {
         match (fingerprints, texts) {
             (Some(fingerprints), None) => {
-                Ok(Queries::Fingerprints(Some(Fingerprints::read(fingerprints, Some(bits))?)))
+                Ok(QueryInput::Fingerprints(Some(FingerprintColumn::read(fingerprints, Some(bits))?)))
             }
-            (None, Some(texts)) => Texts::read(texts, "text").map(Queries::Texts),
+            (None, Some(texts)) => Texts::read(texts, "text").map(QueryInput::Texts),
             (fingerprints, _) => Err(either("fingerprints", "texts", fingerprints.is_some())),
         }
     }
 
     /// Returns the fingerprints, without missing ones.
-    pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<Present> {
+    pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<PresentFingerprints> {
         let texts = match self {
-            Queries::Fingerprints(fingerprints) => {
+            QueryInput::Fingerprints(fingerprints) => {
                 let read =
                     fingerprints.take().ok_or_else(|| Error::Bug("queries are made once".to_owned()))?;
                 return Ok(read.present());
             }
-            Queries::Texts(texts) => texts,
+            QueryInput::Texts(texts) => texts,
         };
         let of = profile.get()?;
         let made = in_parallel(texts, call, |text| of.fingerprint(text))?;
         let valid = NullBuffer::from_iter(made.iter().map(Option::is_some));
         let made = made.into_iter().map(Option::unwrap_or_default);
         let values = each_width!(profile.width, type F => made.map(F::from_u128).collect::<Vec<F>>().into());
-        Ok(Fingerprints { values, valid: Some(valid) }.present())
+        Ok(FingerprintColumn { values, valid: Some(valid) }.present())
     }
 }

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
 
-use crate::border::{Numbers, StringChunk, arrow_array, holds_objects};
-use crate::no_text::{MaybeText, NoText};
+use crate::border::{NumpyArray, StringChunk, arrow_array, holds_objects};
+use crate::no_text::{MaybeText, TextError};
 use crate::panics::caught_here;
 
 /// Texts, each of them or nothing. Those of Arrow are not copied.
@@ -37,8 +37,8 @@ impl Texts {
             Some((at, reason)) => {
                 let message = format!("{what} {at} {reason}");
                 Err(match reason {
-                    NoText::Type(_) => PyTypeError::new_err(message),
-                    NoText::Encoding(_) => PyValueError::new_err(message),
+                    TextError::Type(_) => PyTypeError::new_err(message),
+                    TextError::Encoding(_) => PyValueError::new_err(message),
                 })
             }
         }
@@ -53,7 +53,7 @@ impl Texts {
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("expected several texts, found one: put it in a list"));
         }
-        if let Some(numbers) = Numbers::read(object)? {
+        if let Some(numbers) = NumpyArray::read(object)? {
             return Texts::of_objects(&numbers.objects()?);
         }
         if holds_objects(object) {
@@ -107,13 +107,13 @@ impl Texts {
 pub(crate) fn text_of(object: &Bound<'_, PyAny>) -> PyResult<MaybeText<PyBackedStr>> {
     if let Ok(text) = object.cast::<PyString>() {
         // Python's texts may hold halves of surrogate pairs.
-        let reason = |_| NoText::Encoding("is not valid Unicode: it has a lone surrogate".to_owned());
+        let reason = |_| TextError::Encoding("is not valid Unicode: it has a lone surrogate".to_owned());
         return Ok(PyBackedStr::try_from(text.clone()).map(Some).map_err(reason));
     }
     if is_missing(object)? {
         return Ok(Ok(None));
     }
-    Ok(Err(NoText::Type(object.get_type().name()?.to_string())))
+    Ok(Err(TextError::Type(object.get_type().name()?.to_string())))
 }
 
 /// Whether it stands for nothing.

@@ -11,31 +11,31 @@ use pyo3::prelude::*;
 use crate::panics::caught_here;
 
 /// How often a call that waits asks for signals.
-const ASKED_EVERY: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
     /// The objects that calls of this thread are under way on, by address; one that has several calls several times.
-    static OBJECTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static BUSY_OBJECTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A call of this thread on an object, for as long as this is there. The object stays where it is meanwhile.
-pub(crate) struct UnderWay {
+pub(crate) struct CallMarker {
     object: usize,
     /// It ends in the thread that began it.
     _thread: PhantomData<MutexGuard<'static, ()>>,
 }
 
-impl UnderWay {
-    pub(crate) fn on<T>(object: &T) -> UnderWay {
+impl CallMarker {
+    pub(crate) fn on<T>(object: &T) -> CallMarker {
         let object = address(object);
-        OBJECTS.with_borrow_mut(|objects| objects.push(object));
-        UnderWay { object, _thread: PhantomData }
+        BUSY_OBJECTS.with_borrow_mut(|objects| objects.push(object));
+        CallMarker { object, _thread: PhantomData }
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for CallMarker {
     fn drop(&mut self) {
-        OBJECTS.with_borrow_mut(|objects| {
+        BUSY_OBJECTS.with_borrow_mut(|objects| {
             if let Some(at) = objects.iter().rposition(|&object| object == self.object) {
                 objects.remove(at);
             }
@@ -45,8 +45,8 @@ impl Drop for UnderWay {
 
 /// Refuses a call that would wait for one of the same thread: it comes from a callable of progress, a signal handler, a finalizer, or
 /// whatever else of Python runs in the middle of that one.
-pub(crate) fn refuse_inside<T>(object: &T, name: &str) -> PyResult<()> {
-    if !OBJECTS.with_borrow(|objects| objects.contains(&address(object))) {
+pub(crate) fn refuse_reentry<T>(object: &T, name: &str) -> PyResult<()> {
+    if !BUSY_OBJECTS.with_borrow(|objects| objects.contains(&address(object))) {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
@@ -60,15 +60,15 @@ fn address<T>(object: &T) -> usize {
 }
 
 /// A value that one call uses at a time. Others wait; signals are handled meanwhile.
-pub(crate) struct OneAtATime<T> {
+pub(crate) struct Exclusive<T> {
     /// `None` while a call uses it. Locked for a moment alone.
     value: Mutex<Option<Box<T>>>,
     is_back: Condvar,
 }
 
-impl<T: Send> OneAtATime<T> {
+impl<T: Send> Exclusive<T> {
     pub(crate) fn new(value: T) -> Self {
-        OneAtATime { value: Mutex::new(Some(Box::new(value))), is_back: Condvar::new() }
+        Exclusive { value: Mutex::new(Some(Box::new(value))), is_back: Condvar::new() }
     }
 
     /// Uses the value in the call of this name.
@@ -78,7 +78,7 @@ impl<T: Send> OneAtATime<T> {
         name: &str,
         work: impl FnOnce(&mut T) -> PyResult<R>,
     ) -> PyResult<R> {
-        refuse_inside(self, name)?;
+        refuse_reentry(self, name)?;
         let mut value = self.value().take();
         let mut value = loop {
             if let Some(value) = value {
@@ -87,11 +87,11 @@ impl<T: Send> OneAtATime<T> {
             py.check_signals()?;
             value = py.detach(|| {
                 let waited =
-                    self.is_back.wait_timeout_while(self.value(), ASKED_EVERY, |value| value.is_none());
+                    self.is_back.wait_timeout_while(self.value(), SIGNAL_CHECK_INTERVAL, |value| value.is_none());
                 waited.unwrap_or_else(PoisonError::into_inner).0.take()
             });
         };
-        let call = UnderWay::on(self);
+        let call = CallMarker::on(self);
         let done = caught_here(py, || work(&mut value));
         drop(call);
         *self.value() = Some(value);

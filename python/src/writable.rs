@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 use simstore::any::{AnySnapshot, AnyStore, AnyTransaction, Width};
 use simstore::{Durability, Result};
 
-use crate::entries::{Entry, Numbers, document_id};
+use crate::entries::{NewDocument, IdAllocator, document_id};
 use crate::errors::exception;
 use crate::fingerprints::one;
-use crate::opened::{Opened, Use};
+use crate::opened::{ClosableStore, StoreGuard};
 use crate::similar::{self, refused};
 use crate::text_profile::TextProfile;
 
 /// A store, open or closed, and its settings.
-pub(crate) struct Writable {
-    pub(crate) opened: Opened<Live>,
+pub(crate) struct WritableStore {
+    pub(crate) opened: ClosableStore<OpenStore>,
     pub(crate) width: Width,
     pub(crate) durability: Durability,
     /// Turns texts into fingerprints.
@@ -23,7 +23,7 @@ pub(crate) struct Writable {
 }
 
 /// An open store.
-pub(crate) struct Live {
+pub(crate) struct OpenStore {
     pub(crate) store: AnyStore,
     /// Locked to number documents; shared to insert documents that have numbers.
     numbering: RwLock<()>,
@@ -32,39 +32,39 @@ pub(crate) struct Live {
 }
 
 /// The right to insert: alone, while names get numbers, or with others.
-type Inserting<'a> = (Option<RwLockWriteGuard<'a, ()>>, Option<RwLockReadGuard<'a, ()>>);
+type InsertLock<'a> = (Option<RwLockWriteGuard<'a, ()>>, Option<RwLockReadGuard<'a, ()>>);
 
-impl Live {
+impl OpenStore {
     /// Returns a transaction; if documents have names, also their numbers. Keep the right to insert until the commit.
     pub(crate) fn inserting(
         &self,
         by_name: bool,
-    ) -> Result<(Inserting<'_>, AnyTransaction<'_>, Option<Numbers>)> {
+    ) -> Result<(InsertLock<'_>, AnyTransaction<'_>, Option<IdAllocator>)> {
         let alone = by_name.then(|| self.numbering.write().unwrap_or_else(PoisonError::into_inner));
         let shared = (!by_name).then(|| self.numbering.read().unwrap_or_else(PoisonError::into_inner));
-        let numbers = by_name.then(|| Numbers::after(self.store.snapshot())).transpose()?;
+        let numbers = by_name.then(|| IdAllocator::after(self.store.snapshot())).transpose()?;
         Ok(((alone, shared), self.store.transaction(), numbers))
     }
 }
 
-impl Writable {
+impl WritableStore {
     pub(crate) fn new(
         store: AnyStore,
         is_similar: bool,
         durability: Durability,
         profile: TextProfile,
-    ) -> Writable {
+    ) -> WritableStore {
         let (path, width) = (store.snapshot().path().to_path_buf(), store.width());
-        let opened = Opened::new(Live { store, numbering: RwLock::default(), is_similar }, path);
-        Writable { opened, width, durability, profile }
+        let opened = ClosableStore::new(OpenStore { store, numbering: RwLock::default(), is_similar }, path);
+        WritableStore { opened, width, durability, profile }
     }
 
     /// Returns the store for a call that writes fingerprints.
-    pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<Use<Live>> {
+    pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<StoreGuard<OpenStore>> {
         self.of_fingerprints(py, similar::WRITE)
     }
 
-    pub(crate) fn of_fingerprints(&self, py: Python<'_>, instead: &str) -> PyResult<Use<Live>> {
+    pub(crate) fn of_fingerprints(&self, py: Python<'_>, instead: &str) -> PyResult<StoreGuard<OpenStore>> {
         let live = self.opened.get(py)?;
         if live.is_similar {
             return Err(exception(py, refused(self.opened.path(), instead)));
@@ -89,9 +89,9 @@ impl Writable {
         id: Option<&Bound<'py, PyAny>>,
         name: Option<&str>,
         text: Option<&str>,
-    ) -> PyResult<Entry> {
+    ) -> PyResult<NewDocument> {
         let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
-        Ok(Entry { fingerprint, id: document_id(id, name)?, name: name.map(str::to_owned) })
+        Ok(NewDocument { fingerprint, id: document_id(id, name)?, name: name.map(str::to_owned) })
     }
 
     /// Reads a single fingerprint of the store's width.

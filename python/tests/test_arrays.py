@@ -125,7 +125,7 @@ def test_json():
     said = json.loads(result.to_json())
     assert said["summary"] == json.loads(result.summary.to_json()) == dict(result.summary)
     assert said["removed"] == list(result.removed)
-    parts = simstore.Parts(3, bits=128)
+    parts = simstore.JoinParts(3, bits=128)
     packed = parts.pack(simstore.Profile(bits=128).fingerprints([TEXT]))
     assert json.loads(packed.to_json())[0]["fingerprints"] == packed.to_pylist()[0]["fingerprints"].hex()
 

@@ -151,7 +151,7 @@ def each_function(folder, make, values, bits):
     yield simstore.self_join(as_made, bits=bits).to_pylist()
     yield simstore.dedup(as_made, bits=bits).clusters.to_pylist()
     yield simstore.compression(as_made).distinct
-    parts = simstore.Parts(3, bits=bits)
+    parts = simstore.JoinParts(3, bits=bits)
     yield parts.pack(as_made).to_pylist()
     forest = simstore.Forest(bits)
     forest.connect(as_made, as_made[::-1])

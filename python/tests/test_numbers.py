@@ -25,7 +25,7 @@ def test_a_memory_limit_below_the_least_is_refused(tmp_path):
     assert simstore.dedup(texts, memory=1 << 16, temporary=tmp_path).summary["kept"] == 1000
     with simstore.Store(tmp_path / "store", memory="16M") as store:
         store.insert(1, 1)
-    assert simstore.Parts.choose(10**9, memory="64M").parts == simstore.Parts.choose(10**9, memory=64 << 20).parts
+    assert simstore.JoinParts.choose(10**9, memory="64M").parts == simstore.JoinParts.choose(10**9, memory=64 << 20).parts
 
 
 def test_the_least_similarity_is_the_one_that_pages_name(tmp_path):

@@ -73,7 +73,7 @@ def clusters_of(forest):
 @given(data=st.data(), distance=st.integers(0, 6), parts=st.sampled_from([1, 2, 8, 64]))
 def test_pairs_and_forests_are_those_of_the_plain_loop(bits, data, distance, parts):
     fingerprints = data.draw(plain.fingerprints(bits))
-    of = simstore.Parts(distance, parts=parts, bits=bits)
+    of = simstore.JoinParts(distance, parts=parts, bits=bits)
     pairs = expected(fingerprints, distance, bits)
     assert found(of, fingerprints) == pairs
     reference = simstore.Forest(bits)
@@ -84,14 +84,14 @@ def test_pairs_and_forests_are_those_of_the_plain_loop(bits, data, distance, par
 def test_a_crowd_is_connected_without_its_pairs():
     rng = np.random.default_rng(5)
     crowd = np.unique(rng.integers(0, 1 << 12, 5000).astype(np.uint64))
-    of = simstore.Parts(3, parts=4)
+    of = simstore.JoinParts(3, parts=4)
     forest = connected(of, [int(one) for one in crowd])
     assert clusters_of(forest) == {int(crowd[0]): {int(one) for one in crowd}}
 
 
 def test_pairs_come_in_batches_and_need_not_be_taken():
     crowd = np.arange(2000, dtype=np.uint64)
-    of = simstore.Parts(16)
+    of = simstore.JoinParts(16)
     packed = of.pack(crowd)
     sent = of.scatter(packed["fingerprints"], packed["repeated"])
     batches = of.pairs(0, sent["fingerprints"][:1], sent["repeated"][:1])
@@ -102,23 +102,23 @@ def test_pairs_come_in_batches_and_need_not_be_taken():
 
 
 def test_what_parts_are_like():
-    of = simstore.Parts(3, parts=5, bits=128)
+    of = simstore.JoinParts(3, parts=5, bits=128)
     assert (of.distance, of.parts, of.tables, of.bits) == (3, 8, 4, 128)
-    assert repr(of) == "Parts(3, parts=8, bits=128, tables=4)" == repr(pickle.loads(pickle.dumps(of)))
-    few, many = (simstore.Parts.choose(10**9, 3, memory=memory) for memory in (10**12, 10**8))
+    assert repr(of) == "JoinParts(3, parts=8, bits=128, tables=4)" == repr(pickle.loads(pickle.dumps(of)))
+    few, many = (simstore.JoinParts.choose(10**9, 3, memory=memory) for memory in (10**12, 10**8))
     assert few.parts == 1 and many.parts == 512
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: simstore.Parts(17), "17"),
-        (lambda: simstore.Parts(3, parts=0), "parts"),
-        (lambda: simstore.Parts(3, bits=32), "`bits` is 32"),
+        (lambda: simstore.JoinParts(17), "17"),
+        (lambda: simstore.JoinParts(3, parts=0), "parts"),
+        (lambda: simstore.JoinParts(3, bits=32), "`bits` is 32"),
         (lambda: simstore.Forest(1), "`bits` is 1"),
-        (lambda: simstore.Parts(3).pack([1], 0), "bucket"),
-        (lambda: simstore.Parts(3).pairs(4, pa.array([b""]), pa.array([b""])), "no place 4"),
-        (lambda: simstore.Parts(3).scatter(pa.array([b"123"]), pa.array([b""])), "3 bytes"),
+        (lambda: simstore.JoinParts(3).pack([1], 0), "bucket"),
+        (lambda: simstore.JoinParts(3).pairs(4, pa.array([b""]), pa.array([b""])), "no place 4"),
+        (lambda: simstore.JoinParts(3).scatter(pa.array([b"123"]), pa.array([b""])), "3 bytes"),
         (lambda: simstore.Forest().merge(pa.array([b"12345678"])), "two fingerprints"),
         (lambda: simstore.Forest().connect([1], [1, 2]), "1 and 2"),
     ],
@@ -137,4 +137,4 @@ def test_what_is_no_packed_array_is_refused():
 
 def test_what_does_not_fit_in_any_number_of_parts_is_refused():
     with pytest.raises(simstore.Error, match="memory"):
-        simstore.Parts.choose(10**12, memory=10**6)
+        simstore.JoinParts.choose(10**12, memory=10**6)

@@ -23,7 +23,7 @@ builder = simstore.Builder(path + "/built")
 with simstore.Builder(path + "/snapshot") as made:
     made.insert_many(many, ids)
 snapshot = simstore.Snapshot(path + "/snapshot")
-forest, parts = simstore.Forest(), simstore.Parts(3)
+forest, parts = simstore.Forest(), simstore.JoinParts(3)
 packed = parts.scatter(*(parts.pack(many)[name] for name in ("fingerprints", "repeated")))
 batches = snapshot.iter_batches(1000)
 
@@ -60,7 +60,7 @@ INNER = {
     "Snapshot.verify": lambda: simstore.Snapshot(path + "/store").verify(),
     "Batches.__next__": lambda: next(batches),
     "Forest": lambda: (forest.connect(few, few), forest.edges(), forest.packed(), forest.merge(forest.packed())),
-    "Parts": lambda: parts.pack(few),
+    "JoinParts": lambda: parts.pack(few),
     "self_join": lambda: simstore.self_join(few, 3),
     "clusters": lambda: simstore.clusters(few, 3),
     "dedup": lambda: simstore.dedup([{"text": "a text"}, {"text": "another"}]),
@@ -188,7 +188,7 @@ def taken():
         batches = simstore.Snapshot(path + "/snapshot").iter_batches(150_000)
 on_signals(taken)
 """,
-    "Parts.pack, signals": "on_signals(lambda: parts.pack(many))",
+    "JoinParts.pack, signals": "on_signals(lambda: parts.pack(many))",
     "Forest.connect, signals": "on_signals(lambda: (forest.connect(few, few), sum(range(100_000))))",
     "self_join": "by_progress(lambda told: simstore.self_join(many, 3, progress=told))",
     "dedup, iterators": "\nwhile waiting: simstore.dedup(texts(), progress=inside)",

@@ -52,7 +52,7 @@ def rows_of(batches, *names):
 @pytest.mark.parametrize("bits", plain.WIDTHS)
 def test_pairs_and_members(bits):
     fingerprints = plain.random_fingerprints(700, bits)
-    parts = simstore.Parts(3, parts=4, bits=bits)
+    parts = simstore.JoinParts(3, parts=4, bits=bits)
     places = sent(fingerprints, parts)
     # Several places may come to one task, and one may come by itself.
     together = [[batch for place in places if place % 3 == task for batch in places[place]] for task in range(3)]
@@ -91,7 +91,7 @@ def test_pairs_are_connected():
 
 @pytest.mark.parametrize("task", [joining.pack, joining.scatter, joining.near, joining.connect])
 def test_nothing_comes_of_nothing(task):
-    assert [batch for batch in task(iter([]), simstore.Parts()) if batch.num_rows] == []
+    assert [batch for batch in task(iter([]), simstore.JoinParts()) if batch.num_rows] == []
     assert [batch for batch in joining.members(iter([])) if batch.num_rows] == []
     assert [batch for batch in joining.merge(iter([])) if batch.num_rows] == []
 
@@ -107,21 +107,21 @@ def test_nothing_comes_of_nothing(task):
 )
 def test_columns_of_other_types_are_refused(array, bits, error):
     with pytest.raises(error):
-        list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.Parts(bits=bits), "value"))
+        list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.JoinParts(bits=bits), "value"))
     with pytest.raises(ValueError, match="no column `other`: the columns are value"):
-        list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.Parts(bits=bits), "other"))
+        list(joining.pack(iter([pa.record_batch({"value": array})]), simstore.JoinParts(bits=bits), "other"))
 
 
 @pytest.mark.parametrize("type", [pa.int64(), pa.uint64()])
 def test_sliced_batches_and_nulls(type):
     array = pa.array([7, None, 5, 7, 7]).cast(type)
     batch = pa.record_batch({"value": array}).slice(1, 3)
-    (packed,) = joining.pack(iter([batch]), simstore.Parts(), "value")
+    (packed,) = joining.pack(iter([batch]), simstore.JoinParts(), "value")
     assert packed.column("fingerprints").to_pylist() == [b"".join(one.to_bytes(8, "little") for one in (5, 7))]
     assert packed.column("repeated").to_pylist() == [None]
 
 
 def test_many_are_packed_in_pieces(monkeypatch):
     monkeypatch.setattr(joining, "TOGETHER", 150)
-    packed = list(joining.pack(iter(batches_of(list(range(1000)), 64)), simstore.Parts(), "value"))
+    packed = list(joining.pack(iter(batches_of(list(range(1000)), 64)), simstore.JoinParts(), "value"))
     assert len(packed) == 5 and partial(rows_of, packed)("place") == [(0,)] * 5

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The fingerprints of the tools that the presets equal, by the tools themselves.
+"""Computes fingerprints with the tools that the presets reproduce.
 
     presets.py golden                                     write tests/presets/golden.tsv
-    presets.py compare PRESET SIMSTORE CORPUS [--limit N]  compare with what SIMSTORE makes of a .jsonl or .jsonl.gz
-    presets.py speed PRESET CORPUS [--limit N]             documents a second of the tool, one process
+    presets.py compare PRESET SIMSTORE CORPUS [--limit N]  compare with the fingerprints of SIMSTORE, for a .jsonl or .jsonl.gz
+    presets.py speed PRESET CORPUS [--limit N]             speed of the tool: documents a second, one process
 
-Setting up, with Python 3.11, whose tables are of Unicode 14:
+Setup, with Python 3.11 (Unicode 14):
 
     python3.11 -m venv venv && venv/bin/pip install simhash==2.1.2 "numpy<2" jieba==0.42.1
     npm pack nodejieba@3.5.8 && tar xf nodejieba-3.5.8.tgz     # cppjieba 5.4.0 and its dictionaries
@@ -13,9 +13,8 @@ Setting up, with Python 3.11, whose tables are of Unicode 14:
         scripts/presets/yanyiwu.cpp -o yanyiwu
     export YANYIWU="$PWD/yanyiwu $PWD/package/submodules/cppjieba/dict"
 
-numpy from 2 on refuses the weights above 255 that simhash 2.1.2 multiplies bytes by. seomoz/simhash-cpp and the class of
-the tutorials are no packages: here they are written anew from their definition. A test of the preset has the value of
-the first one's own test.
+simhash 2.1.2 multiplies bytes by weights above 255, which numpy 2 refuses. seomoz/simhash-cpp and the class of the tutorials are not
+published as packages: this file implements their definitions. A test of the first preset compares with a value from the tool's own tests.
 """
 
 import argparse
@@ -47,7 +46,7 @@ def rotate(value, by, bits):
 
 
 def lookup3(key):
-    """hashlittle2 of Bob Jenkins's lookup3.c, from 0 and 0: c, then b."""
+    """Returns hashlittle2 of Bob Jenkins's lookup3.c with seeds 0 and 0: c in the high 32 bits, b in the low 32 bits."""
     state = [(0xDEADBEEF + len(key)) & MASK_32] * 3
 
     def step(target, source, by):
@@ -124,7 +123,7 @@ def practice_report(text):
 
 
 class Yanyiwu:
-    """The program of yanyiwu.cpp, which the variable YANYIWU says how to run."""
+    """Runs the program made from yanyiwu.cpp. The environment variable YANYIWU has its command."""
 
     def __init__(self):
         command = shlex.split(os.environ["YANYIWU"])
@@ -165,7 +164,7 @@ ADVERSARIAL = [
 
 
 def assigned_blocks():
-    """Runs of up to 64 assigned characters, without the large scripts whose characters are all alike."""
+    """Returns ranges of up to 64 assigned characters, without the large scripts whose characters have equal properties."""
     alike = [(0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xD800, 0xF900), (0x12000, 0x14647), (0x17000, 0x18D09)]
     alike += [(0x16800, 0x16A39), (0x1B170, 0x1B2FC), (0x20000, 0x110000)]
     first = None

@@ -1,7 +1,7 @@
-// The 5 keywords of cppjieba and the fingerprint that yanyiwu/simhash makes of them.
+// Prints the fingerprints of yanyiwu/simhash: the simhash of the 5 top keywords of cppjieba.
 //
-// Reads texts, each as its length in bytes, a line feed, the bytes; writes a line for each: the fingerprint, and the
-// keywords with their weights, between tabs. The argument is cppjieba's folder of dictionaries.
+// Input, for each text: its length in bytes, a line feed, the bytes. Output, a line for each text, with tabs between the fields: the
+// fingerprint, and the keywords with their weights. The argument is cppjieba's dictionary folder.
 
 #include <cstdint>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 static uint32_t rotate(uint32_t x, int by) { return x << by | x >> (32 - by); }
 
-// hashlittle2 of Bob Jenkins's lookup3.c, from 0 and 0: c, then b.
+// hashlittle2 of Bob Jenkins's lookup3.c with seeds 0 and 0: c in the high 32 bits, b in the low 32 bits.
 static uint64_t lookup3(const std::string& key) {
   uint32_t state[3];
   state[0] = state[1] = state[2] = 0xdeadbeef + uint32_t(key.size());

@@ -1,33 +1,34 @@
-//! Builders of any width.
+//! Builders of stores of 64 or 128 bits.
 
 use std::path::Path;
 
-use super::fit::fit;
+use super::convert::to_width;
 use super::forward::forward;
 use super::{AnySnapshot, AnyWidth, Width};
 use crate::error::Result;
 use crate::options::BuildOptions;
 use crate::store::Builder;
 
-/// A [`Builder`] of any width.
+/// A [`Builder`] of a store of 64 or 128 bits.
 pub type AnyBuilder = AnyWidth<Builder<u64>, Builder<u128>>;
 
 impl AnyBuilder {
-    /// [`Builder::create`], of a store of 64 or 128 bits.
+    /// Creates a builder as [`Builder::create`]. `bits` is the width of fingerprints, 64 or 128.
     ///
     /// # Errors
-    /// As there; [`Error::BadArgument`](crate::Error::BadArgument) for any other width.
+    /// The errors of [`Builder::create`]; [`Error::BadArgument`](crate::Error::BadArgument) if `bits` is
+    /// neither 64 nor 128.
     pub fn create(path: &Path, bits: u32, options: BuildOptions) -> Result<Self> {
-        Ok(match Width::of(bits)? {
+        Ok(match Width::from_bits(bits)? {
             Width::Bits64(()) => AnyBuilder::Bits64(Builder::create(path, options)?),
             Width::Bits128(()) => AnyBuilder::Bits128(Builder::create(path, options)?),
         })
     }
 
-    /// [`Builder::finish`].
+    /// Completes the store as [`Builder::finish`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Builder::finish`].
     pub fn finish(self) -> Result<AnySnapshot> {
         Ok(match self {
             AnyBuilder::Bits64(one) => AnySnapshot::Bits64(one.finish()?),
@@ -38,6 +39,6 @@ impl AnyBuilder {
     forward! { Builder:
         pub fn insert(&mut self, ?fingerprint, id: u64) -> Result<()>;
         pub fn insert_named(&mut self, ?fingerprint, id: u64, name: &str) -> Result<()>;
-        pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()>;
+        pub fn set_note(&mut self, id: u64, note: &[u8]) -> Result<()>;
     }
 }

@@ -1,32 +1,33 @@
-//! Methods of any width that call the methods of each width.
+//! Methods that forward to the method of the same name of the typed store.
 
-/// Declares methods that call a method of the same name. A fingerprint after `?` must fit into the width. A function after `=>`
-/// converts the result.
+/// Declares methods that forward to the method of the same name of the typed value. An argument `?name` is a
+/// fingerprint, which is converted from `u128` and must fit in the width. A function after `=>` converts the
+/// result.
 macro_rules! forward {
-    ($of:ident: $(pub fn $name:ident $arguments:tt -> $result:ty $(=> $convert:ident)?;)*) => {
-        $(forward! { @$of::$name $arguments ($result) $($convert)? })*
+    ($target:ident: $(pub fn $name:ident $arguments:tt -> $result:ty $(=> $convert:ident)?;)*) => {
+        $(forward! { @$target::$name $arguments ($result) $($convert)? })*
     };
-    (@$of:ident::$name:ident (&mut $($arguments:tt)*) $($result:tt)*) => {
-        forward! { @$of::$name [&mut] $($arguments)*; $($result)* }
+    (@$target:ident::$name:ident (&mut $($arguments:tt)*) $($result:tt)*) => {
+        forward! { @$target::$name [&mut] $($arguments)*; $($result)* }
     };
-    (@$of:ident::$name:ident (& $($arguments:tt)*) $($result:tt)*) => {
-        forward! { @$of::$name [&] $($arguments)*; $($result)* }
+    (@$target:ident::$name:ident (& $($arguments:tt)*) $($result:tt)*) => {
+        forward! { @$target::$name [&] $($arguments)*; $($result)* }
     };
-    (@$of:ident::$name:ident ($($arguments:tt)*) $($result:tt)*) => {
-        forward! { @$of::$name [] $($arguments)*; $($result)* }
+    (@$target:ident::$name:ident ($($arguments:tt)*) $($result:tt)*) => {
+        forward! { @$target::$name [] $($arguments)*; $($result)* }
     };
     (
-        @$of:ident::$name:ident [$($by:tt)*]
+        @$target:ident::$name:ident [$($by:tt)*]
         $self:ident $(, ?$fingerprint:ident)? $(, $argument:ident: $type:ty)*; ($result:ty) $($convert:ident)?
     ) => {
         #[doc = concat!(
-            "As [`", stringify!($of), "::", stringify!($name), "`]",
+            "Forwards to [`", stringify!($target), "::", stringify!($name), "`]",
             $("; [`Error::BadArgument`](crate::Error::BadArgument) if the ", stringify!($fingerprint),
-            " does not fit",)? ".",
+            " does not fit in the store's width",)? ".",
         )]
-        #[allow(clippy::missing_errors_doc, reason = "as there")]
+        #[allow(clippy::missing_errors_doc, reason = "the target documents them")]
         pub fn $name($($by)* $self $(, $fingerprint: u128)? $(, $argument: $type)*) -> $result {
-            each_width!($self, one => $($convert)?(one.$name($(fit($fingerprint)?,)? $($argument),*)))
+            each_width!($self, one => $($convert)?(one.$name($(to_width($fingerprint)?,)? $($argument),*)))
         }
     };
 }

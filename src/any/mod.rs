@@ -1,7 +1,10 @@
-//! Stores whose width is known only when the program runs, as that of a service or of another language.
+//! Stores of 64 or 128 bits, with the width chosen at run time. Services and bindings to other languages need
+//! this.
 //!
-//! Fingerprints are `u128` here, whatever the width; one that does not fit into a store of 64 bits is refused. What else is to
-//! be done with a store, or many times, is done with what the variants hold: [`each_width!`](crate::each_width) does it with either.
+//! The methods take and return fingerprints as `u128`. If a fingerprint does not fit in a store of 64 bits,
+//! they fail with [`Error::BadArgument`](crate::Error::BadArgument). For operations without such a method,
+//! and for inner loops, the macro [`each_width!`](crate::each_width) runs an expression on the typed store
+//! inside.
 //!
 //! ```
 //! use simstore::any::{AnySnapshot, AnyStore};
@@ -9,7 +12,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("pages");
-//! // One of 128 bits is made; a store that is there has the width that it has.
+//! // Creates a store of 128 bits. If the store existed, its width would have to be 128.
 //! let store = AnyStore::open(&path, Some(128), StoreOptions::default())?;
 //! store.insert_named(0x0123_4567 << 96, 1, "https://example.org/")?;
 //! drop(store);
@@ -22,7 +25,7 @@
 #[macro_use]
 mod width;
 mod builder;
-mod fit;
+mod convert;
 mod forward;
 mod snapshot;
 mod store;

@@ -1,11 +1,11 @@
-//! Snapshots of any width.
+//! Snapshots of stores of 64 or 128 bits.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::AnyWidth;
-use super::fit::{fit, wide_matches, wide_pairs};
+use super::convert::{to_width, widen_matches, widen_pairs};
 use super::forward::forward;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
@@ -15,34 +15,34 @@ use crate::progress::ProgressCallback;
 use crate::segment::{Entry, Match, Stats};
 use crate::store::{Snapshot, StoredPair, stored_bits};
 
-/// A [`Snapshot`] of any width.
+/// A [`Snapshot`] of a store of 64 or 128 bits.
 pub type AnySnapshot = AnyWidth<Snapshot<u64>, Snapshot<u128>>;
 
 impl AnySnapshot {
-    /// [`Snapshot::open`], whichever width the store has.
+    /// Opens a snapshot as [`Snapshot::open`], with the width of the store.
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
+    /// The errors of [`Snapshot::open`].
     pub fn open(path: &Path) -> Result<Self> {
-        AnySnapshot::of_bits(stored_bits(path)?, || Snapshot::open(path), || Snapshot::open(path))
+        AnySnapshot::with_bits(stored_bits(path)?, || Snapshot::open(path), || Snapshot::open(path))
     }
 
-    /// [`Snapshot::open_settled_on`], whichever width the store has.
+    /// Opens a snapshot as [`Snapshot::open_retrying_on`], with the width of the store.
     ///
     /// # Errors
-    /// As [`Snapshot::open`].
-    pub fn open_settled_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
-        AnySnapshot::of_bits(
+    /// The errors of [`Snapshot::open`].
+    pub fn open_retrying_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+        AnySnapshot::with_bits(
             stored_bits(path)?,
-            || Snapshot::open_settled_on(fs, path),
-            || Snapshot::open_settled_on(fs, path),
+            || Snapshot::open_retrying_on(fs, path),
+            || Snapshot::open_retrying_on(fs, path),
         )
     }
 
-    /// The newest state, as [`Snapshot::refresh`] has it.
+    /// Returns a snapshot of the newest state, as [`Snapshot::refresh`].
     ///
     /// # Errors
-    /// As [`Snapshot::refresh`].
+    /// The errors of [`Snapshot::refresh`].
     pub fn refresh(&self) -> Result<Self> {
         Ok(match self {
             AnySnapshot::Bits64(one) => AnySnapshot::Bits64(one.refresh()?),
@@ -50,7 +50,7 @@ impl AnySnapshot {
         })
     }
 
-    /// [`Snapshot::iter`].
+    /// Iterates over all entries, as [`Snapshot::iter`].
     pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<u128>>> + Send> {
         each_width!(self, one => Box::new(one.iter().map(|entry| {
             entry.map(|Entry { fingerprint, id }| Entry { fingerprint: fingerprint.to_u128(), id })
@@ -58,16 +58,16 @@ impl AnySnapshot {
     }
 
     forward! { Snapshot:
-        pub fn query(&self, ?fingerprint, distance: u32) -> Result<Vec<Match<u128>>> => wide_matches;
+        pub fn query(&self, ?fingerprint, distance: u32) -> Result<Vec<Match<u128>>> => widen_matches;
         pub fn contains(&self, ?fingerprint) -> Result<bool>;
         pub fn contains_pair(&self, ?fingerprint, id: u64) -> Result<bool>;
-        pub fn pairs_of_names(&self, names: &HashSet<String>) -> Result<Vec<StoredPair<u128>>> => wide_pairs;
+        pub fn pairs_of_names(&self, names: &HashSet<String>) -> Result<Vec<StoredPair<u128>>> => widen_pairs;
         pub fn verify_with(&self, progress: &ProgressCallback, damaged: impl FnMut(Error)) -> Result<u64>;
         pub fn name(&self, id: u64) -> Result<Option<String>>;
         pub fn names_of(&self, ids: &[u64]) -> Result<Vec<Option<String>>>;
         pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>>;
         pub fn notes_of(&self, ids: &[u64]) -> Result<Vec<Option<Vec<u8>>>>;
-        pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>>;
+        pub fn metadata(&self, key: &str) -> Result<Option<Vec<u8>>>;
         pub fn len(&self) -> u64;
         pub fn is_empty(&self) -> bool;
         pub fn highest_id(&self) -> Option<u64>;

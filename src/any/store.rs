@@ -1,8 +1,8 @@
-//! Stores of any width, and their transactions.
+//! Live stores of 64 or 128 bits, and their transactions.
 
 use std::path::Path;
 
-use super::fit::{fit, wide_insertion, wide_matches};
+use super::convert::{to_width, widen_insertion, widen_matches};
 use super::forward::forward;
 use super::{AnySnapshot, AnyWidth, Width};
 use crate::error::{Error, Result};
@@ -10,44 +10,45 @@ use crate::options::{Durability, StoreOptions};
 use crate::segment::Match;
 use crate::store::{CompactOptions, Insertion, Store, Transaction, is_store, stored_bits};
 
-/// A [`Store`] of any width.
+/// A [`Store`] of 64 or 128 bits.
 pub type AnyStore = AnyWidth<Store<u64>, Store<u128>>;
 
 impl AnyStore {
-    /// [`Store::open`], whichever width the store has. `bits`, 64 or 128, is the expected width. If it is `None`, a new store
-    /// gets 64.
+    /// Opens or creates a store as [`Store::open`]. `bits` is the expected width, 64 or 128. If it is `None`,
+    /// an existing store keeps its width, and a new store gets 64.
     ///
     /// # Errors
-    /// As [`Store::open`]; [`Error::Width`] if the store has another width than `bits`, and [`Error::BadArgument`] if `bits` is
-    /// neither 64 nor 128.
+    /// The errors of [`Store::open`]; [`Error::Width`] if the store has another width than `bits`, and
+    /// [`Error::BadArgument`] if `bits` is neither 64 nor 128.
     pub fn open(path: &Path, bits: Option<u32>, options: StoreOptions) -> Result<Self> {
         let bits = match bits {
             None if is_store(path) => stored_bits(path)?,
-            asked => asked.unwrap_or(64),
+            requested => requested.unwrap_or(64),
         };
-        Ok(match Width::of(bits)? {
+        Ok(match Width::from_bits(bits)? {
             Width::Bits64(()) => AnyStore::Bits64(Store::open(path, options)?),
             Width::Bits128(()) => AnyStore::Bits128(Store::open(path, options)?),
         })
     }
 
-    /// [`Store::delete_all`].
+    /// Deletes pairs as [`Store::delete_all`].
     ///
     /// # Errors
-    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
+    /// The errors of [`Store::delete_all`]; [`Error::BadArgument`] if a fingerprint does not fit in the
+    /// store's width.
     pub fn delete_all(&self, pairs: &[(u128, u64)], durability: Durability) -> Result<Vec<bool>> {
         each_width!(self, one => {
-            let fitted = pairs.iter().map(|&(fingerprint, id)| Ok((fit(fingerprint)?, id)));
+            let fitted = pairs.iter().map(|&(fingerprint, id)| Ok((to_width(fingerprint)?, id)));
             one.delete_all(&fitted.collect::<Result<Vec<_>>>()?, durability)
         })
     }
 
-    /// [`Store::transaction`].
+    /// Starts a transaction as [`Store::transaction`].
     pub fn transaction(&self) -> AnyTransaction<'_> {
         self.as_ref().map(Store::transaction, Store::transaction)
     }
 
-    /// [`Store::snapshot`].
+    /// Returns a snapshot as [`Store::snapshot`].
     pub fn snapshot(&self) -> AnySnapshot {
         self.as_ref().map(Store::snapshot, Store::snapshot)
     }
@@ -55,14 +56,14 @@ impl AnyStore {
     forward! { Store:
         pub fn insert(&self, ?fingerprint, id: u64) -> Result<()>;
         pub fn insert_named(&self, ?fingerprint, id: u64, name: &str) -> Result<()>;
-        pub fn insert_if_new(&self, ?fingerprint, id: u64) -> Result<Insertion<u128>> => wide_insertion;
+        pub fn insert_if_new(&self, ?fingerprint, id: u64) -> Result<Insertion<u128>> => widen_insertion;
         pub fn delete(&self, ?fingerprint, id: u64) -> Result<bool>;
-        pub fn query(&self, ?fingerprint, distance: u32) -> Result<Vec<Match<u128>>> => wide_matches;
+        pub fn query(&self, ?fingerprint, distance: u32) -> Result<Vec<Match<u128>>> => widen_matches;
         pub fn sync(&self) -> Result<()>;
         pub fn flush(&self) -> Result<()>;
         pub fn compact_with(&self, options: &CompactOptions) -> Result<()>;
         pub fn wait_for_background(&self) -> Result<()>;
-        pub fn torn_end(&self) -> Option<&Error>;
+        pub fn torn_tail(&self) -> Option<&Error>;
     }
 }
 
@@ -74,10 +75,10 @@ impl AnyTransaction<'_> {
         pub fn insert(&mut self, ?fingerprint, id: u64) -> Result<()> => Ok;
         pub fn insert_named(&mut self, ?fingerprint, id: u64, name: &str) -> Result<()>;
         pub fn delete(&mut self, ?fingerprint, id: u64) -> Result<()> => Ok;
-        pub fn mark(&mut self, key: &str, value: &[u8]) -> Result<()>;
-        pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()>;
+        pub fn set_metadata(&mut self, key: &str, value: &[u8]) -> Result<()>;
+        pub fn set_note(&mut self, id: u64, note: &[u8]) -> Result<()>;
         pub fn bytes(&self) -> usize;
         pub fn commit(self, durability: Durability) -> Result<()>;
-        pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<u128>> => wide_insertion;
+        pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<u128>> => widen_insertion;
     }
 }

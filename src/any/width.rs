@@ -1,4 +1,4 @@
-//! One of the two widths, and what goes with it.
+//! Values that depend on the width of fingerprints.
 
 use std::path::Path;
 
@@ -6,32 +6,36 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::store::stored_bits;
 
-/// What goes with fingerprints of 64 bits, or what goes with those of 128.
+/// A value of one type for fingerprints of 64 bits, and of another type for fingerprints of 128 bits.
 ///
 /// ```
 /// use simstore::any::AnyWidth;
 /// use simstore::join::Forest;
 ///
-/// let mut forest = AnyWidth::of_bits(128, || Ok(Forest::<u64>::new()), || Ok(Forest::<u128>::new()))?;
+/// let mut forest = AnyWidth::with_bits(128, || Ok(Forest::<u64>::new()), || Ok(Forest::<u128>::new()))?;
 /// simstore::each_width!(&mut forest, forest => forest.connect(1_u8.into(), 2_u8.into()));
 /// assert_eq!(forest.bits(), 128);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnyWidth<A, B> {
-    /// Of 64 bits.
+    /// The value for fingerprints of 64 bits.
     Bits64(A),
-    /// Of 128 bits.
+    /// The value for fingerprints of 128 bits.
     Bits128(B),
 }
 
-/// A width, and nothing that goes with it.
+/// A width without a value.
 pub type Width = AnyWidth<(), ()>;
 
-/// Fingerprints of one width.
+/// A list of fingerprints of one width.
 pub type AnyFingerprints = AnyWidth<Vec<u64>, Vec<u128>>;
 
-/// Does the same with what an [`AnyWidth`](crate::any::AnyWidth) holds, or with fingerprints of its type.
+/// Evaluates an expression for the width of an [`AnyWidth`](crate::any::AnyWidth).
+///
+/// `each_width!(any, pattern => expression)` binds the value inside to the pattern.
+/// `each_width!(any, type F => expression)` binds the fingerprint type to `F`. The expression must have the same
+/// type for both widths.
 ///
 /// ```
 /// use simstore::Fingerprint;
@@ -40,7 +44,7 @@ pub type AnyFingerprints = AnyWidth<Vec<u64>, Vec<u128>>;
 ///
 /// let fingerprints = AnyFingerprints::from(vec![1_u64, 3]);
 /// assert_eq!(each_width!(&fingerprints, values => values.len()), 2);
-/// assert_eq!(each_width!(Width::of(128)?, type F => F::MAX_DISTANCE), 32);
+/// assert_eq!(each_width!(Width::from_bits(128)?, type F => F::MAX_DISTANCE), 32);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[macro_export]
@@ -66,11 +70,11 @@ macro_rules! each_width {
 }
 
 impl<A, B> AnyWidth<A, B> {
-    /// What one of the two makes, by the number of bits.
+    /// Calls `narrow` for 64 bits or `wide` for 128 bits, and wraps the result.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such width; what is returned.
-    pub fn of_bits(
+    /// [`Error::BadArgument`] if `bits` is neither 64 nor 128; any error of the called function.
+    pub fn with_bits(
         bits: u32,
         narrow: impl FnOnce() -> Result<A>,
         wide: impl FnOnce() -> Result<B>,
@@ -82,7 +86,7 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// The width of the fingerprints, 64 or 128.
+    /// Width of the fingerprints in bits: 64 or 128.
     pub fn bits(&self) -> u32 {
         match self {
             AnyWidth::Bits64(_) => u64::BITS,
@@ -90,12 +94,12 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// The width alone.
+    /// Returns the width without the value.
     pub fn width(&self) -> Width {
         self.as_ref().map(drop, drop)
     }
 
-    /// The same by reference.
+    /// Converts to a shared reference to the value.
     pub fn as_ref(&self) -> AnyWidth<&A, &B> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(one),
@@ -103,7 +107,7 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// The same by a reference that can be written through.
+    /// Converts to a mutable reference to the value.
     pub fn as_mut(&mut self) -> AnyWidth<&mut A, &mut B> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(one),
@@ -111,7 +115,7 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// Something else of the same width.
+    /// Applies `narrow` or `wide` to the value. The width stays.
     pub fn map<C, D>(self, narrow: impl FnOnce(A) -> C, wide: impl FnOnce(B) -> D) -> AnyWidth<C, D> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(narrow(one)),
@@ -119,10 +123,10 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// This and another one of the same width.
+    /// Combines two values of the same width.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the other one has another width.
+    /// [`Error::BadArgument`] if the widths differ.
     pub fn zip<C, D>(self, other: AnyWidth<C, D>) -> Result<AnyWidth<(A, C), (B, D)>> {
         match (self, other) {
             (AnyWidth::Bits64(one), AnyWidth::Bits64(other)) => Ok(AnyWidth::Bits64((one, other))),
@@ -137,37 +141,37 @@ impl<A, B> AnyWidth<A, B> {
 }
 
 impl Width {
-    /// The width of so many bits.
+    /// Converts a number of bits.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is none.
-    pub fn of(bits: u32) -> Result<Width> {
-        Width::of_bits(bits, || Ok(()), || Ok(()))
+    /// [`Error::BadArgument`] if `bits` is neither 64 nor 128.
+    pub fn from_bits(bits: u32) -> Result<Width> {
+        Width::with_bits(bits, || Ok(()), || Ok(()))
     }
 
-    /// The width of the fingerprints of a store; reads the manifest alone.
+    /// Reads the width of a store from its manifest.
     ///
     /// # Errors
-    /// As [`stored_bits`].
-    pub fn of_store(path: &Path) -> Result<Width> {
-        Width::of(stored_bits(path)?)
+    /// The errors of [`stored_bits`].
+    pub fn from_store(path: &Path) -> Result<Width> {
+        Width::from_bits(stored_bits(path)?)
     }
 }
 
 impl AnyFingerprints {
-    /// How many there are.
+    /// Number of fingerprints.
     pub fn len(&self) -> usize {
         each_width!(self, values => values.len())
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them by its position; `None` if there are not so many.
-    pub fn get(&self, at: usize) -> Option<u128> {
-        each_width!(self, values => values.get(at).map(|value| value.to_u128()))
+    /// Returns the fingerprint at a position, or `None` if the list is too short.
+    pub fn get(&self, position: usize) -> Option<u128> {
+        each_width!(self, values => values.get(position).map(|value| value.to_u128()))
     }
 }
 

@@ -1,12 +1,12 @@
-//! The matches of a batch.
+//! Matches of batch queries.
 
 use crate::segment::Match;
 
-/// A match of one of the queries of a batch.
+/// A match of one query of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BatchMatch<F> {
     /// Position of the query in the batch.
     pub query: usize,
-    /// A stored fingerprint near the query.
+    /// The stored fingerprint, its id, and its distance from the query.
     pub found: Match<F>,
 }

@@ -1,12 +1,12 @@
-//! Batch queries: many queries against the whole store at once, as in section 4 of the paper.
+//! Batch queries: many queries against the whole store, as in section 4 of the paper.
 //!
-//! The queries are indexed in memory by a design of their own, and the first table of each segment is streamed
-//! past them once, in parallel: each stored fingerprint is decoded once for all queries. For few
-//! queries looking each up is cheaper; [`Snapshot::batch_method`] says which it will be.
+//! The queries are indexed in memory. The first table of each segment is streamed past this index once, on
+//! all threads, so each stored fingerprint is decoded once for all queries. For few queries, it is cheaper to
+//! look up each query. [`Snapshot::batch_method`] returns the method that a batch will use.
 
 mod batch_match;
-mod design;
-mod index;
+mod batch_plan;
+mod query_index;
 mod stream;
 
 use std::fmt;
@@ -17,26 +17,26 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 pub use self::batch_match::BatchMatch;
-use self::design::Design;
-use self::index::QueryIndex;
-use crate::error::{Error, Result, one_of};
+use self::batch_plan::BatchPlan;
+use self::query_index::QueryIndex;
+use crate::error::{Error, Result, find_by_name};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
-use crate::progress::{self, ProgressCallback, Steps};
+use crate::progress::{self, ProgressCallback, ProgressCounter};
 use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
 
-/// How a batch of queries is answered. The answer is the same.
+/// Method of answering a batch of queries. The answer does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BatchMethod {
-    /// The one that should take less time.
+    /// The method with the lower estimated time, see [`Snapshot::batch_method`].
     #[default]
     Auto,
-    /// The first table of each segment is read once, and every fingerprint compared with the queries that may
-    /// be near.
+    /// Reads the first table of each segment once, and compares each stored fingerprint with the queries that
+    /// may be near.
     Stream,
-    /// Each query is looked up by itself, as by [`Snapshot::query`].
+    /// Looks up each query separately, as [`Snapshot::query`].
     LookUp,
 }
 
@@ -55,19 +55,20 @@ impl FromStr for BatchMethod {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<BatchMethod> {
-        one_of("method", &BatchMethod::ALL, name)
+        find_by_name("method", &BatchMethod::ALL, name)
     }
 }
 
-/// Queries that are looked up before their matches are handed on.
-const LOOK_UPS: usize = 256;
+/// Number of queries that one task looks up before it calls the visitor.
+const LOOK_UP_CHUNK: usize = 256;
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// All stored fingerprints within `distance` bits of each query: the matches of the first query, then of the second, and so
-    /// on, each as [`Snapshot::query`] returns them.
+    /// Returns all stored fingerprints within `distance` bits of each query: first the matches of the first
+    /// query, then of the second, and so on. The matches of a query have the order of [`Snapshot::query`].
     ///
-    /// Uses all threads of the current rayon pool. Besides the matches it takes memory for the queries: some 30
-    /// bytes each at distance 3, and no more than 30 for each bit of the distance; and about 2 MiB a thread.
+    /// Uses all threads of the current rayon pool. Besides the matches, the index of the queries takes about
+    /// 30 bytes per query at distance 3, and at most 30 bytes per query and bit of distance. Each thread
+    /// takes about 2 MiB.
     ///
     /// ```
     /// use simstore::{BuildOptions, Builder};
@@ -86,38 +87,39 @@ impl<F: Fingerprint> Snapshot<F> {
     /// ```
     ///
     /// # Errors
-    /// As [`Snapshot::query`]; [`Error::BadArgument`] for 2^32 queries or more.
+    /// The errors of [`Snapshot::query`]; [`Error::BadArgument`] for 2^32 queries or more.
     pub fn batch_query(&self, queries: &[F], distance: u32) -> Result<Vec<BatchMatch<F>>> {
         self.batch_query_by(queries, distance, BatchMethod::Auto)
     }
 
-    /// [`Snapshot::batch_query`] by a method of the caller's choice.
+    /// Like [`Snapshot::batch_query`], with a method that the caller chooses.
     ///
     /// # Errors
-    /// As [`Snapshot::batch_query`].
+    /// The errors of [`Snapshot::batch_query`].
     pub fn batch_query_by(
         &self,
         queries: &[F],
         distance: u32,
         method: BatchMethod,
     ) -> Result<Vec<BatchMatch<F>>> {
-        self.batch_query_steps(queries, distance, method, None)
+        self.batch_query_inner(queries, distance, method, None)
     }
 
-    /// [`Snapshot::batch_query`], until a callback says not to go on; it is told how many matches have been found.
+    /// Like [`Snapshot::batch_query`], with a callback that receives the number of matches so far and can
+    /// cancel the query.
     ///
     /// # Errors
-    /// As [`Snapshot::batch_query`]; [`Error::Cancelled`].
+    /// The errors of [`Snapshot::batch_query`]; [`Error::Cancelled`] if the callback cancels the query.
     pub fn batch_query_with(
         &self,
         queries: &[F],
         distance: u32,
         progress: &ProgressCallback,
     ) -> Result<Vec<BatchMatch<F>>> {
-        self.batch_query_steps(queries, distance, BatchMethod::Auto, Some(progress))
+        self.batch_query_inner(queries, distance, BatchMethod::Auto, Some(progress))
     }
 
-    fn batch_query_steps(
+    fn batch_query_inner(
         &self,
         queries: &[F],
         distance: u32,
@@ -125,11 +127,11 @@ impl<F: Fingerprint> Snapshot<F> {
         progress: Option<&ProgressCallback>,
     ) -> Result<Vec<BatchMatch<F>>> {
         let matches = Mutex::new(Vec::new());
-        let steps = Steps::new(progress, 0);
+        let counter = ProgressCounter::new(progress, 0);
         self.batch_visit(queries, distance, method, |found| {
-            // A thread that panics while it holds the lock has pushed all or nothing of one match.
+            // The list is valid even if a thread panics while it holds the lock.
             matches.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(found);
-            match steps.add(found.len() as u64) {
+            match counter.add(found.len() as u64) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             }
@@ -138,20 +140,22 @@ impl<F: Fingerprint> Snapshot<F> {
         matches.par_sort_unstable_by_key(|BatchMatch { query, found }| {
             (*query, found.distance, found.fingerprint, found.id)
         });
-        // Matches may be in several segments.
+        // A match may be in several segments.
         matches.dedup();
         Ok(matches)
     }
 
-    /// Calls `visitor` with the matches of a batch as they are found, some at a time, in no order, from all
-    /// threads of the pool: for batches whose matches do not fit in memory. A match that is in several
-    /// segments may come several times.
+    /// Calls `visitor` with the matches of a batch as they are found, for batches whose matches do not fit in
+    /// memory.
     ///
-    /// The visitor says whether to go on; it is called at least every tenth of a second, also with no matches at all.
+    /// Matches come in batches and in no particular order. If a match is in several segments, it may come
+    /// several times. The threads of the current rayon pool call the visitor at least every tenth of a
+    /// second, also with no matches. It returns whether to continue.
     ///
     /// # Errors
-    /// As [`Snapshot::batch_query`]; [`Error::Cancelled`] if the visitor said not to go on: it may be called a few times more
-    /// then, by other threads. After an error some matches may have been visited.
+    /// The errors of [`Snapshot::batch_query`]; [`Error::Cancelled`] if the visitor returns a break. After
+    /// that, other threads may still call it a few times. If an error occurs, some matches may have been
+    /// visited.
     pub fn batch_visit(
         &self,
         queries: &[F],
@@ -161,7 +165,7 @@ impl<F: Fingerprint> Snapshot<F> {
     ) -> Result<()> {
         if distance > self.distance() {
             let path = self.path().to_path_buf();
-            return Err(Error::Distance { path, asked: distance, supported: self.distance() });
+            return Err(Error::Distance { path, requested: distance, supported: self.distance() });
         }
         if u32::try_from(queries.len()).is_err() {
             return Err(Error::BadArgument("a batch has at most 4,294,967,295 queries".to_string()));
@@ -174,18 +178,18 @@ impl<F: Fingerprint> Snapshot<F> {
         if method == BatchMethod::LookUp {
             return look_up_all(queries, &visitor, |query, found| self.query_into(query, distance, found));
         }
-        let (design, _) = Design::choose::<F>(queries.len(), self.len(), distance);
-        self.stream_all(queries, distance, &design, &visitor)
+        let (plan, _) = BatchPlan::choose::<F>(queries.len(), self.len(), distance);
+        self.stream_all(queries, distance, &plan, &visitor)
     }
 
     fn stream_all(
         &self,
         queries: &[F],
         distance: u32,
-        design: &Design,
+        plan: &BatchPlan,
         visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
-        let index = QueryIndex::new(queries, design, distance)?;
+        let index = QueryIndex::new(queries, plan, distance)?;
         for (i, segment) in self.segments().iter().enumerate() {
             if self.has_newer_tombstones(i) {
                 let visitor = |found: &[BatchMatch<F>]| {
@@ -197,17 +201,17 @@ impl<F: Fingerprint> Snapshot<F> {
                 stream::stream(segment, &index, visitor)?;
             }
         }
-        if !self.has_recent() {
+        if !self.has_memtable_pairs() {
             return Ok(());
         }
         look_up_all(queries, visitor, |query, found| {
-            self.query_recent(query, distance, found);
+            self.query_memtables(query, distance, found);
             Ok(())
         })
     }
 
-    /// The method that [`BatchMethod::Auto`] chooses for a number of queries: [`BatchMethod::Stream`] or
-    /// [`BatchMethod::LookUp`]. It is the one with the lower estimated time in memory.
+    /// Returns the method that [`BatchMethod::Auto`] chooses for a number of queries: [`BatchMethod::Stream`]
+    /// or [`BatchMethod::LookUp`]. The method has the lower estimated time if the store is in memory.
     pub fn batch_method(&self, queries: usize, distance: u32) -> BatchMethod {
         let one: f64 = (self.segments().iter())
             .map(|segment| {
@@ -222,27 +226,27 @@ impl<F: Fingerprint> Snapshot<F> {
                 estimate(segment.plan(), &workload).nanoseconds
             })
             .sum();
-        let (_, streaming) = Design::choose::<F>(queries, self.len(), distance);
+        let (_, streaming) = BatchPlan::choose::<F>(queries, self.len(), distance);
         if queries as f64 * one <= streaming { BatchMethod::LookUp } else { BatchMethod::Stream }
     }
 }
 
-/// Looks up each query by itself, with all threads; `look_up` appends the matches of a query.
+/// Looks up each query separately, on all threads. `look_up` appends the matches of a query to a list.
 fn look_up_all<F: Fingerprint>(
     queries: &[F],
     visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
     look_up: impl Fn(F, &mut Vec<Match<F>>) -> Result<()> + Sync,
 ) -> Result<()> {
-    queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
+    queries.par_chunks(LOOK_UP_CHUNK).enumerate().try_for_each_init(
         || (Vec::new(), Vec::new()),
         |(matches, all), (chunk, queries)| {
             all.clear();
-            for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
+            for (query, &fingerprint) in (chunk * LOOK_UP_CHUNK..).zip(queries) {
                 matches.clear();
                 look_up(fingerprint, matches)?;
                 all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
             }
-            progress::go_on(visitor(all))
+            progress::break_to_cancelled(visitor(all))
         },
     )
 }

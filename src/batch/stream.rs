@@ -1,18 +1,18 @@
-//! Streaming the stored fingerprints past the queries.
+//! Stream of the stored fingerprints past the index of the queries.
 
 use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 
 use super::batch_match::BatchMatch;
-use super::design::CHUNK;
-use super::index::{GroupIndex, PROBES, QueryIndex};
+use super::batch_plan::CHUNK_FINGERPRINTS;
+use super::query_index::{CANCEL_CHECK_PROBES, GroupIndex, QueryIndex};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::progress;
 use crate::segment::{Match, Segment};
 
-/// Calls `visitor` with the matches of a segment, some or none at a time, from all threads.
+/// Calls `visitor` with the matches of a segment, in batches that may be empty, from all threads.
 pub(super) fn stream<F: Fingerprint>(
     segment: &Segment<F>,
     index: &QueryIndex<F>,
@@ -21,58 +21,59 @@ pub(super) fn stream<F: Fingerprint>(
     let table = &segment.tables()[0];
     let blocks = table.blocks();
     let mean = segment.stats().fingerprints / blocks.max(1) as u64;
-    let step = (CHUNK / (mean as usize).max(1)).max(1);
+    let step = (CHUNK_FINGERPRINTS / (mean as usize).max(1)).max(1);
     (0..blocks.div_ceil(step)).into_par_iter().try_for_each_init(
-        || Chunk::new(segment, index),
+        || ChunkSearch::new(segment, index),
         |chunk, number| {
-            // At a large distance one chunk may take long.
-            let ask = || progress::go_on(visitor(&[]));
-            chunk.search(number * step..blocks.min((number + 1) * step), &ask)?;
-            progress::go_on(visitor(&chunk.matches))
+            // At a large distance, one chunk may take long.
+            let check_cancelled = || progress::break_to_cancelled(visitor(&[]));
+            chunk.search(number * step..blocks.min((number + 1) * step), &check_cancelled)?;
+            progress::break_to_cancelled(visitor(&chunk.matches))
         },
     )
 }
 
-/// The fingerprints of some blocks that follow one another, decoded. Kept from one to the next for its memory.
-struct Chunk<'a, F> {
+/// Search in a chunk: the decoded fingerprints of consecutive blocks. A thread reuses its buffers for the
+/// next chunk.
+struct ChunkSearch<'a, F> {
     segment: &'a Segment<F>,
     index: &'a QueryIndex<F>,
     fingerprints: Vec<F>,
-    /// Each block, and where its fingerprints start.
+    /// Number of each block, and the position of its first fingerprint in `fingerprints`.
     starts: Vec<(usize, usize)>,
     group_index: GroupIndex,
     passed: Vec<u32>,
-    hits: Vec<Hit>,
+    pending: Vec<UnresolvedMatch>,
     matches: Vec<BatchMatch<F>>,
 }
 
-/// A match whose id is not known yet.
-struct Hit {
+/// A match before its ids are looked up.
+struct UnresolvedMatch {
     query: u32,
-    /// Place in the chunk.
-    place: u32,
+    /// Position of the fingerprint in the chunk.
+    position: u32,
     distance: u32,
 }
 
-impl<'a, F: Fingerprint> Chunk<'a, F> {
+impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
     fn new(segment: &'a Segment<F>, index: &'a QueryIndex<F>) -> Self {
-        Chunk {
+        ChunkSearch {
             segment,
             index,
             fingerprints: Vec::new(),
             starts: Vec::new(),
             group_index: GroupIndex::default(),
             passed: Vec::new(),
-            hits: Vec::new(),
+            pending: Vec::new(),
             matches: Vec::new(),
         }
     }
 
-    /// Finds the matches in some blocks. Asks now and then whether to go on.
-    fn search(&mut self, blocks: Range<usize>, ask: &impl Fn() -> Result<()>) -> Result<()> {
+    /// Finds the matches in a range of blocks. Calls `check_cancelled` from time to time.
+    fn search(&mut self, blocks: Range<usize>, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         self.fingerprints.clear();
         self.starts.clear();
-        self.hits.clear();
+        self.pending.clear();
         self.matches.clear();
         let mut compared = 0;
         self.segment.tables()[0].will_need(blocks.clone());
@@ -80,20 +81,21 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
             let start = self.fingerprints.len();
             self.segment.tables()[0].decode_block(block, &mut self.fingerprints)?;
             self.starts.push((block, start));
-            // While the block is in the nearest cache.
+            // The tails are searched while the block is in the nearest cache.
             for tail in 0..self.index.tails.len() {
                 compared += self.search_tail(tail, start);
-                if compared >= PROBES {
-                    ask()?;
+                if compared >= CANCEL_CHECK_PROBES {
+                    check_cancelled()?;
                     compared = 0;
                 }
             }
         }
-        self.search_head(ask)?;
+        self.search_head(check_cancelled)?;
         self.find_ids()
     }
 
-    /// The search by one tail, from a place in the chunk on; returns how many queries it has compared.
+    /// Searches the fingerprints from position `start` on by one tail. Returns the number of compared
+    /// queries.
     #[inline(never)]
     fn search_tail(&mut self, number: usize, start: usize) -> usize {
         let (index, fingerprints) = (self.index, &self.fingerprints[start..]);
@@ -103,42 +105,53 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
         }
         let mut compared = 0;
         let count = tail.filter(fingerprints, &mut self.passed);
-        for &place in &self.passed[..count] {
-            let fingerprint = fingerprints[place as usize];
-            for (query, position) in tail.candidates(fingerprint) {
+        for &position in &self.passed[..count] {
+            let fingerprint = fingerprints[position as usize];
+            for (query, query_position) in tail.candidates(fingerprint) {
                 compared += 1;
                 let difference = fingerprint ^ query;
                 let distance = difference.count_ones();
                 if distance <= index.distance && index.finds_first(number, difference) {
-                    self.hits.push(Hit { query: position, place: start as u32 + place, distance });
+                    self.pending.push(UnresolvedMatch {
+                        query: query_position,
+                        position: start as u32 + position,
+                        distance,
+                    });
                 }
             }
         }
         compared
     }
 
-    /// The search by the head, group by group.
-    fn search_head(&mut self, ask: &impl Fn() -> Result<()>) -> Result<()> {
+    /// Searches the chunk by the head, one group after the other.
+    fn search_head(&mut self, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         let head = &self.index.head;
         let mut start = 0;
         for group in self.fingerprints.chunk_by(|&a, &b| head.group(a) == head.group(b)) {
-            let hits = &mut self.hits;
-            head.search(group, &mut self.group_index, self.index.distance, ask, |query, place, distance| {
-                hits.push(Hit { query, place: (start + place) as u32, distance });
-            })?;
+            let pending = &mut self.pending;
+            head.search(
+                group,
+                &mut self.group_index,
+                self.index.distance,
+                check_cancelled,
+                |query, position, distance| {
+                    pending.push(UnresolvedMatch { query, position: (start + position) as u32, distance });
+                },
+            )?;
             start += group.len();
         }
         Ok(())
     }
 
-    /// Makes matches of the hits.
+    /// Looks up the ids of the pending matches.
     fn find_ids(&mut self) -> Result<()> {
-        for &Hit { query, place, distance } in &self.hits {
-            let place = place as usize;
-            let fingerprint = self.fingerprints[place];
-            let (block, start) = self.starts[self.starts.partition_point(|&(_, start)| start <= place) - 1];
+        for &UnresolvedMatch { query, position, distance } in &self.pending {
+            let position = position as usize;
+            let fingerprint = self.fingerprints[position];
+            let (block, start) =
+                self.starts[self.starts.partition_point(|&(_, start)| start <= position) - 1];
             let matches = &mut self.matches;
-            self.segment.visit_ids(block, place - start, |id| {
+            self.segment.visit_ids(block, position - start, |id| {
                 let found = Match { fingerprint, distance, id };
                 matches.push(BatchMatch { query: query as usize, found });
             })?;

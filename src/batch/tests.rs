@@ -17,14 +17,14 @@ fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::Te
         ..BuildOptions::default()
     };
     let mut builder = Builder::create(&folder.path().join("store"), options).unwrap();
-    // Some fingerprints have several ids, and some the same one twice.
+    // Some fingerprints have several ids, and some have the same id twice.
     for (id, &fingerprint) in (0..).zip(stored) {
         builder.insert(fingerprint, id / 2).unwrap();
     }
     (folder, builder.finish().unwrap())
 }
 
-/// The oracle.
+/// Finds the matches by comparing every query with every stored fingerprint.
 fn plain<F: Fingerprint>(stored: &[F], ids: bool, queries: &[F], distance: u32) -> Vec<BatchMatch<F>> {
     let mut matches = Vec::new();
     for (query, &asked) in queries.iter().enumerate() {
@@ -45,12 +45,12 @@ fn sort<F: Fingerprint>(matches: &mut [BatchMatch<F>]) {
     matches.sort_by_key(|&BatchMatch { query, found }| (query, found.distance, found.fingerprint, found.id));
 }
 
-/// Each match is visited once.
+/// Checks that a plan finds each match exactly once.
 fn check_design<F: Fingerprint>(
     store: &Snapshot<F>,
     queries: &[F],
     distance: u32,
-    design: &Design,
+    plan: &BatchPlan,
     expected: &[BatchMatch<F>],
 ) {
     let matches = Mutex::new(Vec::new());
@@ -58,25 +58,26 @@ fn check_design<F: Fingerprint>(
         matches.lock().unwrap().extend_from_slice(found);
         ControlFlow::Continue(())
     };
-    store.stream_all(queries, distance, design, &visitor).unwrap();
+    store.stream_all(queries, distance, plan, &visitor).unwrap();
     let mut matches = matches.into_inner().unwrap();
     sort(&mut matches);
-    assert_eq!(matches, expected, "{design:?}, distance {distance}");
+    assert_eq!(matches, expected, "{plan:?}, distance {distance}");
 }
 
-fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, design: &Design, codec: Codec) {
+fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, plan: &BatchPlan, codec: Codec) {
     let stored: Vec<F> = stored.iter().map(|&value| F::from_u128(value)).collect();
     let queries: Vec<F> = queries.iter().map(|&value| F::from_u128(value)).collect();
     for ids in [false, true] {
         let (_folder, store) = build(&stored, ids, codec);
-        check_design(&store, &queries, distance, design, &plain(&stored, ids, &queries, distance));
+        check_design(&store, &queries, distance, plan, &plain(&stored, ids, &queries, distance));
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever the design: clustered fingerprints at all distances up to a little more than the query's.
+    /// Any plan finds the matches of clustered fingerprints, at distances up to a little more than the
+    /// query's.
     #[test]
     fn every_design_equals_the_plain_loop(
         centres in prop::collection::vec(any::<u128>(), 1..6),
@@ -94,13 +95,14 @@ proptest! {
         };
         let (stored, queries) = (near(&stored), near(&queries));
         let flips = flips.min(distance);
-        let design = Design { group_bits, index_bits, flips, tails: distance - flips };
-        check::<u64>(&stored, &queries, distance, &design, Codec::ALL[codec]);
-        check::<u128>(&stored, &queries, distance, &design, Codec::ALL[codec]);
+        let plan = BatchPlan { group_bits, index_bits, flips, tails: distance - flips };
+        check::<u64>(&stored, &queries, distance, &plan, Codec::ALL[codec]);
+        check::<u128>(&stored, &queries, distance, &plan, Codec::ALL[codec]);
     }
 }
 
-/// Both ends, one-bit neighbours, and many that share their head or their tails.
+/// The smallest and largest fingerprints, neighbours at one bit, and many fingerprints that share their head
+/// or tails.
 #[test]
 fn adversarial_sets() {
     let ends = [0, u128::MAX, u128::from(u64::MAX), 1, 1 << 63, 1 << 127];
@@ -111,15 +113,15 @@ fn adversarial_sets() {
     let mut queries: Vec<u128> = stored.iter().step_by(70).copied().collect();
     queries.extend([queries[0]; 3]);
     queries.extend(ends);
-    for design in [
-        Design::direct(3),
-        Design { group_bits: 0, index_bits: 18, flips: 0, tails: 3 },
-        Design { group_bits: 16, index_bits: 16, flips: 2, tails: 1 },
-        Design { group_bits: 9, index_bits: 6, flips: 1, tails: 2 },
-        Design { group_bits: 20, index_bits: 3, flips: 3, tails: 0 },
+    for plan in [
+        BatchPlan::direct(3),
+        BatchPlan { group_bits: 0, index_bits: 18, flips: 0, tails: 3 },
+        BatchPlan { group_bits: 16, index_bits: 16, flips: 2, tails: 1 },
+        BatchPlan { group_bits: 9, index_bits: 6, flips: 1, tails: 2 },
+        BatchPlan { group_bits: 20, index_bits: 3, flips: 3, tails: 0 },
     ] {
-        check::<u64>(&stored, &queries, 3, &design, Codec::Gap);
-        check::<u128>(&stored, &queries, 3, &design, Codec::EliasFano);
+        check::<u64>(&stored, &queries, 3, &plan, Codec::Gap);
+        check::<u128>(&stored, &queries, 3, &plan, Codec::EliasFano);
     }
 }
 

@@ -1,44 +1,47 @@
-//! Elias-Fano, one per block: each fingerprint minus the first is split into lower bits, stored at fixed
-//! width, and upper bits, stored in unary. A look-up counts zeros up to its range and decodes nothing before.
+//! The Elias-Fano codec. In each block, every fingerprint minus the first one is split into lower bits, stored at fixed
+//! width, and upper bits, stored in unary. A look-up counts zeros up to its range and decodes nothing before it.
 //!
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
-use super::block::{BlockCodec, BlockHeader, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
-use super::symbols::Counts;
+use super::block_codec::{
+    BlockCodec, BlockFit, BlockHeader, CodecCosts, CodecKind, CodecSpec, FingerprintRange, HammingBall,
+    NONCONFORMING_BLOCK, ScanStart,
+};
+use super::symbols::SymbolHistogram;
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::Code;
-use crate::kernels::{Eight, has_eights, select};
+use crate::huffman::HuffmanCode;
+use crate::simd::{EliasFanoGroup8, has_fast_group8, select};
 
-/// The codec. It has no parameters except those that each block chooses for itself.
+/// The Elias-Fano codec. A table has no parameters; each block has its own width of the lower bits.
 #[derive(Debug)]
 pub(crate) struct EliasFano;
 
 impl CodecKind for EliasFano {
-    const FACTS: Facts = Facts {
+    const SPEC: CodecSpec = CodecSpec {
         number: 2,
         name: "elias-fano",
-        version: format::VERSION,
+        format_version: format::VERSION,
         has_code: false,
-        symbols: |bits| bits as usize,
+        alphabet_size: |bits| bits as usize,
         default_spans: None,
         default_block_sizes: [512, 4096],
-        costs: Costs { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
+        costs: CodecCosts { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
     };
 
-    fn new(_: &Code, _: u16, _: u32) -> Self {
+    fn new(_: &HuffmanCode, _: u16, _: u32) -> Self {
         EliasFano
     }
 }
 
-/// Best width of the lower bits for `count` fingerprints after the first, and the resulting size in bits. `last` is
-/// the last fingerprint minus the first.
+/// Returns the best width of the lower bits for `count` fingerprints after the first, and the resulting size in bits. `last`
+/// is the last fingerprint minus the first.
 fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
     let bits = |width: u32| {
-        // Upper parts that are too long for any block: the width is far too small.
+        // The upper bits would be too long for any block: the width is far too small.
         let upper = if F::BITS - last.leading_zeros() > width + 32 {
             return usize::MAX;
         } else {
@@ -54,17 +57,17 @@ fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
         .unwrap_or((F::BITS - 1, usize::MAX))
 }
 
-/// The two parts of a block.
-struct Parts<'a, F> {
+/// A block with its two parts, the upper bits and the lower bits.
+struct EliasFanoBlock<'a, F> {
     block: &'a [u8],
     header: BlockHeader<F>,
-    /// The whole words after the header: first the upper bits, then other data.
+    /// The whole 64-bit words after the header. They start with the upper bits.
     words: &'a [[u8; 8]],
-    /// Number of bits from the end of the header to the lower bits, which run backward from the block's end.
+    /// Number of bits from the end of the header to the lower bits. The lower bits run backward from the block's end.
     upper_len: usize,
 }
 
-impl<'a, F: Fingerprint> Parts<'a, F> {
+impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
     #[inline(always)]
     fn read(block: &'a [u8]) -> Result<Self, Damage> {
         let header = BlockHeader::<F>::read(block)?;
@@ -72,7 +75,7 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         let lower = (header.count - 1) * header.width as usize;
         match (rest.len() * 8).checked_sub(lower) {
             Some(upper_len) if header.width < F::BITS => {
-                Ok(Parts { block, header, words: rest.as_chunks().0, upper_len })
+                Ok(EliasFanoBlock { block, header, words: rest.as_chunks().0, upper_len })
             }
             _ => Err(Damage::Field {
                 name: "width",
@@ -82,25 +85,25 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         }
     }
 
-    /// The bit position of the lower bits of fingerprint `i`, from 1.
+    /// Returns the bit position of the lower bits of fingerprint `i`. The first fingerprint, number 0, has none.
     #[inline(always)]
-    fn lower_at(&self, i: usize) -> usize {
+    fn lower_position(&self, i: usize) -> usize {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// First and last byte of the lower bits from fingerprint `i` on. Assumes one fingerprint for each zero of the
-    /// upper bits in the range.
+    /// Returns the first and last byte of the lower bits from fingerprint `i` on, for a range of `zeros` zeros of the upper
+    /// bits. Assumes one fingerprint for each zero.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
-        ((self.lower_at(last) / 8) as u32, (self.lower_at(i) / 8) as u32)
+        ((self.lower_position(last) / 8) as u32, (self.lower_position(i) / 8) as u32)
     }
 
-    /// Fingerprint `i`, from 1, whose upper bits are `upper`.
+    /// Returns fingerprint `i`, at least 1, whose upper part is `upper`.
     #[inline(always)]
-    fn value(&self, i: usize, upper: usize) -> F {
-        let (at, width) = (self.lower_at(i), self.header.width);
-        let lower = if width <= bits::SHORT {
+    fn fingerprint(&self, i: usize, upper: usize) -> F {
+        let (at, width) = (self.lower_position(i), self.header.width);
+        let lower = if width <= bits::MAX_SHORT_BITS {
             F::from_u64(bits::load(self.block, at / 8) >> (at % 8)) & !(F::MAX << width)
         } else {
             bits::read_long(self.block, at, width)
@@ -108,7 +111,7 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         self.header.first.wrapping_add(F::from_u64(upper as u64) << width | lower)
     }
 
-    /// Word `i` from the start of the upper bits. A word after their end has no meaning.
+    /// Returns 64-bit word `i` from the start of the upper bits. Bits after the end of the upper bits have no meaning.
     #[inline(always)]
     fn word(&self, i: usize) -> u64 {
         match self.words.get(i) {
@@ -117,48 +120,53 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         }
     }
 
-    /// Upper part of a value that is not below the first, as a number of zeros. It may exceed the zeros in the block.
+    /// Returns the upper part of a value that is at least the first fingerprint, as a number of zeros. It may exceed the number
+    /// of zeros in the block.
     #[inline(always)]
     fn zeros_before(&self, value: F) -> u64 {
         let upper = value.wrapping_sub(self.header.first) >> self.header.width;
         if F::BITS > 64 && upper.high_u64() > 0 { u64::MAX } else { upper.low_u64() }
     }
 
-    /// The position after `zeros` zeros of the upper bits; `None` if the block has fewer.
+    /// Returns the position after the first `zeros` zeros of the upper bits; `None` if the block has fewer zeros.
     #[inline(always)]
-    fn skip(&self, zeros: u64) -> Option<usize> {
+    fn position_after_zeros(&self, zeros: u64) -> Option<usize> {
         if zeros >= self.upper_len as u64 {
             return None;
         }
         let left = zeros as u32;
-        // The first words are counted without a branch: their number is unpredictable, and most blocks have no more.
-        let (word, start, left) = match self.words.first_chunk::<FEW>() {
+        // The first words are counted without a branch: the position is unpredictable, and most blocks have no more words.
+        let (word, start, left) = match self.words.first_chunk::<UNROLLED_WORDS>() {
             Some(words) => {
-                let mut before = [0; FEW + 1];
+                let mut before = [0; UNROLLED_WORDS + 1];
                 for (i, word) in words.iter().enumerate() {
                     before[i + 1] = before[i] + u64::from_le_bytes(*word).count_zeros();
                 }
-                let whole = (1..FEW).map(|i| usize::from(before[i] < left)).sum::<usize>();
-                if before[FEW] >= left {
-                    (!u64::from_le_bytes(words[whole % FEW]), whole * 64, left - before[whole % FEW])
+                let whole = (1..UNROLLED_WORDS).map(|i| usize::from(before[i] < left)).sum::<usize>();
+                if before[UNROLLED_WORDS] >= left {
+                    (
+                        !u64::from_le_bytes(words[whole % UNROLLED_WORDS]),
+                        whole * 64,
+                        left - before[whole % UNROLLED_WORDS],
+                    )
                 } else {
-                    self.skip_words(FEW, left - before[FEW])
+                    self.find_word_of_zero(UNROLLED_WORDS, left - before[UNROLLED_WORDS])
                 }
             }
-            None => self.skip_words(0, left),
+            None => self.find_word_of_zero(0, left),
         };
         let at = if left == 0 { start } else { start + select(word, left - 1) as usize + 1 };
         (at < self.upper_len).then_some(at)
     }
 
-    /// Finds the word with zero number `left`, from word `i` on. Returns its inverse, its position, and the zeros
-    /// left.
+    /// Finds the word that contains zero number `left` (from 1), counted from word `i` on. Returns the inverse of this word, its
+    /// bit position, and the number of the zero in this word.
     #[inline(always)]
-    fn skip_words(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
+    fn find_word_of_zero(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
             let word = !self.word(i);
             let here = word.count_ones();
-            // After the end of the block all bits are zeros, so the loop ends.
+            // After the end of the block all bits are zero, so the loop ends.
             if here >= left {
                 return (word, i * 64, left);
             }
@@ -168,34 +176,34 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
     }
 }
 
-/// Words whose zeros are counted together.
-const FEW: usize = 4;
+/// Number of words at the start of the upper bits whose zeros are counted without a branch.
+const UNROLLED_WORDS: usize = 4;
 
-/// A position in the upper bits. Each one bit is a fingerprint: the ones up to it give its number, the zeros before
-/// it its upper part.
+/// A position in the upper bits. Each one bit represents a fingerprint: the number of ones up to it is the fingerprint's
+/// number, the number of zeros before it is the fingerprint's upper part.
 #[derive(Clone, Copy)]
-struct Ones {
+struct UpperPosition {
     at: usize,
-    /// Zeros before this position.
+    /// Number of zeros before this position.
     zeros: u64,
-    /// Ones before this position.
+    /// Number of ones before this position.
     ones: usize,
 }
 
-impl<F: Fingerprint> Parts<'_, F> {
-    /// Visits the next `most` fingerprints from a position on, as long as their upper part is at most `last`.
+impl<F: Fingerprint> EliasFanoBlock<'_, F> {
+    /// Decodes at most `most` fingerprints from a position on, as long as their upper part is at most `last`.
     ///
-    /// Calls `visitor` with the number and value of each near one. Returns the position after them, if there may be
-    /// more.
+    /// Calls `visitor` with the number and value of each fingerprint in `ball`. Returns the position after the last decoded
+    /// fingerprint, or `None` if no further fingerprint can be in the range.
     #[inline(always)]
-    fn visit_each(
+    fn visit_one_by_one(
         &self,
-        from: Ones,
+        from: UpperPosition,
         last: u64,
-        near: Near<F>,
+        ball: HammingBall<F>,
         most: usize,
         visitor: &mut impl FnMut(usize, F),
-    ) -> Option<Ones> {
+    ) -> Option<UpperPosition> {
         let (mut start, mut ones) = (from.at / 64 * 64, from.ones);
         let mut word = self.word(start / 64) & (u64::MAX << (from.at % 64));
         let end = self.header.count.min(from.ones.saturating_add(most).saturating_add(1));
@@ -214,42 +222,57 @@ impl<F: Fingerprint> Parts<'_, F> {
             }
             ones += 1;
             word &= word - 1;
-            let value = self.value(ones, upper);
-            if near.holds(value) {
+            let value = self.fingerprint(ones, upper);
+            if ball.contains(value) {
                 visitor(ones, value);
             }
         }
         // The zeros up to the next one bit count towards that bit's fingerprint.
         let at = start + word.trailing_zeros() as usize;
-        (end < self.header.count).then_some(Ones { at, zeros: at.wrapping_sub(ones) as u64, ones })
+        (end < self.header.count).then_some(UpperPosition { at, zeros: at.wrapping_sub(ones) as u64, ones })
     }
 
-    /// Like [`Parts::visit_each`], eight at a time, for lower bits of at most 56 bits and a block of at least 64
-    /// bytes.
+    /// Visits all remaining fingerprints of the range like [`EliasFanoBlock::visit_one_by_one`], but eight at a time. The lower
+    /// bits are at most 56 bits wide, and the block has at least 64 bytes.
     #[inline(always)]
-    fn visit_eights(&self, from: Ones, last: u64, near: Near<F>, visitor: &mut impl FnMut(usize, F)) {
-        /// Upper bits that one load contains at any start.
+    fn visit_groups(
+        &self,
+        from: UpperPosition,
+        last: u64,
+        ball: HammingBall<F>,
+        visitor: &mut impl FnMut(usize, F),
+    ) {
+        /// Number of upper bits that one load contains, wherever they start.
         const WINDOW: usize = 57;
-        let Ones { mut at, mut zeros, mut ones } = from;
+        let UpperPosition { mut at, mut zeros, mut ones } = from;
         let width = self.header.width;
         while ones + 1 < self.header.count && at < self.upper_len && zeros <= last {
             let position = BlockHeader::<F>::LEN * 8 + at;
             let upper = bits::load(self.block, position / 8) >> (position % 8) & ((1 << WINDOW) - 1);
             let count = upper.count_ones().min(8).min((self.header.count - 1 - ones) as u32);
-            // Position of the eighth fingerprint's lower bits. Near the end of a short block it may lie before the
-            // block.
+            // Bit position of the eighth fingerprint's lower bits. Near the end of a short block it may lie before the
+            // start of the block.
             let Some(position) = (self.block.len() * 8).checked_sub((ones + 8) * width as usize) else {
-                self.visit_each(Ones { at, zeros, ones }, last, near, usize::MAX, visitor);
+                self.visit_one_by_one(UpperPosition { at, zeros, ones }, last, ball, usize::MAX, visitor);
                 return;
             };
             let first_byte = (position / 8).min(self.block.len() - 64);
             let Some(bytes) = self.block[first_byte..].first_chunk() else { return };
             let base = self.header.first.wrapping_add(F::from_u64(zeros) << width).low_u64();
-            let (query, distance) = (near.query.low_u64(), near.distance);
+            let (query, distance) = (ball.query.low_u64(), ball.distance);
             let position = (position - first_byte * 8) as u32;
-            let eight =
-                Eight { upper, count, zeros: last - zeros, bytes, position, width, base, query, distance };
-            let (values, mut near, seen) = eight.near();
+            let group = EliasFanoGroup8 {
+                upper,
+                count,
+                zeros: last - zeros,
+                bytes,
+                position,
+                width,
+                base,
+                query,
+                distance,
+            };
+            let (values, mut near, seen) = group.find_matches();
             while near != 0 {
                 let i = near.trailing_zeros() as usize;
                 visitor(ones + 1 + i, F::from_u64(values[i]));
@@ -279,20 +302,21 @@ fn encode_with<F: Fingerprint>(width: u32, fingerprints: &[F], block: &mut [u8])
     }
 }
 
-const COUNT: &str = "the number of upper bits and the block's count";
+const COUNT_MISMATCH: &str = "the number of upper bits and the block's count";
 
 impl<F: Fingerprint> BlockCodec<F> for EliasFano {
-    fn count(_: &[F], _: F, _: &mut Counts) {}
+    fn count(_: &[F], _: F, _: &mut SymbolHistogram) {}
 
-    fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {
-        let mut best = Fit { count: 1, bytes: BlockHeader::<F>::LEN };
-        for (i, &fingerprint) in fingerprints.iter().enumerate().take(format::MAX_BLOCK_COUNT).skip(1) {
+    fn fit(&self, fingerprints: &[F], bytes: usize) -> BlockFit {
+        let mut best = BlockFit { count: 1, bytes: BlockHeader::<F>::LEN };
+        for (i, &fingerprint) in fingerprints.iter().enumerate().take(format::MAX_BLOCK_FINGERPRINTS).skip(1)
+        {
             let (_, bits) = best_width(i, fingerprint.wrapping_sub(fingerprints[0]));
             let needed = bits.saturating_add(BlockHeader::<F>::LEN * 8).div_ceil(8);
             if needed > bytes {
                 break;
             }
-            best = Fit { count: i + 1, bytes: needed };
+            best = BlockFit { count: i + 1, bytes: needed };
         }
         best
     }
@@ -304,21 +328,25 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     }
 
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
-        let parts = Parts::<F>::read(block)?;
+        let parts = EliasFanoBlock::<F>::read(block)?;
         let (count, first) = (fingerprints.len(), fingerprints[0]);
         let upper = fingerprints[count - 1].wrapping_sub(first) >> parts.header.width;
-        // If a fingerprint was too large, it has wrapped around: then the upper part does not fit the block.
+        // A sum above the largest fingerprint wraps around when decoded. Then the true upper part does not fit in the block.
         if upper > F::from_u64((parts.upper_len + 1 - count) as u64) {
-            return Err(OTHER_CODE);
+            return Err(NONCONFORMING_BLOCK);
         }
         let mut again = vec![0; block.len()];
         encode_with(parts.header.width, fingerprints, &mut again);
-        if again[format::BLOCK_COUNT..] == block[format::BLOCK_COUNT..] { Ok(()) } else { Err(OTHER_CODE) }
+        if again[format::BLOCK_COUNT..] == block[format::BLOCK_COUNT..] {
+            Ok(())
+        } else {
+            Err(NONCONFORMING_BLOCK)
+        }
     }
 
     #[inline(always)]
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
-        let parts = Parts::read(block)?;
+        let parts = EliasFanoBlock::read(block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + parts.header.count, parts.header.first);
         let values = &mut fingerprints[before..];
@@ -331,76 +359,85 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
             }
             let ones = word.count_ones() as usize;
             let Some(values) = values.get_mut(read + 1..read + 1 + ones) else {
-                return Err(Damage::Mismatch { what: COUNT });
+                return Err(Damage::Mismatch { what: COUNT_MISMATCH });
             };
             for value in values {
                 let upper = start + word.trailing_zeros() as usize - read;
                 read += 1;
-                *value = parts.value(read, upper);
+                *value = parts.fingerprint(read, upper);
                 word &= word.wrapping_sub(1);
             }
             end = read + 1;
         }
-        if end.max(1) == parts.header.count { Ok(()) } else { Err(Damage::Mismatch { what: COUNT }) }
+        if end.max(1) == parts.header.count { Ok(()) } else { Err(Damage::Mismatch { what: COUNT_MISMATCH }) }
     }
 
-    const AIMS: bool = false;
+    const PREFETCHES_FOR_LOCATE: bool = false;
 
     #[inline(always)]
-    fn aim(&self, _: &[u8], _: F, _: F) -> Result<(), Damage> {
+    fn prefetch_for_locate(&self, _: &[u8], _: F, _: F) -> Result<(), Damage> {
         Ok(())
     }
 
     #[inline(always)]
-    fn locate(&self, block: &[u8], Range { low, high }: Range<F>, _: F) -> Result<Option<Spot>, Damage> {
-        let parts = Parts::read(block)?;
+    fn locate(
+        &self,
+        block: &[u8],
+        FingerprintRange { low, high }: FingerprintRange<F>,
+        _: F,
+    ) -> Result<Option<ScanStart>, Damage> {
+        let parts = EliasFanoBlock::read(block)?;
         let first = parts.header.first;
         if low <= first {
             let zeros = if high >= first { parts.zeros_before(high) } else { 0 };
-            return Ok((high >= first).then_some(Spot { index: 0, bytes: parts.lower_bytes(1, zeros) }));
+            return Ok((high >= first).then_some(ScanStart { index: 0, bytes: parts.lower_bytes(1, zeros) }));
         }
         let zeros = parts.zeros_before(low);
-        let Some(at) = parts.skip(zeros) else { return Ok(None) };
+        let Some(at) = parts.position_after_zeros(zeros) else { return Ok(None) };
         let word = parts.word(at / 64) >> (at % 64);
-        // Zeros that come next, if they end in this word.
+        // Number of zeros that follow, if they end in this word.
         let gap = if word == 0 { 0 } else { u64::from(word.trailing_zeros()) };
         let zeros_within = parts.zeros_before(high) - zeros;
         if gap > zeros_within {
             return Ok(None);
         }
         let bytes = parts.lower_bytes(at - zeros as usize + 1, zeros_within);
-        Ok(Some(Spot { index: at as u32, bytes }))
+        Ok(Some(ScanStart { index: at as u32, bytes }))
     }
 
     #[inline(always)]
     fn visit_from(
         &self,
         block: &[u8],
-        spot: u32,
-        Range { low, high }: Range<F>,
-        near: Near<F>,
+        start_index: u32,
+        FingerprintRange { low, high }: FingerprintRange<F>,
+        ball: HammingBall<F>,
         mut visitor: impl FnMut(usize, F),
     ) -> Result<(), Damage> {
-        let parts = Parts::read(block)?;
+        let parts = EliasFanoBlock::read(block)?;
         let first = parts.header.first;
         let mut zeros = 0;
         if low > first {
             zeros = parts.zeros_before(low) as usize;
-        } else if near.holds(first) {
+        } else if ball.contains(first) {
             visitor(0, first);
         }
         let last = parts.zeros_before(high);
-        let bits = Ones { at: spot as usize, zeros: zeros as u64, ones: (spot as usize).wrapping_sub(zeros) };
+        let bits = UpperPosition {
+            at: start_index as usize,
+            zeros: zeros as u64,
+            ones: (start_index as usize).wrapping_sub(zeros),
+        };
         let mut visitor = |i, value| {
             if value >= low && value <= high {
                 visitor(i, value);
             }
         };
-        // Most look-ups end after one or two fingerprints; eight at a time is for the others.
-        let eights = F::BITS == 64 && has_eights() && block.len() >= 64 && parts.header.width <= 56;
-        let most = if eights { 4 } else { usize::MAX };
-        if let Some(more) = parts.visit_each(bits, last, near, most, &mut visitor) {
-            parts.visit_eights(more, last, near, &mut visitor);
+        // Most look-ups end after one or two fingerprints. Only the others gain from groups of eight.
+        let use_group8 = F::BITS == 64 && has_fast_group8() && block.len() >= 64 && parts.header.width <= 56;
+        let most = if use_group8 { 4 } else { usize::MAX };
+        if let Some(more) = parts.visit_one_by_one(bits, last, ball, most, &mut visitor) {
+            parts.visit_groups(more, last, ball, &mut visitor);
         }
         Ok(())
     }

@@ -1,40 +1,40 @@
-//! Codecs: how the fingerprints of a block are coded (`format-spec/table.md`, "Blocks").
+//! Codecs: the encodings of the fingerprints in a block (`format-spec/table.md`, "Blocks").
 //!
-//! | codec | what is coded | bits per random fingerprint |
+//! | codec | coded values | bits per random fingerprint |
 //! |---|---|---|
 //! | `first-difference` | position of the first bit that differs from the predecessor, then the bits after it | 64 - log2 n + 3.40 |
 //! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
 //! | `elias-fano` | upper bits in unary, lower bits at fixed width | 64 - log2 n + 2.0 |
-//! | `all-differences` | position of the first differing bit and number of later ones, then their positions; as `gap` if they are many | 64 - log2 n + 1.52 |
+//! | `all-differences` | position of the first differing bit and number of later ones, then their positions; like `gap` if many bits differ | 64 - log2 n + 1.52 |
 
 mod all_differences;
-mod block;
-mod difference;
+mod block_codec;
+mod delta;
 mod elias_fano;
 mod spans;
-mod symbol_counts;
+mod symbol_counter;
 mod symbols;
 
 use std::fmt;
 use std::str::FromStr;
 
 use self::all_differences::AllDifferences;
-pub(crate) use self::block::{BlockCodec, BlockHeader, Near, Range};
-use self::block::{CodecKind, Facts};
-use self::difference::{FirstDifference, Gap};
+pub(crate) use self::block_codec::{BlockCodec, BlockHeader, FingerprintRange, HammingBall};
+use self::block_codec::{CodecKind, CodecSpec};
+use self::delta::{FirstDifference, Gap};
 use self::elias_fano::EliasFano;
-pub(crate) use self::symbol_counts::SymbolCounts;
+pub(crate) use self::symbol_counter::SymbolCounter;
 pub use self::symbols::Coding;
-use self::symbols::Counts;
-use crate::error::{Damage, Error, one_of};
+use self::symbols::SymbolHistogram;
+use crate::error::{Damage, Error, find_by_name};
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::Code;
+use crate::huffman::HuffmanCode;
 
-/// Makes [`Codec`], [`AnyCodec`] and `with_codec!` of the list of codecs; `$d` is a dollar sign.
+/// Defines [`Codec`], [`AnyCodec`] and `with_codec!` from the list of codecs; `$d` is a dollar sign.
 macro_rules! codecs {
     ($d:tt $($(#[$attribute:meta])* $name:ident: $codec:ty,)*) => {
-        /// Which codec a table is written with.
+        /// Codec of the blocks of a table.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Codec {
@@ -45,39 +45,39 @@ macro_rules! codecs {
             /// All codecs.
             pub const ALL: [Codec; [$(Codec::$name),*].len()] = [$(Codec::$name),*];
 
-            pub(crate) fn facts(self) -> &'static Facts {
+            pub(crate) fn spec(self) -> &'static CodecSpec {
                 match self {
-                    $(Codec::$name => &<$codec>::FACTS,)*
+                    $(Codec::$name => &<$codec>::SPEC,)*
                 }
             }
 
-            /// Counts what the Huffman code is for: see [`BlockCodec::count`].
+            /// Counts the symbol of one fingerprint; see [`BlockCodec::count`].
             #[inline]
-            fn count<F: Fingerprint>(self, recent: &[F], next: F, counts: &mut Counts) {
+            fn count<F: Fingerprint>(self, recent: &[F], next: F, histogram: &mut SymbolHistogram) {
                 match self {
-                    $(Codec::$name => <$codec as BlockCodec<F>>::count(recent, next, counts),)*
+                    $(Codec::$name => <$codec as BlockCodec<F>>::count(recent, next, histogram),)*
                 }
             }
         }
 
-        /// The codec of one table, whichever it is.
+        /// The codec of one table, with the table's Huffman code and span length.
         #[derive(Debug)]
         pub(crate) enum AnyCodec {
             $($name($codec),)*
         }
 
         impl AnyCodec {
-            /// Code, span and block size come from the table's header.
-            pub(crate) fn new(codec: Codec, code: &Code, span: u16, block_size: u32) -> AnyCodec {
+            /// `code`, `span` and `block_size` come from the table's header.
+            pub(crate) fn new(codec: Codec, code: &HuffmanCode, span: u16, block_size: u32) -> AnyCodec {
                 match codec {
                     $(Codec::$name => AnyCodec::$name(<$codec>::new(code, span, block_size)),)*
                 }
             }
         }
 
-        $(impl Choice for $codec {
+        $(impl CodecVariant for $codec {
             #[inline(always)]
-            fn of(any: &AnyCodec) -> Option<&$codec> {
+            fn from_any(any: &AnyCodec) -> Option<&$codec> {
                 match any {
                     AnyCodec::$name(codec) => Some(codec),
                     _ => None,
@@ -85,7 +85,7 @@ macro_rules! codecs {
             }
         })*
 
-        /// Calls something generic with the codec of a table: one match here, none in the loops.
+        /// Evaluates a generic expression with the concrete codec of a table. So the codec is matched once, not in the loops.
         macro_rules! with_codec {
             ($d any:expr, $d codec:ident => $d call:expr) => {
                 match $d any {
@@ -96,20 +96,20 @@ macro_rules! codecs {
     };
 }
 
-// A new codec is a line here, and a file.
+// A new codec needs one entry here and one file.
 codecs! {
     $
-    /// The paper's: Huffman code of the position of the first bit that differs from the predecessor, then
+    /// The codec of the paper: Huffman code of the position of the first bit that differs from the predecessor, then
     /// the bits after it.
     #[default]
     FirstDifference: FirstDifference,
     /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
-    /// after it. The smallest.
+    /// after it. The smallest for random fingerprints.
     Gap: Gap,
-    /// Elias-Fano, one per block: look-ups go straight to their range and decode nothing before it.
+    /// Elias-Fano code for each block: look-ups go straight to their range and decode nothing before it.
     EliasFano: EliasFano,
-    /// Huffman code of how many bits differ from a fingerprint before, then the positions of all of them, where these are
-    /// few; else as [`Codec::Gap`]. The smallest where many are near one another.
+    /// If few bits differ from an earlier fingerprint: Huffman code of their number and of the first one's position, then
+    /// the positions of the others. Otherwise like [`Codec::Gap`]. The smallest if many fingerprints are near one another.
     AllDifferences: AllDifferences,
 }
 #[expect(
@@ -119,40 +119,43 @@ codecs! {
 pub(crate) use with_codec;
 
 impl Codec {
-    /// The default block size of a table, in bytes, for fingerprints of `bits` bits. It keeps look-ups short, and the block
-    /// index (a fingerprint a block) under 0.1 byte a fingerprint. Measured in `benches/history/block-size.md`.
+    /// Default block size of a table, in bytes, for fingerprints of `bits` bits. It keeps look-ups short. The block index has
+    /// one fingerprint for each block, and takes less than 0.1 byte for each fingerprint of the table. Measured in
+    /// `benches/history/block-size.md`.
     pub fn default_block_size(self, bits: u32) -> u32 {
-        self.facts().default_block_sizes[usize::from(bits > 64)]
+        self.spec().default_block_sizes[usize::from(bits > 64)]
     }
 
-    /// Fingerprints from one restart point to the next of a table of so many that is not told; `None` if it has no
-    /// restart points.
+    /// Default number of fingerprints from one restart point to the next, for a table of `fingerprints` fingerprints. `None` if
+    /// the codec has no restart points.
     pub(crate) fn default_span(self, fingerprints: u64) -> Option<u16> {
-        self.facts().default_spans.map(|spans| spans[usize::from(fingerprints >= format::MANY)])
+        self.spec()
+            .default_spans
+            .map(|spans| spans[usize::from(fingerprints >= format::LARGE_TABLE_FINGERPRINTS)])
     }
 
-    /// Whether its blocks have restart points.
+    /// Whether the codec's blocks have restart points.
     pub(crate) fn has_spans(self) -> bool {
-        self.facts().default_spans.is_some()
+        self.spec().default_spans.is_some()
     }
 
-    /// The version of the format that its tables say, and that manifests say at least that name it.
-    pub(crate) fn version(self) -> u32 {
-        self.facts().version
+    /// Format version of the codec's tables. A manifest that names the codec has at least this version.
+    pub(crate) fn format_version(self) -> u32 {
+        self.spec().format_version
     }
 
-    /// Number of code lengths in the header of its tables.
-    pub(crate) fn symbols(self, bits: u32) -> usize {
-        (self.facts().symbols)(bits)
+    /// Number of Huffman symbols for fingerprints of `bits` bits: the header of a table has one code length for each.
+    pub(crate) fn alphabet_size(self, bits: u32) -> usize {
+        (self.spec().alphabet_size)(bits)
     }
 
-    /// The codec's number in files.
+    /// Number of the codec in files.
     pub(crate) fn number(self) -> u8 {
-        self.facts().number
+        self.spec().number
     }
 
-    /// The codec of a number in a file.
-    pub(crate) fn of_number(number: u8) -> Result<Codec, Damage> {
+    /// Returns the codec with a number read from a file.
+    pub(crate) fn from_number(number: u8) -> Result<Codec, Damage> {
         Codec::ALL.into_iter().find(|codec| codec.number() == number).ok_or(Damage::Field {
             name: "codec",
             found: u64::from(number),
@@ -160,9 +163,9 @@ impl Codec {
         })
     }
 
-    /// The name used on the command line and in reports.
+    /// Name of the codec on the command line and in reports.
     pub fn name(self) -> &'static str {
-        self.facts().name
+        self.spec().name
     }
 }
 
@@ -176,14 +179,14 @@ impl FromStr for Codec {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Codec, Error> {
-        one_of("codec", &Codec::ALL.map(|codec| (codec, codec.name())), name)
+        find_by_name("codec", &Codec::ALL.map(|codec| (codec, codec.name())), name)
     }
 }
 
-/// One of the choices of [`AnyCodec`].
-pub(crate) trait Choice: Sized {
-    /// The codec of a table, if it is this one.
-    fn of(any: &AnyCodec) -> Option<&Self>;
+/// The codec type of one variant of [`AnyCodec`].
+pub(crate) trait CodecVariant: Sized {
+    /// Returns the table's codec if it has this type.
+    fn from_any(any: &AnyCodec) -> Option<&Self>;
 }
 
 #[cfg(test)]

@@ -1,31 +1,36 @@
-//! Symbols of the Huffman code of a table: their meaning, and how often each occurs.
+//! The symbols of a table's Huffman code: their meaning, and the count of each.
 
-use crate::huffman::Code;
+use crate::huffman::HuffmanCode;
 
-/// How one fingerprint is coded in its block: the meaning of its symbol, and the earlier fingerprint that it follows from
-/// (`format-spec/table.md`, "Blocks").
+/// The coding of one fingerprint in its block: the meaning of its symbol, and the earlier fingerprint that it is coded
+/// relative to (`format-spec/table.md`, "Blocks").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coding {
-    /// The bit that the symbol names is worth 2^h: the first one that differs or, for a gap, the top bit of the difference.
+    /// Position of the coded bit, which has the value 2^h: the first differing bit or, for a gap, the top bit of the
+    /// difference.
     pub h: u32,
-    /// In [`Codec::AllDifferences`](super::Codec::AllDifferences), how many bits below that one differ; the positions of all of
-    /// them are coded; `None` for a gap. In other codecs `None`: the tail is all the bits below.
+    /// Number of differing bits below the coded bit, in [`Codec::AllDifferences`](super::Codec::AllDifferences); the position of
+    /// each is coded. `None` for a gap, and in other codecs: there the tail has all bits below the coded bit.
     pub differing: Option<u32>,
-    /// How many places before its predecessor is the fingerprint that it is coded from.
+    /// Distance from the predecessor back to the fingerprint that this one is coded relative to; 0 is the predecessor.
     pub back: u32,
 }
 
-/// Counts of symbols, and an estimate of the lengths of their words.
-pub(crate) struct Counts {
+/// Counts of symbols, and estimates of the lengths of their code words.
+pub(crate) struct SymbolHistogram {
     counts: Box<[u64]>,
     total: u64,
-    /// In sixteenths of a bit, as of some time ago.
+    /// Estimated length of each code word in sixteenths of a bit, from the last repricing.
     prices: Box<[u16]>,
 }
 
-impl Counts {
-    pub(super) fn new(symbols: usize) -> Counts {
-        Counts { counts: vec![0; symbols].into(), total: 0, prices: vec![PRIOR; symbols].into() }
+impl SymbolHistogram {
+    pub(super) fn new(symbols: usize) -> SymbolHistogram {
+        SymbolHistogram {
+            counts: vec![0; symbols].into(),
+            total: 0,
+            prices: vec![PRIOR_PRICE; symbols].into(),
+        }
     }
 
     #[inline]
@@ -33,44 +38,44 @@ impl Counts {
         self.counts[symbol as usize] += 1;
     }
 
-    /// [`Counts::add`] where the counts so far decide which symbol comes next.
-    pub(super) fn add_priced(&mut self, symbol: u32) {
+    /// Like [`SymbolHistogram::add`], and updates the prices from time to time. For codecs that choose symbols by price.
+    pub(super) fn add_and_reprice(&mut self, symbol: u32) {
         self.add(symbol);
         self.total += 1;
-        // Each time there are twice as many.
-        if self.total.is_power_of_two() && self.total >= FIRST {
+        // Each time the number of symbols has doubled.
+        if self.total.is_power_of_two() && self.total >= FIRST_REPRICING {
             let all = sixteenths_of_log2(2 * self.total);
             for (price, &count) in self.prices.iter_mut().zip(&self.counts) {
-                *price = (all - sixteenths_of_log2(2 * count + 1)).min(LONGEST);
+                *price = (all - sixteenths_of_log2(2 * count + 1)).min(MAX_PRICE);
             }
         }
     }
 
-    /// The code with the fewest bits for these counts.
-    pub(super) fn code(&self) -> Code {
-        Code::from_counts(&self.counts)
+    /// Returns the code with the fewest bits for these counts.
+    pub(super) fn code(&self) -> HuffmanCode {
+        HuffmanCode::from_counts(&self.counts)
     }
 
-    /// Makes sure that a symbol has a word.
-    pub(super) fn ensure(&mut self, symbol: u32) {
+    /// Makes sure that a symbol gets a code word.
+    pub(super) fn ensure_word(&mut self, symbol: u32) {
         let count = &mut self.counts[symbol as usize];
         *count = (*count).max(1);
     }
 
-    /// About the length of a symbol's word, in sixteenths of a bit.
+    /// Estimated length of a symbol's code word, in sixteenths of a bit.
     pub(super) fn price(&self, symbol: u32) -> u32 {
         u32::from(self.prices[symbol as usize])
     }
 }
 
-/// The assumed length of a word before any count, in sixteenths of a bit.
-const PRIOR: u16 = 7 * 16;
-/// The assumed length of the rarest words.
-const LONGEST: u16 = crate::huffman::MAX_LENGTH as u16 * 16;
-/// Counts of fewer symbols say nothing.
-const FIRST: u64 = 256;
+/// Assumed length of a code word before the first repricing, in sixteenths of a bit.
+const PRIOR_PRICE: u16 = 7 * 16;
+/// Assumed length of the rarest symbols' code words, in sixteenths of a bit.
+const MAX_PRICE: u16 = crate::huffman::MAX_WORD_BITS as u16 * 16;
+/// Number of symbols at the first repricing: fewer symbols give no useful estimate.
+const FIRST_REPRICING: u64 = 256;
 
-/// 16 log2 of a number that is not 0, rounded down: in whole numbers, so that files are the same everywhere.
+/// Returns 16 log2 of a number other than 0, rounded down. Integer arithmetic makes files the same on every machine.
 fn sixteenths_of_log2(number: u64) -> u16 {
     let whole = number.ilog2();
     // 1.31 fixed point; each squaring shifts out another bit of the logarithm.

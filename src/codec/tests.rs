@@ -1,11 +1,11 @@
 use byteorder::{ByteOrder, LittleEndian};
 use proptest::prelude::*;
 
-use super::block::OTHER_CODE;
-use super::difference::Difference;
+use super::block_codec::NONCONFORMING_BLOCK;
+use super::delta::DeltaCodec;
 use super::*;
 use crate::bits;
-use crate::huffman::Code;
+use crate::huffman::HuffmanCode;
 
 /// Sorted, distinct fingerprints of several kinds: spread out, dense, at both ends of the range.
 fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
@@ -24,15 +24,15 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
     })
 }
 
-fn huffman<const ADDS: bool>(fingerprints: &[impl Fingerprint], span: u16, size: u32) -> Difference<ADDS> {
+fn huffman<const ADDS: bool>(fingerprints: &[impl Fingerprint], span: u16, size: u32) -> DeltaCodec<ADDS> {
     let mut counts = [0; 128];
-    let symbol = |pair: &[_]| Difference::<ADDS>::symbol(pair[0], pair[1]) as usize;
+    let symbol = |pair: &[_]| DeltaCodec::<ADDS>::symbol(pair[0], pair[1]) as usize;
     fingerprints.windows(2).for_each(|pair| counts[symbol(pair)] += 1);
-    Difference::new(&Code::from_counts(&counts), span, size)
+    DeltaCodec::new(&HuffmanCode::from_counts(&counts), span, size)
 }
 
 fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32) -> AllDifferences {
-    let mut counts = SymbolCounts::new(Codec::AllDifferences);
+    let mut counts = SymbolCounter::new(Codec::AllDifferences);
     fingerprints.iter().for_each(|&fingerprint| counts.push(fingerprint));
     AllDifferences::new(&counts.code(), span, block_size)
 }
@@ -46,10 +46,10 @@ fn visit<F: Fingerprint>(
     last: F,
     visitor: impl FnMut(usize, F),
 ) -> Result<(), Damage> {
-    codec.aim(block, low, last)?;
-    let range = Range { low, high };
+    codec.prefetch_for_locate(block, low, last)?;
+    let range = FingerprintRange { low, high };
     match codec.locate(block, range, last)? {
-        Some(spot) => codec.visit_from(block, spot.index, range, Near::ALL, visitor),
+        Some(spot) => codec.visit_from(block, spot.index, range, HammingBall::ALL, visitor),
         None => Ok(()),
     }
 }
@@ -86,7 +86,7 @@ fn round_trip<F: Fingerprint>(
     }
 }
 
-/// Checks that the reported codings are true of the fingerprints.
+/// Checks that the reported codings match the fingerprints.
 fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>]) {
     assert_eq!(codings.len(), fingerprints.len());
     for (i, coding) in codings.iter().enumerate() {
@@ -172,8 +172,8 @@ proptest! {
         // A code for wider fingerprints: its tails may be longer than a fingerprint.
         let mut counts = [1; 128];
         counts[3] = 9;
-        attack::<u64>(&Gap::new(&Code::from_counts(&counts), 7, 512), &block, low);
-        attack::<u128>(&FirstDifference::new(&Code::from_counts(&counts), 7, 512), &block, 7);
+        attack::<u64>(&Gap::new(&HuffmanCode::from_counts(&counts), 7, 512), &block, low);
+        attack::<u128>(&FirstDifference::new(&HuffmanCode::from_counts(&counts), 7, 512), &block, 7);
     }
 }
 
@@ -182,7 +182,7 @@ fn consecutive_numbers_fill_a_block_to_its_count() {
     let fingerprints: Vec<u64> = (0..200_000).collect();
     let codec = huffman::<true>(&fingerprints, 64, 65536);
     let fit = codec.fit(&fingerprints, 65536);
-    assert_eq!(fit.count, format::MAX_BLOCK_COUNT);
+    assert_eq!(fit.count, format::MAX_BLOCK_FINGERPRINTS);
     all_codecs(&fingerprints[..3000], 64, 1024, &[(5, 2000)]);
 }
 
@@ -193,7 +193,7 @@ fn both_ends_of_the_range() {
     all_codecs(&[7_u64], 16, 256, &[(0, 6), (7, 7), (8, 9)]);
 }
 
-/// Blocks that decode to ascending fingerprints, but that no writer makes.
+/// Checks that `check` refuses blocks that decode to ascending fingerprints but that no writer encodes.
 #[test]
 fn other_codes_of_the_same_fingerprints_are_no_code() {
     let values = [0x10_u64, 0x13, 0x20, 0x21, 0x25];
@@ -207,10 +207,10 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
     let mut block = vec![0; 60];
     gap.encode(&values, &mut block);
     assert_eq!(of_gap(&block), (values.to_vec(), Ok(())));
-    // Bits between the words and the tails of the last span that are not zero.
+    // Unused bits between the code words and the tails of the last span are not zero.
     let mut padded = block.clone();
     padded[40] = 1;
-    assert_eq!(of_gap(&padded), (values.to_vec(), Err(OTHER_CODE)));
+    assert_eq!(of_gap(&padded), (values.to_vec(), Err(NONCONFORMING_BLOCK)));
     // A sum of upper and lower bits above 2^64 - 1, with low 64 bits that are larger than the previous fingerprint.
     let mut block = vec![0; 16 + 1 + 16];
     BlockHeader { count: 3, width: 63, first: 0_u64 }.write(&mut block);
@@ -225,19 +225,19 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
         let checked = EliasFano.check(block, &decoded);
         (decoded, checked)
     };
-    assert_eq!(of_elias_fano(&block), (vec![0, 5, 9], Err(OTHER_CODE)));
+    assert_eq!(of_elias_fano(&block), (vec![0, 5, 9], Err(NONCONFORMING_BLOCK)));
 }
 
 #[test]
 fn names_and_numbers_tell_codecs_apart() {
     for codec in Codec::ALL {
         assert_eq!(codec.name().parse::<Codec>().unwrap(), codec);
-        assert_eq!(Codec::of_number(codec.number()).unwrap(), codec);
+        assert_eq!(Codec::from_number(codec.number()).unwrap(), codec);
     }
     let error = "zip".parse::<Codec>().unwrap_err();
     assert_eq!(
         error.to_string(),
         "unknown codec `zip`; expected first-difference, gap, elias-fano or all-differences"
     );
-    assert!(matches!(Codec::of_number(4), Err(Damage::Field { name: "codec", found: 4, .. })));
+    assert!(matches!(Codec::from_number(4), Err(Damage::Field { name: "codec", found: 4, .. })));
 }

@@ -1,11 +1,12 @@
-//! Quoting input in messages.
+//! Quotes of long texts in error messages.
 
 use std::borrow::Cow;
 
-/// The longest excerpt, in characters.
-const MOST_CHARACTERS: usize = 200;
+/// Maximum length of an excerpt, in characters.
+const MAX_CHARACTERS: usize = 200;
 
-/// The beginning of a text of an input or an option, for a message: at most 200 characters, with `...` in place of the rest.
+/// Shortens a text for an error message, to at most 200 characters. If the text is longer, `...` replaces the
+/// rest.
 ///
 /// ```
 /// use simstore::error::excerpt;
@@ -14,7 +15,7 @@ const MOST_CHARACTERS: usize = 200;
 /// assert_eq!(excerpt(&"x".repeat(1_000_000)).len(), 203);
 /// ```
 pub fn excerpt(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(MOST_CHARACTERS) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]).into(),
         None => text.into(),
     }

@@ -1,10 +1,13 @@
-//! Names that were misspelt.
+//! Suggestions for misspelt names.
 
-/// The longest names that are compared, in bytes, and the most.
-const LONGEST: usize = 64;
-const MOST: usize = 10_000;
+/// Maximum length of names to compare, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+/// Maximum number of known names to compare.
+const MAX_NAMES: usize = 10_000;
 
-/// Which of the known names was meant, to be put behind a name that is none: ` (did you mean ...?)`; empty if none is near.
+/// Suggests the known name that is most similar to an unknown one: ` (did you mean ...?)`, to append to an
+/// error message. Returns an empty string if no known name is similar, that is, if more than a third of the
+/// characters differ.
 ///
 /// ```
 /// use simstore::error::did_you_mean;
@@ -15,14 +18,14 @@ const MOST: usize = 10_000;
 /// assert_eq!(did_you_mean("text", ["id", "text"]), "");
 /// ```
 pub fn did_you_mean<S: AsRef<str>>(name: &str, known: impl IntoIterator<Item = S>) -> String {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return String::new();
     }
     let (given, name) = (name, name.to_lowercase());
     let most = name.chars().count() / 3;
     let errors = |known: &S| strsim::osa_distance(&name, &known.as_ref().to_lowercase());
-    let is_other = |known: &S| known.as_ref() != given && known.as_ref().len() <= LONGEST;
-    let known = known.into_iter().take(MOST).filter(is_other);
+    let is_other = |known: &S| known.as_ref() != given && known.as_ref().len() <= MAX_NAME_BYTES;
+    let known = known.into_iter().take(MAX_NAMES).filter(is_other);
     let nearest = known.map(|known| (errors(&known), known)).min_by_key(|&(errors, _)| errors);
     match nearest {
         Some((errors, meant)) if errors <= most => {

@@ -1,12 +1,12 @@
-//! The loops that compare fingerprints with one another, compiled for the processor that they run on.
+//! Loops that compare fingerprints with one another. They are compiled for several instruction sets.
 
 use crate::fingerprint::Fingerprint;
-use crate::kernels::{Work, dispatch};
+use crate::simd::{Kernel, dispatch};
 
-/// Fingerprints that are compared before the first branch.
+/// Number of fingerprints that are compared without a branch.
 const LANES: usize = 8;
 
-/// Visits the places of the fingerprints within the distance of `one`.
+/// Visits the positions of the fingerprints in `others` that are within `distance` bits of `one`.
 #[inline]
 pub(super) fn visit_near<F: Fingerprint>(one: F, others: &[F], distance: u32, visitor: impl FnMut(usize)) {
     dispatch(VisitNear { one, others, distance, visitor });
@@ -19,7 +19,7 @@ struct VisitNear<'a, F, V> {
     visitor: V,
 }
 
-impl<F: Fingerprint, V: FnMut(usize)> Work for VisitNear<'_, F, V> {
+impl<F: Fingerprint, V: FnMut(usize)> Kernel for VisitNear<'_, F, V> {
     type Output = ();
 
     #[inline(always)]
@@ -43,24 +43,26 @@ impl<F: Fingerprint, V: FnMut(usize)> Work for VisitNear<'_, F, V> {
     }
 }
 
-/// Whether some are within the distance of `one`. The loop has no branch, so that it becomes vector instructions.
+/// Whether any of `others` is within `distance` bits of `one`. The loop has no branch, so that the compiler
+/// vectorizes it.
 #[inline(always)]
 fn any_near<F: Fingerprint>(one: F, others: &[F; LANES], distance: u32) -> bool {
     others.iter().fold(0, |signs, &other| signs | sign(one, other, distance)) >> 63 == 1
 }
 
-/// A number whose highest bit tells whether two are within the distance.
+/// Returns a number whose highest bit is set if the fingerprints are within `distance` bits.
 #[inline(always)]
 fn sign<F: Fingerprint>(one: F, other: F, distance: u32) -> u64 {
     u64::from(one.distance(other)).wrapping_sub(u64::from(distance) + 1)
 }
 
-/// Number of the following fingerprints that each one is compared with by [`find_near`].
-pub(super) const REACH: usize = 7;
-/// Fingerprints of a block of [`find_near`].
-pub(super) const BLOCK: usize = 16;
+/// Number of following fingerprints that [`find_near`] compares each fingerprint with.
+pub(super) const LOOKAHEAD: usize = 7;
+/// Number of fingerprints in a block of [`find_near`].
+pub(super) const BLOCK_LEN: usize = 16;
 
-/// Finds the blocks with a fingerprint that is near one of the next [`REACH`]. `blocks` becomes their numbers, ascending.
+/// Finds the blocks with a fingerprint that is near one of the next [`LOOKAHEAD`] fingerprints. `blocks`
+/// receives the numbers of these blocks, ascending.
 #[inline]
 pub(super) fn find_near<F: Fingerprint>(values: &[F], distance: u32, blocks: &mut Vec<usize>) {
     dispatch(FindNear { values, distance, blocks });
@@ -72,18 +74,18 @@ struct FindNear<'a, F> {
     blocks: &'a mut Vec<usize>,
 }
 
-impl<F: Fingerprint> Work for FindNear<'_, F> {
+impl<F: Fingerprint> Kernel for FindNear<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let FindNear { values, distance, blocks } = self;
         blocks.clear();
-        for block in 0..values.len().div_ceil(BLOCK) {
-            let rest = &values[block * BLOCK..];
-            let is_near = match rest.first_chunk::<{ BLOCK + REACH }>() {
+        for block in 0..values.len().div_ceil(BLOCK_LEN) {
+            let rest = &values[block * BLOCK_LEN..];
+            let is_near = match rest.first_chunk::<{ BLOCK_LEN + LOOKAHEAD }>() {
                 Some(window) => has_near(window, distance),
-                None => has_near_pair(rest, REACH, distance),
+                None => has_near_pair(rest, LOOKAHEAD, distance),
             };
             if is_near {
                 blocks.push(block);
@@ -92,11 +94,11 @@ impl<F: Fingerprint> Work for FindNear<'_, F> {
     }
 }
 
-/// Whether one of the first [`BLOCK`] fingerprints is near one of the [`REACH`] after it.
+/// Whether one of the first [`BLOCK_LEN`] fingerprints is near one of the next [`LOOKAHEAD`] after it.
 #[inline(always)]
-fn has_near<F: Fingerprint>(window: &[F; BLOCK + REACH], distance: u32) -> bool {
-    let mut signs = [0; BLOCK];
-    for lag in 1..=REACH {
+fn has_near<F: Fingerprint>(window: &[F; BLOCK_LEN + LOOKAHEAD], distance: u32) -> bool {
+    let mut signs = [0; BLOCK_LEN];
+    for lag in 1..=LOOKAHEAD {
         for (lane, signs) in signs.iter_mut().enumerate() {
             *signs |= sign(window[lane], window[lane + lag], distance);
         }
@@ -104,7 +106,7 @@ fn has_near<F: Fingerprint>(window: &[F; BLOCK + REACH], distance: u32) -> bool 
     signs.iter().fold(0, |all, &signs| all | signs) >> 63 == 1
 }
 
-/// Whether any two of a few fingerprints are near.
+/// Whether any two of the fingerprints are near. For short lists.
 #[inline]
 pub(super) fn any_near_pair<F: Fingerprint>(few: &[F], distance: u32) -> bool {
     dispatch(AnyNearPair { few, distance })
@@ -115,7 +117,7 @@ struct AnyNearPair<'a, F> {
     distance: u32,
 }
 
-impl<F: Fingerprint> Work for AnyNearPair<'_, F> {
+impl<F: Fingerprint> Kernel for AnyNearPair<'_, F> {
     type Output = bool;
 
     #[inline(always)]
@@ -124,7 +126,7 @@ impl<F: Fingerprint> Work for AnyNearPair<'_, F> {
     }
 }
 
-/// Whether one of a few fingerprints is near one of the next `reach`.
+/// Whether a fingerprint is near one of the next `reach` fingerprints. For short lists.
 #[inline(always)]
 fn has_near_pair<F: Fingerprint>(few: &[F], reach: usize, distance: u32) -> bool {
     let mut signs = 0;
@@ -144,16 +146,16 @@ mod tests {
 
     fn check<F: Fingerprint>(values: &[F], distance: u32) -> Result<(), TestCaseError> {
         let is_near = |&block: &usize| {
-            (block * BLOCK..values.len().min((block + 1) * BLOCK)).any(|at| {
-                let mut next = values[at + 1..].iter().take(REACH);
+            (block * BLOCK_LEN..values.len().min((block + 1) * BLOCK_LEN)).any(|at| {
+                let mut next = values[at + 1..].iter().take(LOOKAHEAD);
                 next.any(|&other| values[at].distance(other) <= distance)
             })
         };
         let mut found = vec![7];
         find_near(values, distance, &mut found);
-        // The last block sees fingerprints after it that are of no block before.
-        let expected: Vec<usize> = (0..values.len().div_ceil(BLOCK)).filter(is_near).collect();
-        let full = values.len().saturating_sub(BLOCK + REACH) / BLOCK;
+        // The last block may also contain pairs after its first `BLOCK_LEN` fingerprints.
+        let expected: Vec<usize> = (0..values.len().div_ceil(BLOCK_LEN)).filter(is_near).collect();
+        let full = values.len().saturating_sub(BLOCK_LEN + LOOKAHEAD) / BLOCK_LEN;
         prop_assert!(expected.iter().all(|block| found.contains(block)));
         prop_assert!(found.iter().filter(|&&block| block < full).all(|block| expected.contains(block)));
         prop_assert!(found.is_sorted());

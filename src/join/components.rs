@@ -1,6 +1,7 @@
-//! Clusters: what a chain of pairs connects.
+//! Connected components of members 0, 1, 2, ...
 
-/// The connected components of members 0, 1, 2, ..., as pairs come in: 4 bytes for each member.
+/// Connected components of members 0, 1, 2, ..., updated with each pair (union-find). Takes 4 bytes per
+/// member.
 ///
 /// ```
 /// use simstore::join::Components;
@@ -12,15 +13,16 @@
 /// ```
 #[derive(Clone, Debug)]
 pub struct Components {
-    /// Union-find with path halving. The smaller root wins, so that a root is its component's first member.
+    /// Parent of each member, with path halving. The smaller root becomes the parent, so a root is the first
+    /// member of its component.
     parent: Vec<u32>,
 }
 
 impl Components {
-    /// Each member by itself.
+    /// Creates one component per member.
     ///
     /// # Panics
-    /// If there are 2^32 members or more.
+    /// If `members` is 2^32 or more.
     pub fn new(members: usize) -> Self {
         let members = u32::try_from(members).expect("fewer than 2^32 members");
         Components { parent: (0..members).collect() }
@@ -29,16 +31,16 @@ impl Components {
     /// Connects the components of two members.
     ///
     /// # Panics
-    /// If there is no such member.
+    /// If `a` or `b` is not below the number of members.
     pub fn connect(&mut self, a: usize, b: usize) {
         let (a, b) = (self.first(a), self.first(b));
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
-    /// The first member of a member's component.
+    /// Returns the first member of a member's component.
     ///
     /// # Panics
-    /// If there is no such member.
+    /// If `member` is not below the number of members.
     pub fn first(&mut self, mut member: usize) -> usize {
         while self.parent[member] as usize != member {
             self.parent[member] = self.parent[self.parent[member] as usize];
@@ -48,7 +50,8 @@ impl Components {
     }
 }
 
-/// The connected components of at least two members; members ascending, clusters by their first member.
+/// Returns the connected components with at least two of the members 0 to `count` - 1. Members are ascending;
+/// clusters are in the order of their first members.
 ///
 /// ```
 /// let clusters = simstore::join::clusters(6, [(0, 5), (4, 5), (1, 2)]);
@@ -56,7 +59,7 @@ impl Components {
 /// ```
 ///
 /// # Panics
-/// If a pair names a member that is not below `count`, or that is 2^32 or more.
+/// If a member of a pair is not below `count`, or `count` is 2^32 or more.
 pub fn clusters(count: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let mut components = Components::new(count);
     pairs.into_iter().for_each(|(a, b)| components.connect(a, b));

@@ -1,160 +1,182 @@
-//! The join: it uses a plan's tables one after the other, and joins groups that are too large by plans of their own.
+//! Self-join of one set in memory: it joins the tables of a plan one after the other. A group that is too
+//! large is joined with a plan of its own.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::compare::{BLOCK, REACH, any_near_pair, find_near, visit_near};
-use super::crowds::Crowds;
-use super::design::{FEW, Prefix, choose, is_crowd, is_dense, least_work};
-use super::naming::Naming;
+use super::choose_tables::{
+    COMPARE_ALL_MAX, JoinPrefix, choose_tables, is_dense, is_hard_to_split, min_work,
+};
+use super::compare::{BLOCK_LEN, LOOKAHEAD, any_near_pair, find_near, visit_near};
+use super::dense_groups::DenseGroupVisitor;
+use super::pair_output::PairOutput;
 use crate::fingerprint::Fingerprint;
-use crate::radix::{Digit, Partition, first_bits, ranges, room};
+use crate::radix::{Digit, Partition, first_bits, ranges, scratch};
 
 /// A join of one set.
 pub(super) struct Join<'a, F, N, V> {
-    /// Converts fingerprints to the names that pairs are reported with.
-    pub(super) naming: N,
-    /// The greatest distance of near fingerprints, in bits.
+    /// Conversion of fingerprints to the reported pairs.
+    pub(super) pair_output: N,
+    /// Maximum distance of near fingerprints, in bits.
     pub(super) distance: u32,
-    /// Takes pairs as they are found, and says whether to continue.
+    /// Receives pairs as they are found, and returns whether to continue.
     pub(super) visitor: V,
-    /// The handling of crowds; without it, all their pairs are visited.
-    pub(super) crowds: Option<Crowds<'a, F>>,
-    /// Whether the visitor has asked to stop.
-    pub(super) stopped: AtomicBool,
+    /// Visitor of dense groups. If it is `None`, all pairs inside dense groups are reported.
+    pub(super) dense_groups: Option<DenseGroupVisitor<'a, F>>,
+    /// Whether the visitor has returned a break.
+    pub(super) is_stopped: AtomicBool,
 }
 
-/// A required number of errors in some bits of a pair.
+/// Condition on a pair: its number of errors in the bits of a mask. An *error* is a bit that differs between
+/// the two fingerprints.
 #[derive(Clone, Debug)]
 pub(super) struct Condition<F> {
     pub(super) mask: F,
+    /// Allowed numbers of errors.
     pub(super) errors: Range<u32>,
 }
 
-/// Fingerprints to be joined with one another.
-pub(super) struct Set<'a, F> {
+/// Set of fingerprints to join with one another.
+pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
-    /// The bits that may differ between near fingerprints, besides the bits that must differ by a condition.
+    /// Mask of the bits whose errors `distance` counts. It excludes `uncounted_masks` and the bits of
+    /// conditions.
     pub(super) bits: F,
-    /// The most errors among these bits.
+    /// Maximum number of errors in `bits`.
     pub(super) distance: u32,
-    /// Conditions for the pairs of this set. They keep each pair from being reported twice.
+    /// Conditions on the pairs to report. They ensure that each pair is reported once.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Masks outside `bits`; each must contain at least one differing bit, not counted in `distance`.
-    pub(super) reserve: Vec<F>,
+    /// Masks outside `bits`. A pair has at least one error in each mask, which `distance` does not count.
+    pub(super) uncounted_masks: Vec<F>,
 }
 
-/// A thread's buffers: space for a group, and the pairs found.
-struct Work<F, N: Naming<F>> {
+/// Buffers of one thread.
+struct JoinBuffers<F, N: PairOutput<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// The names of the group's fingerprints, as far as they have been looked up.
-    names: Vec<Option<N::Name>>,
+    /// Members of the group's fingerprints; `None` if not looked up yet.
+    members: Vec<Option<N::Member>>,
+    /// Pairs to report.
     pairs: Vec<N::Pair>,
-    /// Blocks with near fingerprints.
+    /// Numbers of the blocks with near fingerprints, from [`find_near`].
     near: Vec<usize>,
 }
 
-impl<F, N: Naming<F>> Default for Work<F, N> {
+impl<F, N: PairOutput<F>> Default for JoinBuffers<F, N> {
     fn default() -> Self {
-        Work { group: Vec::new(), space: Vec::new(), names: Vec::new(), pairs: Vec::new(), near: Vec::new() }
+        JoinBuffers {
+            group: Vec::new(),
+            space: Vec::new(),
+            members: Vec::new(),
+            pairs: Vec::new(),
+            near: Vec::new(),
+        }
     }
 }
 
-/// Sets of up to this size are joined on the thread that finds them.
-const SMALL: usize = 1 << 15;
-/// Groups of up to this size are compared instead of being partitioned further.
-const GROUP: usize = 24;
-/// Groups of up to this size are looked at by [`find_near`], all together.
-const SMALL_GROUP: usize = REACH + 1;
-/// Bits of the digit for the first partition of a set: chunks are read in runs of some hundred.
+/// Maximum size of a set that is joined on the current thread.
+const SERIAL_MAX: usize = 1 << 15;
+/// Maximum size of a group whose members are all compared, instead of partitioning it further.
+const COMPARE_GROUP_MAX: usize = 24;
+/// Maximum size of a group that fits in the window of [`find_near`], which then compares all its pairs.
+const WINDOW_GROUP_MAX: usize = LOOKAHEAD + 1;
+/// Bits of the digit of a set's first partition. With 8 bits, the values of a bucket in one chunk are runs of
+/// some hundred.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// Most bits of the later digits, whose groups fit in the cache.
+/// Maximum bits of the later digits. Their groups fit in the cache.
 const DIGIT_BITS: u32 = 11;
-/// Pairs that a thread collects before it hands them over.
-const BATCH: usize = 4096;
-/// Fingerprints or groups of a large set that are compared with others before the visitor is asked again.
-const ASKED_AFTER: usize = 1 << 10;
+/// Number of pairs that a thread collects before it calls the visitor.
+const PAIR_BATCH: usize = 4096;
+/// Number of fingerprints or groups of a large set that are compared with others between calls of the
+/// visitor.
+const CANCEL_CHECK_INTERVAL: usize = 1 << 10;
 
-impl<'a, F: Fingerprint> Set<'a, F> {
-    /// All pairs of the given fingerprints.
+impl<'a, F: Fingerprint> JoinSet<'a, F> {
+    /// Returns the set for all pairs of the fingerprints within `distance` bits.
     pub(super) fn all(values: &'a [F], distance: u32) -> Self {
-        Set { values, bits: F::MAX, distance, conditions: Vec::new(), reserve: Vec::new() }
+        JoinSet { values, bits: F::MAX, distance, conditions: Vec::new(), uncounted_masks: Vec::new() }
     }
 }
 
-impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<'_, F, N, V> {
-    /// Joins a set. `space` grows if necessary, and can be used again.
-    pub(super) fn join(&self, set: &Set<F>, space: &mut Vec<F>) {
+impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<'_, F, N, V> {
+    /// Joins a set. `space` is a reusable buffer, which grows if necessary.
+    pub(super) fn join(&self, set: &JoinSet<F>, space: &mut Vec<F>) {
         let Some(&first) = set.values.first() else { return };
         let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
         // No pair has an error in bits that are equal in all fingerprints.
-        if set.reserve.iter().any(|&mask| mask & differing == F::ZERO) {
+        if set.uncounted_masks.iter().any(|&mask| mask & differing == F::ZERO) {
             return;
         }
-        let taken = if set.reserve.is_empty() { 0 } else { self.least_reserve(set, differing) };
-        let (mask, reserve) = set.reserve.split_at(taken);
-        if let Some(crowds) = self.crowds.filter(|crowds| is_dense(set.values, self.distance, crowds.enough))
+        let taken =
+            if set.uncounted_masks.is_empty() { 0 } else { self.choose_counted_masks(set, differing) };
+        let (mask, uncounted_masks) = set.uncounted_masks.split_at(taken);
+        if let Some(dense_groups) = self
+            .dense_groups
+            .filter(|dense_groups| is_dense(set.values, self.distance, dense_groups.pairs_per_member))
         {
-            (crowds.visitor)(set.values);
-            self.ask();
+            (dense_groups.visitor)(set.values);
+            self.poll_visitor();
             return;
         }
         let bits = differing & mask.iter().fold(set.bits, |bits, &mask| bits | mask);
-        let set = &Set {
+        let set = &JoinSet {
             bits,
             distance: set.distance + taken as u32,
             conditions: set.conditions.clone(),
-            reserve: reserve.to_vec(),
+            uncounted_masks: uncounted_masks.to_vec(),
             ..*set
         };
         let mut conditions = set.conditions.clone();
-        let tables = choose(set.values.len(), bits, set.distance);
-        let Some(tables) = tables.filter(|tables| !is_crowd(set.values, tables)) else {
-            let mut work = Work::default();
-            self.compare(set.values, &conditions, &mut work);
-            return self.flush(&mut work);
+        let tables = choose_tables(set.values.len(), bits, set.distance);
+        let Some(tables) = tables.filter(|tables| !is_hard_to_split(set.values, tables)) else {
+            let mut buffers = JoinBuffers::default();
+            self.compare(set.values, &conditions, &mut buffers);
+            return self.flush(&mut buffers);
         };
-        // One space for all tables: getting new memory takes longer than filling it.
-        let space = room(space, set.values.len());
+        // All tables share one buffer, since allocating new memory takes longer than filling it.
+        let space = scratch(space, set.values.len());
         let mut partition: Option<(F, Partition)> = None;
-        for Prefix { mask, flips } in tables {
-            if !self.goes_on() {
+        for JoinPrefix { mask, flips } in tables {
+            if !self.should_continue() {
                 return;
             }
             conditions.push(Condition { mask, errors: 0..flips + 1 });
-            let reserve = set.reserve.clone();
-            let table = Set { conditions: conditions.clone(), bits: bits & !mask, reserve, ..*set };
+            let uncounted_masks = set.uncounted_masks.clone();
+            let table =
+                JoinSet { conditions: conditions.clone(), bits: bits & !mask, uncounted_masks, ..*set };
             if flips == 0 {
                 let first = first_bits(mask, FIRST_DIGIT_BITS);
                 // Most tables begin with the same bits as the table before.
-                let of_first = match partition.take() {
-                    Some((bits, of_first)) if bits == first => of_first,
-                    _ => Partition::new(set.values, space, &Digit::new(first), |chunk| self.ask_at(chunk)),
+                let first_partition = match partition.take() {
+                    Some((bits, first_partition)) if bits == first => first_partition,
+                    _ => Partition::new(set.values, space, &Digit::new(first), |chunk| {
+                        self.poll_at_chunk(chunk)
+                    }),
                 };
-                self.join_equal(&table, mask & !first, &of_first, space);
-                partition = Some((first, of_first));
+                self.join_equal(&table, mask & !first, &first_partition, space);
+                partition = Some((first, first_partition));
             } else {
                 partition = None;
                 self.join_flipped(&table, mask, flips, space);
             }
-            // From now on a pair is new only if this table has not found it.
+            // Later tables report a pair only if this table has not found it.
             conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;
         }
     }
 
-    /// Number of reserve masks to add to the join's bits for the least work. Each one adds its bits, and one error.
-    fn least_reserve(&self, set: &Set<F>, differing: F) -> usize {
+    /// Returns the number of uncounted masks to move into the counted bits for the least work. Each mask adds
+    /// its bits, and one error to the distance.
+    fn choose_counted_masks(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
-        for taken in 0..=set.reserve.len() {
+        for taken in 0..=set.uncounted_masks.len() {
             if taken > 0 {
-                bits = bits | set.reserve[taken - 1];
+                bits = bits | set.uncounted_masks[taken - 1];
             }
             let count = (bits & differing).count_ones();
-            let (work, _) = least_work::<F>(set.values.len(), count, set.distance + taken as u32);
+            let (work, _) = min_work::<F>(set.values.len(), count, set.distance + taken as u32);
             if work < least.0 {
                 least = (work, taken);
             }
@@ -162,35 +184,43 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         least.1
     }
 
-    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. The fingerprints are partitioned
-    /// by all other bits of the prefix than `left`.
-    fn join_equal(&self, set: &Set<F>, left: F, partition: &Partition, partitioned: &[F]) {
-        let join_bucket = |work: &mut Work<F, N>, bucket: usize| {
-            if !self.goes_on() {
+    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. The fingerprints
+    /// are already partitioned by the bits of the prefix, except the bits `left`.
+    fn join_equal(&self, set: &JoinSet<F>, left: F, partition: &Partition, partitioned: &[F]) {
+        let join_bucket = |buffers: &mut JoinBuffers<F, N>, bucket: usize| {
+            if !self.should_continue() {
                 return;
             }
-            let (mut group, mut space) = (std::mem::take(&mut work.group), std::mem::take(&mut work.space));
+            let (mut group, mut space) =
+                (std::mem::take(&mut buffers.group), std::mem::take(&mut buffers.space));
             partition.read(partitioned, bucket, &mut group);
             space.resize(group.len().max(space.len()), F::ZERO);
-            self.split(set, left, &mut group, &mut space, work);
-            (work.group, work.space) = (group, space);
-            self.hand_over(work, set.values.len());
+            self.split(set, left, &mut group, &mut space, buffers);
+            (buffers.group, buffers.space) = (group, space);
+            self.report_bucket(buffers, set.values.len());
         };
         for_each(set.values.len(), partition.buckets(), join_bucket);
     }
 
-    /// Joins the `values` that are equal in the bits `left`, the remaining bits of a prefix.
-    fn split(&self, set: &Set<F>, left: F, values: &mut [F], space: &mut [F], work: &mut Work<F, N>) {
-        if values.len() <= GROUP {
-            return self.compare(values, &set.conditions, work);
+    /// Partitions `values` by the bits `left`, the remaining bits of a prefix, and joins each group.
+    fn split(
+        &self,
+        set: &JoinSet<F>,
+        left: F,
+        values: &mut [F],
+        space: &mut [F],
+        buffers: &mut JoinBuffers<F, N>,
+    ) {
+        if values.len() <= COMPARE_GROUP_MAX {
+            return self.compare(values, &set.conditions, buffers);
         }
         if left == F::ZERO {
-            return self.join_group(set, values, work);
+            return self.join_group(set, values, buffers);
         }
-        if values.len() > SMALL && !self.ask() {
+        if values.len() > SERIAL_MAX && !self.poll_visitor() {
             return;
         }
-        // Digits of about equal length, down to groups of about two.
+        // Digits have about equal lengths. The last one leads to groups of about two.
         let bits = left.count_ones().min(values.len().ilog2() - 1);
         let first = first_bits(left, bits.div_ceil(bits.div_ceil(DIGIT_BITS)));
         let digit = Digit::new(first);
@@ -198,195 +228,211 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let ends = &mut ends[..digit.buckets()];
         let space = &mut space[..values.len()];
         digit.scatter(values, space, ends);
-        let mut near = std::mem::take(&mut work.near);
+        let mut near = std::mem::take(&mut buffers.near);
         find_near(space, self.distance, &mut near);
-        let mut blocks = near.iter().map(|block| block * BLOCK..(block + 1) * BLOCK).peekable();
+        let mut blocks = near.iter().map(|block| block * BLOCK_LEN..(block + 1) * BLOCK_LEN).peekable();
         for range in ranges(ends).filter(|range| range.len() > 1) {
-            if range.len() > GROUP {
-                self.split(set, left & !first, &mut space[range.clone()], &mut values[range], work);
+            if range.len() > COMPARE_GROUP_MAX {
+                self.split(set, left & !first, &mut space[range.clone()], &mut values[range], buffers);
                 continue;
             }
             while blocks.next_if(|block| block.end <= range.start).is_some() {}
             let group = &space[range.clone()];
-            let is_near = match range.len() <= SMALL_GROUP {
+            let is_near = match range.len() <= WINDOW_GROUP_MAX {
                 true => blocks.peek().is_some_and(|block| block.start < range.end),
                 false => any_near_pair(group, self.distance),
             };
             if is_near {
-                self.compare(group, &set.conditions, work);
+                self.compare(group, &set.conditions, buffers);
             }
         }
-        work.near = near;
+        buffers.near = near;
     }
 
-    /// Joins a group of equal prefix.
-    fn join_group(&self, set: &Set<F>, values: &[F], work: &mut Work<F, N>) {
-        if values.len() <= FEW {
-            self.compare(values, &set.conditions, work);
+    /// Joins a group of fingerprints with the same prefix.
+    fn join_group(&self, set: &JoinSet<F>, values: &[F], buffers: &mut JoinBuffers<F, N>) {
+        if values.len() <= COMPARE_ALL_MAX {
+            self.compare(values, &set.conditions, buffers);
         } else {
-            let (conditions, reserve) = (set.conditions.clone(), set.reserve.clone());
-            self.join(&Set { values, conditions, reserve, ..*set }, &mut Vec::new());
+            let (conditions, uncounted_masks) = (set.conditions.clone(), set.uncounted_masks.clone());
+            self.join(&JoinSet { values, conditions, uncounted_masks, ..*set }, &mut Vec::new());
         }
     }
 
-    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `set.bits` are the bits outside the prefix.
-    fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32, space: &mut [F]) {
+    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `mask` is the prefix. `set.bits` are
+    /// the bits outside it.
+    fn join_flipped(&self, set: &JoinSet<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
-        let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.ask_at(chunk));
+        let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.poll_at_chunk(chunk));
         let group = |number: usize| {
             let start = if number == 0 { 0 } else { ends[number - 1] };
             &sorted[start as usize..ends[number] as usize]
         };
-        let patterns: Vec<(usize, F)> = patterns(mask, length, flips);
-        let join_one = |work: &mut Work<F, N>, number: usize| {
+        let patterns: Vec<(usize, F)> = flip_patterns(mask, length, flips);
+        let join_one = |buffers: &mut JoinBuffers<F, N>, number: usize| {
             let one = group(number);
-            let is_due = set.values.len() > SMALL && number.is_multiple_of(ASKED_AFTER);
-            if is_due && !self.ask() || !self.goes_on() || one.is_empty() {
+            let is_due = set.values.len() > SERIAL_MAX && number.is_multiple_of(CANCEL_CHECK_INTERVAL);
+            if is_due && !self.poll_visitor() || !self.should_continue() || one.is_empty() {
                 return;
             }
-            self.join_group(set, one, work);
+            self.join_group(set, one, buffers);
             for &(pattern, errors) in patterns.iter().filter(|(pattern, _)| number ^ pattern > number) {
                 let other = group(number ^ pattern);
                 if !other.is_empty() {
-                    self.join_two(set, mask, errors, one, other, work);
+                    self.join_two(set, mask, errors, one, other, buffers);
                 }
             }
-            self.flush(work);
+            self.flush(buffers);
         };
         for_each(set.values.len(), ends.len(), join_one);
     }
 
-    /// Joins the fingerprints of two groups. Their prefixes differ by `errors`.
-    fn join_two(&self, set: &Set<F>, mask: F, errors: F, one: &[F], other: &[F], work: &mut Work<F, N>) {
+    /// Joins each fingerprint of one group with each of another group. The prefixes of the groups differ in
+    /// the bits `errors`.
+    fn join_two(
+        &self,
+        set: &JoinSet<F>,
+        mask: F,
+        errors: F,
+        one: &[F],
+        other: &[F],
+        buffers: &mut JoinBuffers<F, N>,
+    ) {
         let count = one.len() + other.len();
-        if count > FEW {
+        if count > COMPARE_ALL_MAX {
             let distance = set.distance - errors.count_ones();
-            if choose(count, set.bits, distance).is_some() {
+            if choose_tables(count, set.bits, distance).is_some() {
                 let values = &[one, other].concat();
                 let mut conditions = set.conditions.clone();
                 let all = errors.count_ones();
                 conditions.push(Condition { mask: errors, errors: all..all + 1 });
                 conditions.push(Condition { mask: mask & !errors, errors: 0..1 });
-                let reserve = set.reserve.clone();
-                let set = Set { values, bits: set.bits, distance, conditions, reserve };
+                let uncounted_masks = set.uncounted_masks.clone();
+                let set = JoinSet { values, bits: set.bits, distance, conditions, uncounted_masks };
                 return self.join(&set, &mut Vec::new());
             }
         }
         for &a in one {
             visit_near(a, other, self.distance, |i| {
-                if let Some(distance) = agree(a ^ other[i], &set.conditions) {
-                    let (a, b) = (self.naming.name(a), self.naming.name(other[i]));
-                    work.pairs.push(self.naming.pair(a, b, distance));
+                if let Some(distance) = matching_distance(a ^ other[i], &set.conditions) {
+                    let (a, b) = (self.pair_output.member(a), self.pair_output.member(other[i]));
+                    buffers.pairs.push(self.pair_output.pair(a, b, distance));
                 }
             });
         }
-        self.flush_if_full(work);
+        self.flush_if_full(buffers);
     }
 
-    /// Compares all pairs of `values`.
-    fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F, N>) {
-        let Work { names, pairs, .. } = work;
-        names.clear();
-        let enough = self.crowds.map_or(usize::MAX, |crowds| values.len().saturating_mul(crowds.enough));
+    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If the values are
+    /// a dense group, reports that group and stops.
+    fn compare(&self, values: &[F], conditions: &[Condition<F>], buffers: &mut JoinBuffers<F, N>) {
+        let JoinBuffers { members, pairs, .. } = buffers;
+        members.clear();
+        let dense_pairs = self
+            .dense_groups
+            .map_or(usize::MAX, |dense_groups| values.len().saturating_mul(dense_groups.pairs_per_member));
         let mut near = 0;
         for (i, &a) in values.iter().enumerate() {
             let others = &values[i + 1..];
             visit_near(a, others, self.distance, |j| {
                 let b = others[j];
-                // Counts pairs of earlier tables too.
+                // Pairs that an earlier table has reported also count for dense groups.
                 near += 1;
-                let Some(distance) = agree(a ^ b, conditions) else { return };
-                if names.is_empty() {
-                    names.resize(values.len(), None);
+                let Some(distance) = matching_distance(a ^ b, conditions) else { return };
+                if members.is_empty() {
+                    members.resize(values.len(), None);
                 }
-                let mut name = |at: usize| *names[at].get_or_insert_with(|| self.naming.name(values[at]));
-                pairs.push(self.naming.pair(name(i), name(i + 1 + j), distance));
+                let mut member =
+                    |at: usize| *members[at].get_or_insert_with(|| self.pair_output.member(values[at]));
+                pairs.push(self.pair_output.pair(member(i), member(i + 1 + j), distance));
             });
-            if let Some(crowds) = self.crowds.filter(|_| near > enough) {
-                (crowds.visitor)(values);
+            if let Some(dense_groups) = self.dense_groups.filter(|_| near > dense_pairs) {
+                (dense_groups.visitor)(values);
                 return;
             }
-            if pairs.len() >= BATCH {
-                self.give(pairs);
+            if pairs.len() >= PAIR_BATCH {
+                self.report(pairs);
                 pairs.clear();
-                if !self.goes_on() {
+                if !self.should_continue() {
                     return;
                 }
             }
-            if values.len() > SMALL && i.is_multiple_of(ASKED_AFTER) && !self.ask() {
+            if values.len() > SERIAL_MAX && i.is_multiple_of(CANCEL_CHECK_INTERVAL) && !self.poll_visitor() {
                 return;
             }
         }
     }
 
-    fn flush_if_full(&self, work: &mut Work<F, N>) {
-        if work.pairs.len() >= BATCH {
-            self.flush(work);
+    fn flush_if_full(&self, buffers: &mut JoinBuffers<F, N>) {
+        if buffers.pairs.len() >= PAIR_BATCH {
+            self.flush(buffers);
         }
     }
 
-    fn flush(&self, work: &mut Work<F, N>) {
-        if !work.pairs.is_empty() {
-            self.give(&work.pairs);
-            work.pairs.clear();
+    fn flush(&self, buffers: &mut JoinBuffers<F, N>) {
+        if !buffers.pairs.is_empty() {
+            self.report(&buffers.pairs);
+            buffers.pairs.clear();
         }
     }
 
-    /// Hands over the pairs found in a part of a set of `count` fingerprints. For a large set, calls the visitor even
-    /// without pairs.
-    fn hand_over(&self, work: &mut Work<F, N>, count: usize) {
-        if count > SMALL && work.pairs.is_empty() {
-            self.ask();
+    /// Reports the pairs found in a bucket of a set of `count` fingerprints. If the set is large, calls the
+    /// visitor even without pairs.
+    fn report_bucket(&self, buffers: &mut JoinBuffers<F, N>, count: usize) {
+        if count > SERIAL_MAX && buffers.pairs.is_empty() {
+            self.poll_visitor();
         }
-        self.flush(work);
+        self.flush(buffers);
     }
 
-    fn give(&self, pairs: &[N::Pair]) {
+    fn report(&self, pairs: &[N::Pair]) {
         if (self.visitor)(pairs).is_break() {
-            self.stopped.store(true, Ordering::Relaxed);
+            self.is_stopped.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether the visitor has not asked to stop yet.
-    pub(super) fn goes_on(&self) -> bool {
-        !self.stopped.load(Ordering::Relaxed)
+    /// Whether the visitor has not returned a break yet.
+    pub(super) fn should_continue(&self) -> bool {
+        !self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Calls the visitor without pairs. Returns whether to continue.
-    fn ask(&self) -> bool {
-        self.give(&[]);
-        self.goes_on()
+    /// Calls the visitor without pairs, and returns whether to continue.
+    fn poll_visitor(&self) -> bool {
+        self.report(&[]);
+        self.should_continue()
     }
 
-    /// Like [`Join::ask`], for one in 16 chunks of a partition: each chunk takes a tenth of a millisecond.
-    fn ask_at(&self, chunk: usize) -> bool {
-        if chunk.is_multiple_of(16) { self.ask() } else { self.goes_on() }
+    /// Like [`Join::poll_visitor`], but calls the visitor at every 16th chunk of a partition only. A chunk
+    /// takes a tenth of a millisecond.
+    fn poll_at_chunk(&self, chunk: usize) -> bool {
+        if chunk.is_multiple_of(16) { self.poll_visitor() } else { self.should_continue() }
     }
 }
 
-/// Number of errors, if they meet the conditions.
-fn agree<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
+/// Returns the number of set bits of `errors` if they meet all conditions.
+fn matching_distance<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
     let fulfilled =
         |condition: &Condition<F>| condition.errors.contains(&(errors & condition.mask).count_ones());
     conditions.iter().all(fulfilled).then(|| errors.count_ones())
 }
 
-/// Runs the parts of the work on a set of `count` fingerprints, on all cores if the set is large.
-fn for_each<F: Fingerprint, N: Naming<F>>(
+/// Calls `body` for each of `parts` parts of a set of `count` fingerprints, on all cores if the set is large.
+fn for_each<F: Fingerprint, N: PairOutput<F>>(
     count: usize,
     parts: usize,
-    body: impl Fn(&mut Work<F, N>, usize) + Send + Sync,
+    body: impl Fn(&mut JoinBuffers<F, N>, usize) + Send + Sync,
 ) {
-    if count <= SMALL {
-        let mut work = Work::default();
-        (0..parts).for_each(|part| body(&mut work, part));
+    if count <= SERIAL_MAX {
+        let mut buffers = JoinBuffers::default();
+        (0..parts).for_each(|part| body(&mut buffers, part));
     } else {
-        (0..parts).into_par_iter().for_each_init(Work::default, body);
+        (0..parts).into_par_iter().for_each_init(JoinBuffers::default, body);
     }
 }
 
-/// All ways to flip at least one and at most `flips` bits of a prefix: as a number, and as bits of the fingerprint.
-fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
+/// Returns the patterns of 1 to `flips` flipped bits of a prefix. Each is given as an XOR mask of the prefix
+/// as a number of `length` bits, and as an XOR mask of the fingerprint.
+fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
     let mut patterns = vec![(0, F::ZERO)];
     let mut left = mask;
     for place in (0..length).rev() {
@@ -403,7 +449,7 @@ fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)>
     patterns
 }
 
-/// Sorts the values by their prefix. Also returns where the values of each prefix end.
+/// Sorts the values by their prefix. Also returns the end of each prefix's values in the sorted list.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

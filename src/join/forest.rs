@@ -1,12 +1,13 @@
-//! What pairs connect, without keeping the pairs.
+//! Clusters of fingerprints as a spanning forest, without a list of all pairs.
 
-use super::{Components, NearPair};
+use super::{Components, FingerprintPair};
 use crate::fingerprint::Fingerprint;
 use crate::radix;
 
-/// The clusters that pairs of fingerprints make, as they come in: no more is kept than tells what is connected, which is one
-/// pair fewer for each cluster than it has members, and as many again on the way. So forests can be made of the parts of a join, and
-/// be put together, in any order: the result is the same.
+/// Clusters of fingerprints, updated with each pair.
+///
+/// A forest stores one edge fewer than members for each cluster, and buffers at most as many further edges.
+/// Forests of the parts of a join can be merged in any order, with the same result.
 ///
 /// ```
 /// use simstore::join::Forest;
@@ -20,40 +21,40 @@ use crate::radix;
 #[derive(Clone, Debug, Default)]
 pub struct Forest<F> {
     edges: Vec<(F, F)>,
-    /// So many edges are taken before they are reduced again.
+    /// Number of edges at which the forest is compacted.
     limit: usize,
 }
 
-/// Edges that are not worth reducing.
-const FEW: usize = 1 << 16;
+/// Minimum of [`Forest::limit`].
+const MIN_EDGE_LIMIT: usize = 1 << 16;
 
 impl<F: Fingerprint> Forest<F> {
-    /// A forest of no edges.
+    /// Creates an empty forest.
     pub fn new() -> Self {
-        Forest { edges: Vec::new(), limit: FEW }
+        Forest { edges: Vec::new(), limit: MIN_EDGE_LIMIT }
     }
 
-    /// Connects the clusters of two fingerprints. One that is connected with itself has a cluster, of which it may be the only
-    /// member.
+    /// Connects the clusters of two fingerprints. If `a` equals `b`, it becomes a cluster, perhaps of this
+    /// one member.
     pub fn connect(&mut self, a: F, b: F) {
         if self.edges.len() == self.limit {
-            self.reduce();
-            self.limit = (self.edges.len() * 2).max(FEW);
+            self.compact();
+            self.limit = (self.edges.len() * 2).max(MIN_EDGE_LIMIT);
         }
         self.edges.push((a, b));
     }
 
     /// Connects the fingerprints of each pair.
-    pub fn connect_pairs(&mut self, pairs: &[NearPair<F>]) {
+    pub fn connect_pairs(&mut self, pairs: &[FingerprintPair<F>]) {
         pairs.iter().for_each(|pair| self.connect(pair.a, pair.b));
     }
 
-    /// Takes in the edges of another forest.
+    /// Adds the edges of another forest.
     pub fn merge(&mut self, edges: &[(F, F)]) {
         edges.iter().for_each(|&(a, b)| self.connect(a, b));
     }
 
-    /// The edges as [`Forest::into_edges`] gives them; they stay in the forest.
+    /// Returns the edges in the form of [`Forest::into_edges`], without consuming the forest.
     ///
     /// ```
     /// let mut forest = simstore::join::Forest::<u64>::new();
@@ -63,40 +64,41 @@ impl<F: Fingerprint> Forest<F> {
     /// assert_eq!(forest.edges(), [(1, 4), (1, 7), (1, 9)]);
     /// ```
     pub fn edges(&mut self) -> &[(F, F)] {
-        self.reduce();
+        self.compact();
         &self.edges
     }
 
-    /// The memory that it takes, in bytes, and while it is reduced.
+    /// Memory of the forest while it is compacted, in bytes.
     pub fn memory(&self) -> u64 {
-        // The edges, and of each both ends and their places.
+        // Each edge, and its two members with their positions.
         (self.edges.capacity() * (4 * F::BYTES + 8)) as u64
     }
 
-    /// Each fingerprint that is connected to a smaller one, with the smallest of its cluster before it: ascending by cluster, then
-    /// by fingerprint. One that is connected with none but itself is twice in its edge.
+    /// Returns the edges of the forest, ascending. An edge is the smallest member of a cluster, then another
+    /// member. A cluster of one member has one edge, from the member to itself.
     pub fn into_edges(mut self) -> Vec<(F, F)> {
-        self.reduce();
+        self.compact();
         self.edges
     }
 
-    fn reduce(&mut self) {
+    /// Reduces the edges to the minimum, in the form of [`Forest::into_edges`].
+    fn compact(&mut self) {
         let mut members: Vec<F> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         radix::sort(&mut members, |member| member);
         members.dedup();
         let mut components = Components::new(members.len());
-        let place = |member: F| members.partition_point(|&other| other < member);
+        let position = |member: F| members.partition_point(|&other| other < member);
         for &(a, b) in &self.edges {
-            components.connect(place(a), place(b));
+            components.connect(position(a), position(b));
         }
         self.edges.clear();
         let mut is_alone = vec![true; members.len()];
-        for at in 0..members.len() {
-            let first = components.first(at);
-            if first != at {
+        for index in 0..members.len() {
+            let first = components.first(index);
+            if first != index {
                 is_alone[first] = false;
-                is_alone[at] = false;
-                self.edges.push((members[first], members[at]));
+                is_alone[index] = false;
+                self.edges.push((members[first], members[index]));
             }
         }
         let alone = members.iter().zip(is_alone).filter(|&(_, is_alone)| is_alone);

@@ -1,48 +1,56 @@
 //! Self-join: all pairs within a distance inside one set, and the clusters that these pairs form.
 //!
+//! - [`self_join`] and [`visit_pairs`] join ascending, distinct fingerprints, and report pairs of positions.
+//! - [`join_positions`] and [`label_clusters`] take any list of fingerprints. They return pairs of positions,
+//!   or clusters.
+//! - [`JoinOnDisk`] joins more fingerprints than fit in memory, and reports pairs of fingerprints.
+//! - [`JoinParts`] divides a join into parts, for several machines.
+//!
 //! # Method
 //!
-//! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by their
-//! prefix into groups. The members of a group are compared with one another. If the plan's probes flip bits, they are
-//! also compared with the groups whose prefixes differ in these bits. A pair is reported by the first table that
-//! finds it, so nothing is found twice, and no set of found pairs is needed. A partition proceeds digit by digit:
-//! first chunks that fit in the cache, each by itself; then each digit's pieces of all chunks, until few fingerprints
-//! are left. Tables that begin with the same bits share the first of these steps. Nothing is permuted or sorted. Fingerprints are moved without their positions; those are looked up for
-//! the pairs found.
+//! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by
+//! their prefix into groups. The members of a group are compared with one another. If the plan's probes flip
+//! bits, they are also compared with the groups whose prefixes differ in these bits. The first table that
+//! finds a pair reports it. So each pair is reported once, and no set of earlier pairs is needed.
 //!
-//! The best plan depends on the number of fingerprints, the number of bits that differ between any of them, and the
-//! distance. A larger group is joined like any other set: by a plan for its own size and for the bits that differ
-//! between its members. So fingerprints that share many bits, all of them or some, are not all compared with one
-//! another, unless all are near.
+//! Fingerprints are partitioned digit by digit. First, each chunk that fits in the cache is partitioned
+//! separately. Then the pieces of all chunks with the same digit are gathered and partitioned further, until
+//! groups are small. Tables that begin with the same bits share the first partition. Fingerprints are neither
+//! permuted nor sorted. They are moved without their positions, which are looked up for the found pairs only.
+//!
+//! The best plan depends on the number of fingerprints, the number of bits in which any of them differ, and
+//! the distance. A large group is joined like any other set, by a plan for its own size and for the bits in
+//! which its members differ. So fingerprints that share many bits are not all compared with one another,
+//! unless all are near.
 //!
 //! # Parts
 //!
-//! [`Parts`] joins sets that do not fit in memory, or that are shared between machines. Each part is a separate piece
-//! of work, and the pairs of all parts together are the pairs of the whole, each once. [`JoinOnDisk`] joins parts on
-//! one machine, and [`Forest`] keeps the resulting clusters.
+//! [`JoinParts`] divides sets that do not fit in memory, or that several machines join. Each part is joined
+//! separately. All parts together report the pairs of the whole set, each once. [`JoinOnDisk`] joins the
+//! parts on one machine, and [`Forest`] keeps the resulting clusters.
 //!
 //! # Memory
 //!
-//! Besides the fingerprints, a join holds a copy of them for one table: 8 bytes for each fingerprint of 64 bits, 16
-//! for each of 128. Each thread holds twice the largest bucket; if bits are random, a bucket is a 256th of the copy.
-//! Above distance 3, if a few tables with flips are better than many without, a second copy is in order of the
-//! prefix. A group that is joined by a plan of its own takes the same again for its members. Collected pairs take 24
-//! bytes each.
+//! Besides the fingerprints, a join holds a copy of them for one table: 8 bytes per fingerprint of 64 bits,
+//! 16 bytes per fingerprint of 128 bits. Each thread holds twice the largest bucket. If bits are random, a
+//! bucket is a 256th of the copy. Above distance 3, a plan of a few tables with flips may be best; it needs a
+//! second copy in the order of the prefix. A group with a plan of its own takes the same memory again for its
+//! members. Collected pairs take 24 bytes each.
 
+mod by_index;
+mod choose_tables;
 mod compare;
 mod components;
-mod crowds;
-mod design;
+mod dense_groups;
 mod engine;
+mod exchange;
 mod forest;
-mod naming;
 mod on_disk;
+mod pair_output;
 mod pairs;
+mod part_writer;
 mod parts;
-mod places;
 mod positions;
-mod ranks;
-mod routed;
 #[cfg(test)]
 mod tests;
 
@@ -50,17 +58,19 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
+use self::by_index::ByIndex;
+use self::choose_tables::min_work;
 pub use self::components::{Components, clusters};
-pub use self::crowds::Crowds;
-use self::design::least_work;
-use self::engine::{Join, Set};
+pub use self::dense_groups::DenseGroupVisitor;
+use self::engine::{Join, JoinSet};
+pub use self::exchange::{
+    Bucket, FingerprintBatch, PositionedBatch, bucket_distinct, bucket_positions, pack, unpack,
+};
 pub use self::forest::Forest;
 pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
-pub use self::pairs::{NearPair, Pair};
-pub use self::parts::Parts;
-pub use self::places::{Bucket, Sent, Spread, bucketed, pack, spread, unpack};
+pub use self::pairs::{FingerprintPair, IndexPair};
+pub use self::parts::JoinParts;
 pub use self::positions::{join_positions, label_clusters};
-use self::ranks::Ranks;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
@@ -68,24 +78,24 @@ use crate::radix;
 use crate::threads;
 use crate::threads::lock;
 
-/// Returns all pairs within `distance` bits of one another, sorted by `a`, then `b`.
+/// Returns all pairs of fingerprints within `distance` bits, sorted by `a`, then `b`.
 ///
-/// For very many pairs, use [`visit_pairs`], which does not hold them in memory.
+/// If the pairs do not fit in memory, use [`visit_pairs`].
 ///
 /// ```
-/// use simstore::join::{Pair, self_join};
+/// use simstore::join::{IndexPair, self_join};
 ///
 /// let pairs = self_join::<u64>(&[0b0000, 0b0111, 0b1111], 3)?;
-/// assert_eq!(pairs, [Pair { a: 0, b: 1, distance: 3 }, Pair { a: 1, b: 2, distance: 1 }]);
+/// assert_eq!(pairs, [IndexPair { a: 0, b: 1, distance: 3 }, IndexPair { a: 1, b: 2, distance: 1 }]);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`].
-pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Vec<Pair>> {
+/// The errors of [`visit_pairs`].
+pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Vec<IndexPair>> {
     let pairs = Mutex::new(Vec::new());
-    visit_pairs(fingerprints, distance, |some| {
-        lock(&pairs).extend_from_slice(some);
+    visit_pairs(fingerprints, distance, |batch| {
+        lock(&pairs).extend_from_slice(batch);
         ControlFlow::Continue(())
     })?;
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -94,10 +104,10 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
     Ok(pairs)
 }
 
-/// Expected time to join `count` random fingerprints on one core, in seconds.
+/// Estimates the time to join `count` random fingerprints on one core, in seconds.
 ///
-/// This is an estimate by the cost model that the join chooses its tables with. Fingerprints that have much in common
-/// take longer. `distance` is at most [`Fingerprint::MAX_DISTANCE`].
+/// The cost model is the one that the join chooses its tables with. Fingerprints that share many bits take
+/// longer. A `distance` above [`Fingerprint::MAX_DISTANCE`] counts as that maximum.
 ///
 /// ```
 /// let seconds = |distance| simstore::join::expected_seconds::<u64>(1_000_000, distance);
@@ -105,13 +115,13 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
 /// ```
 pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
     let distance = distance.min(F::MAX_DISTANCE);
-    least_work::<F>(count, F::BITS, distance).0 * 1e-9
+    min_work::<F>(count, F::BITS, distance).0 * 1e-9
 }
 
 /// Sorts fingerprints on all cores of the current rayon pool.
 ///
-/// This is a radix sort, which is faster than comparing for large inputs. It takes as much memory again as the
-/// fingerprints do.
+/// This is a radix sort. For large inputs, it is faster than a comparison sort. It needs a buffer as large as
+/// the fingerprints.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     if threads::ensure_pool().is_ok() {
         radix::sort_with_space(fingerprints, &mut Vec::new());
@@ -120,7 +130,7 @@ pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     }
 }
 
-/// Removes repeated fingerprints from an ascending list, and adds each repeated fingerprint once to `repeated`.
+/// Removes repeats from an ascending list, and appends each repeated fingerprint once to `repeated`.
 ///
 /// ```
 /// let (mut fingerprints, mut repeated) = (vec![1_u64, 2, 2, 2, 5], Vec::new());
@@ -144,8 +154,9 @@ pub fn collapse<F: Fingerprint>(fingerprints: &mut Vec<F>, repeated: &mut Vec<F>
 
 /// Assigns a fingerprint to one of `buckets` buckets, counted from 0.
 ///
-/// Equal fingerprints get the same bucket, and all buckets get about the same number, for any kind of fingerprints.
-/// Use buckets to share out work, not in stored data: another version may assign other buckets.
+/// Equal fingerprints get the same bucket. All buckets get about the same number of distinct fingerprints,
+/// also if these are not random. Use buckets to divide work, not in stored data: another version may assign
+/// other buckets.
 ///
 /// ```
 /// assert!((0..1000_u64).all(|fingerprint| simstore::join::bucket(fingerprint, 10) < 10));
@@ -161,10 +172,10 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
     ((u128::from(hash) * buckets as u128) >> 64) as usize
 }
 
-/// Visits all pairs within `distance` bits of one another, each once, in batches and in no particular order.
+/// Visits all pairs of fingerprints within `distance` bits, each once, in batches and in no particular order.
 ///
-/// The visitor is called from several threads at the same time: the threads of the current rayon pool. It is called
-/// at least every tenth of a second, also with no pairs at all, and says whether to continue.
+/// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
+/// second, also with no pairs. It returns whether to continue.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -183,54 +194,59 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
 /// ```
 ///
 /// # Errors
-/// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the distance is
-/// above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
-/// visitor asked to stop. After that, other threads may still call it a few times.
+/// - [`Error::OutOfOrder`] if the fingerprints are not strictly ascending.
+/// - [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or for 2^32 - 1
+///   fingerprints or more.
+/// - [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call it a few
+///   times.
 pub fn visit_pairs<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
-    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
+    visitor: impl Fn(&[IndexPair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
     visit(fingerprints, distance, None, visitor)
 }
 
-/// Like [`visit_pairs`], but does not visit all pairs inside crowds. A crowd is a group whose members are each near
-/// many others.
+/// Like [`visit_pairs`], but does not visit all pairs inside dense groups. In a dense group, each member is
+/// near many other members.
 ///
-/// When a crowd is found, its remaining pairs are skipped, and all its members are reported instead. Two near
-/// fingerprints are visited as a pair, or are members of the same reported crowd. A fingerprint may be in several
-/// crowds.
+/// When the join finds a dense group, it skips the group's remaining pairs, and reports all members instead.
+/// So two near fingerprints are visited as a pair, or are members of the same dense group. A fingerprint may
+/// be in several dense groups.
 ///
 /// ```
 /// use std::ops::ControlFlow;
 /// use std::sync::Mutex;
 ///
-/// use simstore::join::{Crowds, visit_pairs_but_crowds};
+/// use simstore::join::{DenseGroupVisitor, visit_pairs_except_dense};
 ///
 /// let all: Vec<u64> = (0..1000).collect();
-/// let crowd = Mutex::new(Vec::new());
-/// let crowds = Crowds { enough: 64, visitor: &|some: &[u64]| crowd.lock().unwrap().extend_from_slice(some) };
-/// visit_pairs_but_crowds(&all, 10, crowds, |_| ControlFlow::Continue(()))?;
-/// assert_eq!(crowd.into_inner().unwrap(), all);
+/// let members = Mutex::new(Vec::new());
+/// let dense_groups = DenseGroupVisitor {
+///     pairs_per_member: 64,
+///     visitor: &|group: &[u64]| members.lock().unwrap().extend_from_slice(group),
+/// };
+/// visit_pairs_except_dense(&all, 10, dense_groups, |_| ControlFlow::Continue(()))?;
+/// assert_eq!(members.into_inner().unwrap(), all);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`].
-pub fn visit_pairs_but_crowds<F: Fingerprint>(
+/// The errors of [`visit_pairs`].
+pub fn visit_pairs_except_dense<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
-    crowds: Crowds<'_, F>,
-    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
+    dense_groups: DenseGroupVisitor<'_, F>,
+    visitor: impl Fn(&[IndexPair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
-    visit(fingerprints, distance, Some(crowds), visitor)
+    visit(fingerprints, distance, Some(dense_groups), visitor)
 }
 
 fn visit<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
-    crowds: Option<Crowds<'_, F>>,
-    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
+    dense_groups: Option<DenseGroupVisitor<'_, F>>,
+    visitor: impl Fn(&[IndexPair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
     check_order(fingerprints)?;
     if fingerprints.len() >= u32::MAX as usize {
@@ -238,13 +254,13 @@ fn visit<F: Fingerprint>(
         return Err(Error::BadArgument(message));
     }
     threads::ensure_pool()?;
-    // Refuses a distance without plans.
+    // Fails if the distance is too large.
     Plan::<F>::named("scan", distance)?;
-    let stopped = AtomicBool::new(false);
-    let naming = Ranks::new(fingerprints);
-    let join = Join { naming, distance, visitor, crowds, stopped };
-    join.join(&Set::all(fingerprints, distance), &mut Vec::new());
-    if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+    let is_stopped = AtomicBool::new(false);
+    let pair_output = ByIndex::new(fingerprints);
+    let join = Join { pair_output, distance, visitor, dense_groups, is_stopped };
+    join.join(&JoinSet::all(fingerprints, distance), &mut Vec::new());
+    if join.should_continue() { Ok(()) } else { Err(Error::Cancelled) }
 }
 
 /// Fails unless the fingerprints are strictly ascending.

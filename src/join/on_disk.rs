@@ -1,27 +1,31 @@
-//! A join of more than fits in memory.
+//! Self-join of sets that do not fit in memory.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::parts::{Parts, Table};
-use super::routed::{BUFFER, Routed, length, read, visit};
-use super::{NearPair, collapse};
+use super::part_writer::{BUFFER_BYTES, PartWriter, fingerprint_count, read, visit};
+use super::parts::{JoinParts, JoinTable};
+use super::{FingerprintPair, collapse};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::progress::go_on;
+use crate::progress::break_to_cancelled;
 use crate::radix;
-use crate::spill::{Place, Sorter, SpillFile, SpillWriter};
+use crate::spill::{Sorter, SpillFile, SpillLocation, SpillWriter};
 use crate::threads;
 
-/// Files that are open at a time.
-const MAX_FILES: usize = 128;
-/// Sampled fingerprints for the choice of the bits that divide a part further.
-const SAMPLE: usize = 1 << 16;
+/// Maximum number of open files.
+const MAX_OPEN_FILES: usize = 128;
+/// Approximate number of fingerprints that are sampled to choose the bits that divide a part further.
+const SAMPLE_MAX: usize = 1 << 16;
 
-/// A join of any number of fingerprints within a given memory: they are put in files, by [`Parts`], one table after the other; files
-/// are written from start to end, read from start to end, and removed.
+/// Self-join of any number of fingerprints in bounded memory.
+///
+/// The fingerprints are divided by [`JoinParts`]. One table after the other is written to temporary files,
+/// one file for each part. Files are written and read sequentially, and removed after use. The caller first
+/// [pushes](JoinOnDisk::push) all fingerprints, then
+/// [collapses](JoinOnDisk::collapse) equal ones, then [joins](DistinctOnDisk::join) each table.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -29,22 +33,22 @@ const SAMPLE: usize = 1 << 16;
 ///
 /// use simstore::fs::{Disk, Fs};
 /// use simstore::join::JoinOnDisk;
-/// use simstore::spill::{Folder, Place};
+/// use simstore::spill::{PrefixLocation, SpillLocation};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let fs: Arc<dyn Fs> = Arc::new(Disk::default());
 /// let parts = JoinOnDisk::<u64>::choose_parts(4, 3, 1 << 20)?;
-/// let place = Folder::new(&fs, &folder.path().join("join"));
-/// let mut join = JoinOnDisk::create(place.clone(), parts, 1 << 20)?;
+/// let location = PrefixLocation::new(&fs, &folder.path().join("join"));
+/// let mut join = JoinOnDisk::create(location.clone(), parts, 1 << 20)?;
 /// join.push(&[0b0111, u64::MAX, 0b0000, 0b0111])?;
 /// let mut distinct = Vec::new();
-/// let mut join = join.collapse(|some, repeated| {
-///     distinct.extend_from_slice(some);
+/// let mut join = join.collapse(|batch, repeated| {
+///     distinct.extend_from_slice(batch);
 ///     assert!(repeated.is_empty() || repeated == [0b0111]);
 ///     Ok(())
 /// })?;
 /// let found = Mutex::new(Vec::new());
-/// for table in 0..join.parts().tables() {
+/// for table in 0..join.parts().table_count() {
 ///     join.join(table, |pairs| {
 ///         found.lock().unwrap().extend_from_slice(pairs);
 ///         ControlFlow::Continue(())
@@ -53,83 +57,88 @@ const SAMPLE: usize = 1 << 16;
 /// assert_eq!(distinct, [0b0000, 0b0111, u64::MAX]);
 /// assert_eq!(found.into_inner().unwrap().len(), 1);
 /// drop(join);
-/// assert!(place.counts().written() > 0 && place.counts().held() == 0);
+/// assert!(location.counters().written() > 0 && location.counters().on_disk() == 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct JoinOnDisk<F> {
-    place: Arc<dyn Place>,
-    parts: Parts<F>,
+    location: Arc<dyn SpillLocation>,
+    parts: JoinParts<F>,
     memory: u64,
-    routed: Routed<F>,
+    part_writer: PartWriter<F>,
 }
 
-/// Fingerprints on disk, each there once, whose tables can be joined.
+/// Distinct fingerprints on disk, ready to join.
 #[derive(Debug)]
 pub struct DistinctOnDisk<F> {
-    place: Arc<dyn Place>,
-    parts: Parts<F>,
+    location: Arc<dyn SpillLocation>,
+    parts: JoinParts<F>,
     memory: u64,
-    /// The parts of the first table, in order.
+    /// Files of the first table's parts, in order.
     files: Vec<SpillFile>,
-    /// Used again: memory that is new takes longer to get than to fill.
+    /// Buffers for the join of a part. They are reused, since allocating new memory takes longer than filling
+    /// it.
     values: Vec<F>,
     space: Vec<F>,
 }
 
 impl<F: Fingerprint> JoinOnDisk<F> {
-    /// The most parts that a table can have: so many files are open at a time.
-    pub const MAX_PARTS: usize = MAX_FILES;
+    /// Maximum number of parts of a table. Each part has an open file.
+    pub const MAX_PARTS: usize = MAX_OPEN_FILES;
 
-    /// Parts for about `count` fingerprints and so much memory, in bytes; [`JoinOnDisk::MAX_PARTS`] at most.
+    /// Returns parts for about `count` fingerprints and `memory` bytes, at most [`JoinOnDisk::MAX_PARTS`] per
+    /// table.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
-    pub fn choose_parts(count: u64, distance: u32, memory: u64) -> Result<Parts<F>> {
-        Parts::with_parts(distance, parts_for::<F>(count, memory))
+    pub fn choose_parts(count: u64, distance: u32, memory: u64) -> Result<JoinParts<F>> {
+        JoinParts::with_parts(distance, choose_part_count::<F>(count, memory))
     }
 
-    /// A join by these parts, whose files go to this place. It takes about `memory` bytes, however many are pushed; a few MiB at
-    /// least. A part that is too large for the memory is divided further.
+    /// Starts a join by `parts`, with temporary files at `location`.
+    ///
+    /// The join takes about `memory` bytes for any number of fingerprints, but at least a few MiB. A part
+    /// that does not fit in memory is divided further.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for more than [`JoinOnDisk::MAX_PARTS`] parts, [`Error::Thread`] if no thread can be started.
-    pub fn create(place: Arc<dyn Place>, parts: Parts<F>, memory: u64) -> Result<Self> {
-        if parts.parts() > Self::MAX_PARTS {
-            let (parts, most) = (parts.parts(), Self::MAX_PARTS);
+    /// [`Error::BadArgument`] for more than [`JoinOnDisk::MAX_PARTS`] parts; [`Error::Thread`] if no thread
+    /// can be started.
+    pub fn create(location: Arc<dyn SpillLocation>, parts: JoinParts<F>, memory: u64) -> Result<Self> {
+        if parts.part_count() > Self::MAX_PARTS {
+            let (parts, most) = (parts.part_count(), Self::MAX_PARTS);
             return Err(Error::BadArgument(format!("{parts} parts: expected up to {most} on disk")));
         }
         threads::ensure_pool()?;
-        let routed = Routed::new(parts.table(0), &place, memory / 8);
-        Ok(JoinOnDisk { place, parts, memory, routed })
+        let part_writer = PartWriter::new(parts.table(0), &location, memory / 8);
+        Ok(JoinOnDisk { location, parts, memory, part_writer })
     }
 
-    /// Takes fingerprints, in any order, any number of times.
+    /// Adds fingerprints. They may come in any order, and may be repeated.
     ///
     /// # Errors
-    /// [`Error::Io`] if they cannot be written.
+    /// [`Error::Io`] if a file cannot be written.
     pub fn push(&mut self, fingerprints: &[F]) -> Result<()> {
-        self.routed.push(fingerprints)
+        self.part_writer.push(fingerprints)
     }
 
-    /// How the join is divided.
-    pub fn parts(&self) -> &Parts<F> {
+    /// Division of the join into tables and parts.
+    pub fn parts(&self) -> &JoinParts<F> {
         &self.parts
     }
 
-    /// Brings equal fingerprints together. `visitor` is told of the distinct fingerprints, ascending, some at a time, and of those
-    /// among these that were pushed more than once.
+    /// Collapses equal fingerprints. `visitor` receives batches of the distinct fingerprints, ascending, and
+    /// the fingerprints of each batch that were pushed more than once.
     ///
     /// # Errors
-    /// That of the visitor, and [`Error::Io`] if a file cannot be written or read.
+    /// Any error of the visitor; [`Error::Io`] if a file cannot be written or read.
     pub fn collapse(self, mut visitor: impl FnMut(&[F], &[F]) -> Result<()>) -> Result<DistinctOnDisk<F>> {
-        let JoinOnDisk { place, parts, memory, routed } = self;
+        let JoinOnDisk { location, parts, memory, part_writer } = self;
         let (mut values, mut space, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         let mut files = Vec::new();
-        for file in routed.finish()? {
+        for file in part_writer.finish()? {
             repeated.clear();
             if file.bytes() * 2 > memory {
-                files.push(collapse_sorted(&file, &place, memory, &mut visitor)?);
+                files.push(collapse_sorted(&file, &location, memory, &mut visitor)?);
                 continue;
             }
             read(&file, &mut values)?;
@@ -137,33 +146,33 @@ impl<F: Fingerprint> JoinOnDisk<F> {
             let before = values.len();
             collapse(&mut values, &mut repeated);
             visitor(&values, &repeated)?;
-            files.push(if values.len() < before { write(&values, &place)? } else { file });
+            files.push(if values.len() < before { write(&values, &location)? } else { file });
         }
-        Ok(DistinctOnDisk { place, parts, memory, files, values, space })
+        Ok(DistinctOnDisk { location, parts, memory, files, values, space })
     }
 }
 
-fn write<F: Fingerprint>(values: &[F], place: &Arc<dyn Place>) -> Result<SpillFile> {
-    let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
+fn write<F: Fingerprint>(values: &[F], location: &Arc<dyn SpillLocation>) -> Result<SpillFile> {
+    let mut file = SpillWriter::create_with_buffer(location.clone(), BUFFER_BYTES)?;
     file.push_all(values)?;
     file.finish()
 }
 
-/// The same for a part that does not fit in memory, or not before equal ones are together.
+/// Collapses equal fingerprints of a part that does not fit in memory, by an external sort.
 fn collapse_sorted<F: Fingerprint>(
     part: &SpillFile,
-    place: &Arc<dyn Place>,
+    location: &Arc<dyn SpillLocation>,
     memory: u64,
     visitor: &mut impl FnMut(&[F], &[F]) -> Result<()>,
 ) -> Result<SpillFile> {
-    let mut sorter = Sorter::new(place.clone(), memory / 2);
-    visit(part, |some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
-    let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
-    let (mut some, mut repeated) = (Vec::new(), Vec::new());
-    let mut hand_over = |some: &mut Vec<F>, repeated: &mut Vec<F>| {
-        file.push_all(some)?;
-        visitor(some, repeated)?;
-        some.clear();
+    let mut sorter = Sorter::new(location.clone(), memory / 2);
+    visit(part, |batch: &[F]| batch.iter().try_for_each(|&value| sorter.push(value)))?;
+    let mut file = SpillWriter::create_with_buffer(location.clone(), BUFFER_BYTES)?;
+    let (mut batch, mut repeated) = (Vec::new(), Vec::new());
+    let mut flush = |batch: &mut Vec<F>, repeated: &mut Vec<F>| {
+        file.push_all(batch)?;
+        visitor(batch, repeated)?;
+        batch.clear();
         repeated.clear();
         Ok(())
     };
@@ -176,104 +185,107 @@ fn collapse_sorted<F: Fingerprint>(
             }
             continue;
         }
-        if some.len() == BUFFER / F::BYTES {
-            hand_over(&mut some, &mut repeated)?;
+        if batch.len() == BUFFER_BYTES / F::BYTES {
+            flush(&mut batch, &mut repeated)?;
         }
-        some.push(value);
+        batch.push(value);
     }
-    hand_over(&mut some, &mut repeated)?;
+    flush(&mut batch, &mut repeated)?;
     file.finish()
 }
 
-/// Number of parts, at most [`MAX_FILES`], so that the join of each takes at most `memory` bytes.
-fn parts_for<F: Fingerprint>(count: u64, memory: u64) -> usize {
-    // An eighth is for buffers, another for crowded parts.
-    let parts = Parts::<F>::least_parts(count, memory / 4 * 3);
-    usize::try_from(parts).unwrap_or(MAX_FILES).next_power_of_two().min(MAX_FILES)
+/// Returns the number of parts, so that joining one part takes at most `memory` bytes: a power of two, at
+/// most [`MAX_OPEN_FILES`].
+fn choose_part_count<F: Fingerprint>(count: u64, memory: u64) -> usize {
+    // An eighth of the memory is for write buffers, and another eighth for parts that are larger than
+    // average.
+    let parts = JoinParts::<F>::min_parts(count, memory / 4 * 3);
+    usize::try_from(parts).unwrap_or(MAX_OPEN_FILES).next_power_of_two().min(MAX_OPEN_FILES)
 }
 
 impl<F: Fingerprint> DistinctOnDisk<F> {
-    /// The tables and parts of the join. The caller joins each table once.
-    pub fn parts(&self) -> &Parts<F> {
+    /// Division of the join into tables and parts. The caller joins each table once.
+    pub fn parts(&self) -> &JoinParts<F> {
         &self.parts
     }
 
-    /// How many distinct fingerprints there are.
+    /// Number of distinct fingerprints.
     pub fn count(&self) -> u64 {
-        self.files.iter().map(|file| length::<F>(file) as u64).sum()
+        self.files.iter().map(|file| fingerprint_count::<F>(file) as u64).sum()
     }
 
-    /// Visits all of them, ascending, some at a time.
+    /// Visits all distinct fingerprints in ascending order, in batches.
     ///
     /// # Errors
-    /// That of the visitor, and [`Error::Io`] if a file cannot be read.
+    /// Any error of the visitor; [`Error::Io`] if a file cannot be read.
     pub fn visit(&self, mut visitor: impl FnMut(&[F]) -> Result<()>) -> Result<()> {
         self.files.iter().try_for_each(|file| visit(file, &mut visitor))
     }
 
-    /// Visits the pairs that count in a table, each once, some at a time and in no order. All tables together have all pairs
-    /// of the set. The visitor is called as by [`Parts::join`].
+    /// Visits the pairs that a table reports, each once, in batches and in no particular order. All tables
+    /// together report all pairs of the set. The visitor is called as by [`JoinParts::join`].
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for an unknown table, [`Error::Cancelled`] if the visitor said not to go on, [`Error::Io`] if a
-    /// file cannot be written or read.
+    /// [`Error::BadArgument`] if the table does not exist; [`Error::Cancelled`] if the visitor returns a
+    /// break; [`Error::Io`] if a file cannot be written or read.
     pub fn join(
         &mut self,
         table: usize,
-        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+        visitor: impl Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
-        if table >= self.parts.tables() {
-            let tables = self.parts.tables();
+        if table >= self.parts.table_count() {
+            let tables = self.parts.table_count();
             return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
         }
-        let mut joining = Joining {
+        let mut table_join = TableJoin {
             distance: self.parts.distance(),
             memory: self.memory,
-            place: &self.place,
+            location: &self.location,
             visitor: &visitor,
             values: std::mem::take(&mut self.values),
             space: std::mem::take(&mut self.space),
         };
-        let of = self.parts.table(table);
+        let join_table = self.parts.table(table);
         let joined = if table == 0 {
-            self.files.iter().try_for_each(|file| joining.join(of, file))
+            self.files.iter().try_for_each(|file| table_join.join(join_table, file))
         } else {
-            joining
-                .route(of, &self.files)
-                .and_then(|files| files.into_iter().try_for_each(|file| joining.join(of, &file)))
+            table_join
+                .route(join_table, &self.files)
+                .and_then(|files| files.into_iter().try_for_each(|file| table_join.join(join_table, &file)))
         };
-        (self.values, self.space) = (joining.values, joining.space);
+        (self.values, self.space) = (table_join.values, table_join.space);
         joined
     }
 }
 
-/// A table that is being joined.
-struct Joining<'a, F, V> {
+/// Join of one table.
+struct TableJoin<'a, F, V> {
     distance: u32,
     memory: u64,
-    place: &'a Arc<dyn Place>,
+    location: &'a Arc<dyn SpillLocation>,
     visitor: &'a V,
     values: Vec<F>,
     space: Vec<F>,
 }
 
-impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_, F, V> {
-    /// Sends the fingerprints of some files to the parts of a table.
-    fn route(&self, table: &Table<F>, files: &[SpillFile]) -> Result<Vec<SpillFile>> {
-        let routed = Routed::new(table, self.place, self.memory / 8);
+impl<F: Fingerprint, V: Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync> TableJoin<'_, F, V> {
+    /// Distributes the fingerprints of `files` to the parts of a table, and returns the files of the
+    /// non-empty parts.
+    fn route(&self, table: &JoinTable<F>, files: &[SpillFile]) -> Result<Vec<SpillFile>> {
+        let part_writer = PartWriter::new(table, self.location, self.memory / 8);
         files.par_iter().try_for_each_init(Vec::new, |pending, file| {
-            visit(file, |some| {
-                go_on((self.visitor)(&[]))?;
-                routed.push_with(some, pending)
+            visit(file, |batch| {
+                break_to_cancelled((self.visitor)(&[]))?;
+                part_writer.push_with(batch, pending)
             })?;
-            routed.flush(pending)
+            part_writer.flush(pending)
         })?;
-        routed.finish()
+        part_writer.finish()
     }
 
-    /// Joins a part, divided further if it does not fit in memory.
-    fn join(&mut self, table: &Table<F>, file: &SpillFile) -> Result<()> {
-        if Parts::<F>::least_parts(length::<F>(file) as u64, self.memory) > 1
+    /// Joins a part. If it does not fit in memory, divides it further.
+    fn join(&mut self, table: &JoinTable<F>, file: &SpillFile) -> Result<()> {
+        if JoinParts::<F>::min_parts(fingerprint_count::<F>(file) as u64, self.memory) > 1
             && let Some(tables) = self.divide(table, file)?
         {
             for table in tables {
@@ -287,12 +299,13 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
         table.join(&self.values, self.distance, &mut self.space, self.visitor)
     }
 
-    /// Tables for a part of a table, by the bits that tell its fingerprints apart best.
-    fn divide(&self, table: &Table<F>, file: &SpillFile) -> Result<Option<Vec<Table<F>>>> {
-        let step = (length::<F>(file) / SAMPLE).max(1);
+    /// Returns tables that divide a part further, by the bits that divide its fingerprints most evenly.
+    /// `None` if the fingerprints differ in too few bits.
+    fn divide(&self, table: &JoinTable<F>, file: &SpillFile) -> Result<Option<Vec<JoinTable<F>>>> {
+        let step = (fingerprint_count::<F>(file) / SAMPLE_MAX).max(1);
         let (mut ones, mut count, mut at) = (vec![0_usize; F::BITS as usize], 0, 0);
-        visit(file, |some: &[F]| {
-            for &value in some {
+        visit(file, |batch: &[F]| {
+            for &value in batch {
                 if at % step == 0 {
                     count += 1;
                     (0..F::BITS)
@@ -301,10 +314,10 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
                 }
                 at += 1;
             }
-            go_on((self.visitor)(&[]))
+            break_to_cancelled((self.visitor)(&[]))
         })?;
         let evenness = |bit: u32| ones[bit as usize].min(count - ones[bit as usize]);
-        let parts = parts_for::<F>(length::<F>(file) as u64, self.memory);
+        let parts = choose_part_count::<F>(fingerprint_count::<F>(file) as u64, self.memory);
         Ok(table.divide_by(evenness, parts.max(2).ilog2()))
     }
 }

@@ -1,23 +1,23 @@
-//! The pairs of a join.
+//! Pairs that a join reports.
 
-/// Two fingerprints within the distance, by their positions in the slice that was joined.
+/// Two fingerprints within the distance, as positions in the joined slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pair {
-    /// Position of the one.
+pub struct IndexPair {
+    /// Position of the first fingerprint.
     pub a: usize,
-    /// Position of the other, greater than `a`.
+    /// Position of the second fingerprint, greater than `a`.
     pub b: usize,
-    /// Their distance, in bits.
+    /// Hamming distance, in bits.
     pub distance: u32,
 }
 
-/// Two fingerprints within the distance, as they are.
+/// Two fingerprints within the distance, as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NearPair<F> {
-    /// The one.
+pub struct FingerprintPair<F> {
+    /// The smaller fingerprint.
     pub a: F,
-    /// The other, which is greater.
+    /// The greater fingerprint.
     pub b: F,
-    /// Their distance, in bits.
+    /// Hamming distance, in bits.
     pub distance: u32,
 }

@@ -1,46 +1,50 @@
-//! A join as pieces of work of their own.
+//! Division of a join into parts that are joined separately.
 
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-use super::engine::{Condition, Join, Set};
-use super::naming::{Naming, Themselves};
-use super::ranks::Ranks;
-use super::{Components, Crowds, NearPair, Pair, lock};
+use super::by_index::ByIndex;
+use super::engine::{Condition, Join, JoinSet};
+use super::pair_output::{ByValue, PairOutput};
+use super::{Components, DenseGroupVisitor, FingerprintPair, IndexPair, lock};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
-use crate::progress::{ProgressCallback, Steps};
+use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::radix::{self, Digit};
 use crate::threads;
 
-/// A join of one set in parts: on disk, one after the other, or on several machines.
+/// Division of a self-join into parts. The parts are joined one after the other, or on several machines.
 ///
 /// # Method
 ///
-/// At distance k there are k + 1 *tables*, each with some bits of its own. Of each table a fingerprint belongs to the *part*
-/// that these bits tell. Two fingerprints within the distance differ in at most k bits, so they agree in the bits of some table,
-/// and are in one part of it; they count in the first such table. They differ in the bits of every earlier table. Each
-/// of these takes an error, so that fewer are left for the rest: the later the table, the less work is its join.
+/// At distance k there are k + 1 *tables*. Each table has some bits of its own, and divides all fingerprints
+/// into *parts* by the values of these bits. Two fingerprints within the distance differ in at most k bits.
+/// So they agree in the bits of at least one table, and are in the same part of it. The first such table
+/// reports the pair.
 ///
-/// For more parts than such tables have room for, each part is divided again in the same way, and there are more tables.
+/// The pair differs in the bits of every earlier table. Each of these tables takes one of the k errors, so
+/// fewer errors are left for the other bits. The later the table, the less work is its join.
+///
+/// If k + 1 tables cannot have enough parts, each part is divided again in the same way. Then there are more
+/// tables.
 ///
 /// ```
 /// use std::ops::ControlFlow;
 /// use std::sync::Mutex;
 ///
-/// use simstore::join::Parts;
+/// use simstore::join::JoinParts;
 ///
 /// let fingerprints = [0b0000_u64, 0b0111, 0b1111, u64::MAX];
-/// let parts = Parts::<u64>::with_parts(3, 16)?;
+/// let parts = JoinParts::<u64>::with_parts(3, 16)?;
 /// let found = Mutex::new(Vec::new());
-/// for table in 0..parts.tables() {
-///     for part in 0..parts.parts() {
-///         let here: Vec<u64> =
+/// for table in 0..parts.table_count() {
+///     for part in 0..parts.part_count() {
+///         let members: Vec<u64> =
 ///             fingerprints.iter().copied().filter(|&fingerprint| parts.part(table, fingerprint) == part).collect();
-///         parts.join(table, &here, |pairs| {
+///         parts.join(table, &members, |pairs| {
 ///             found.lock().unwrap().extend_from_slice(pairs);
 ///             ControlFlow::Continue(())
 ///         })?;
@@ -50,149 +54,154 @@ use crate::threads;
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Parts<F> {
+pub struct JoinParts<F> {
     distance: u32,
-    /// Bits that tell the part, in each table.
+    /// Number of bits that select the part, in each table.
     bits: u32,
-    tables: Vec<Table<F>>,
+    tables: Vec<JoinTable<F>>,
 }
 
-/// The pairs that a table finds.
+/// One table of a join in parts: the conditions on the pairs that it reports.
 #[derive(Clone, Debug)]
-pub(super) struct Table<F> {
-    /// Bits that agree.
+pub(super) struct JoinTable<F> {
+    /// Mask of the bits that are equal in a pair.
     shared: F,
-    /// Those of them that tell the part.
+    /// The bits of `shared` that select the part.
     part: Digit<F>,
-    /// The bits of earlier tables: in each there is an error at least.
-    differing: Vec<F>,
-    /// Those of them whose errors `left` does not count.
-    reserve: Vec<F>,
-    /// All bits but those that agree and the reserve, and the most errors among them.
+    /// Masks of the earlier tables' bits. A pair has at least one error in each mask.
+    earlier_masks: Vec<F>,
+    /// The masks of `earlier_masks` whose errors `left` does not count.
+    uncounted_masks: Vec<F>,
+    /// Mask of all bits outside `shared` and `uncounted_masks`.
     rest: F,
+    /// Maximum number of errors in `rest`.
     left: u32,
 }
 
-/// Memory for the join of a fingerprint, in fingerprints: itself, a copy by one digit, and a copy in order of the prefix if few
-/// tables with flips are better than many without. The fourth is room for parts that are larger than others.
-const MEMORY: u64 = 4;
+/// Memory for a join, in copies of the fingerprints: the list itself, a copy partitioned by one digit, and a
+/// copy in the order of the prefix, which a plan with flips needs. The fourth copy is a reserve for parts
+/// that are larger than average.
+const MEMORY_COPIES: u64 = 4;
 
-/// In bytes, for the join of so many.
-fn memory_for<F: Fingerprint>(count: u64) -> u64 {
-    count.saturating_mul(MEMORY * F::BYTES as u64)
+/// Returns the memory for a join of `count` fingerprints, in bytes.
+fn memory_bytes<F: Fingerprint>(count: u64) -> u64 {
+    count.saturating_mul(MEMORY_COPIES * F::BYTES as u64)
 }
 
-impl<F> fmt::Debug for Parts<F> {
+impl<F> fmt::Debug for JoinParts<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tables, parts) = (self.tables.len(), 1 << self.bits);
-        write!(f, "Parts {{ distance: {}, tables: {tables}, parts: {parts} }}", self.distance)
+        write!(f, "JoinParts {{ distance: {}, tables: {tables}, parts: {parts} }}", self.distance)
     }
 }
 
-impl<F: Fingerprint> Parts<F> {
-    /// The most parts that a table can have.
+impl<F: Fingerprint> JoinParts<F> {
+    /// Maximum number of parts of a table.
     pub const MAX_PARTS: usize = 1 << 12;
 
-    /// As few parts as may be for the join of one of them to take at most so much memory, in bytes, when `count` fingerprints are
-    /// about evenly spread. Few parts are less work.
+    /// Creates the fewest parts that can be joined one at a time within `memory` bytes. Fewer parts mean less
+    /// work.
+    ///
+    /// `count` is the total number of fingerprints. They are assumed to be spread about evenly.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], [`Error::Refused`] if the memory is too
-    /// little for [`Parts::MAX_PARTS`].
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`]; [`Error::Refused`] if
+    /// more than [`JoinParts::MAX_PARTS`] would be necessary.
     pub fn choose(count: u64, distance: u32, memory: u64) -> Result<Self> {
-        let parts = Self::least_parts(count, memory);
+        let parts = Self::min_parts(count, memory);
         if parts > Self::MAX_PARTS as u64 {
             return Err(Error::Refused(format!(
                 "{count} fingerprints cannot be joined within {memory} bytes of memory: give {} or more",
-                memory_for::<F>(count).div_ceil(Self::MAX_PARTS as u64)
+                memory_bytes::<F>(count).div_ceil(Self::MAX_PARTS as u64)
             )));
         }
         Self::with_parts(distance, parts as usize)
     }
 
-    /// The least number of parts for one of them to fit in so much memory.
-    pub(super) fn least_parts(count: u64, memory: u64) -> u64 {
-        memory_for::<F>(count).div_ceil(memory.max(1)).max(1)
+    /// Returns the minimum number of parts that can be joined one at a time within `memory` bytes.
+    pub(super) fn min_parts(count: u64, memory: u64) -> u64 {
+        memory_bytes::<F>(count).div_ceil(memory.max(1)).max(1)
     }
 
-    /// So many parts of each table, or the next power of two.
+    /// Creates the given number of parts for each table, rounded up to a power of two.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or for no parts, or more than
-    /// [`Parts::MAX_PARTS`].
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or the number of parts
+    /// is 0 or above [`JoinParts::MAX_PARTS`].
     pub fn with_parts(distance: u32, parts: usize) -> Result<Self> {
-        // Refuses a distance without plans.
+        // Fails if the distance is too large.
         Plan::<F>::named("scan", distance)?;
         if !(1..=Self::MAX_PARTS).contains(&parts) {
             let most = Self::MAX_PARTS;
             return Err(Error::BadArgument(format!("{parts} parts: expected from 1 to {most}")));
         }
         let bits = parts.next_power_of_two().ilog2();
-        let all = Table {
+        let all = JoinTable {
             shared: F::ZERO,
             part: Digit::new(F::ZERO),
-            differing: Vec::new(),
-            reserve: Vec::new(),
+            earlier_masks: Vec::new(),
+            uncounted_masks: Vec::new(),
             rest: F::MAX,
             left: distance,
         };
         let mut tables = Vec::new();
         all.divide(bits, &mut tables);
-        Ok(Parts { distance, bits, tables })
+        Ok(JoinParts { distance, bits, tables })
     }
 
-    /// The greatest distance of near fingerprints, in bits.
+    /// Maximum distance of near fingerprints, in bits.
     pub fn distance(&self) -> u32 {
         self.distance
     }
 
-    /// How many tables there are: to so many parts a fingerprint belongs, one of each.
-    pub fn tables(&self) -> usize {
+    /// Number of tables. A fingerprint belongs to one part of each table.
+    pub fn table_count(&self) -> usize {
         self.tables.len()
     }
 
-    /// How many parts each table has: a power of two.
-    pub fn parts(&self) -> usize {
+    /// Number of parts of each table, a power of two.
+    pub fn part_count(&self) -> usize {
         1 << self.bits
     }
 
-    /// The part of a table that a fingerprint belongs to, from 0.
+    /// Returns the part of a table that a fingerprint belongs to, counted from 0.
     ///
     /// # Panics
-    /// If there is no such table.
+    /// If `table` is not below [`JoinParts::table_count`].
     #[inline]
     pub fn part(&self, table: usize, fingerprint: F) -> usize {
-        self.tables[table].part.of(fingerprint)
+        self.tables[table].part.extract(fingerprint)
     }
 
-    /// The part of a fingerprint in each table, after the number of the table.
-    pub fn of(&self, fingerprint: F) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.tables.iter().map(move |table| table.part.of(fingerprint)).enumerate()
+    /// Iterates over the numbers of all tables, each with the fingerprint's part in that table.
+    pub fn parts_of(&self, fingerprint: F) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.tables.iter().map(move |table| table.part.extract(fingerprint)).enumerate()
     }
 
-    /// Divides fingerprints between the parts of a table, and visits the parts that are not empty, ascending. The fingerprints of a
-    /// part keep their order.
+    /// Divides fingerprints between the parts of a table, and visits the non-empty parts in ascending order.
+    /// The fingerprints of a part keep their order.
     ///
     /// ```
-    /// let parts = simstore::join::Parts::<u64>::with_parts(0, 4)?;
-    /// let mut sent = Vec::new();
-    /// parts.scatter(0, &[1 << 62, 7, u64::MAX, 5], |part, some| {
-    ///     sent.push((part, some.to_vec()));
+    /// let parts = simstore::join::JoinParts::<u64>::with_parts(0, 4)?;
+    /// let mut visited = Vec::new();
+    /// parts.scatter(0, &[1 << 62, 7, u64::MAX, 5], |part, members| {
+    ///     visited.push((part, members.to_vec()));
     ///     Ok(())
     /// })?;
-    /// assert_eq!(sent, [(0, vec![7, 5]), (1, vec![1 << 62]), (3, vec![u64::MAX])]);
+    /// assert_eq!(visited, [(0, vec![7, 5]), (1, vec![1 << 62]), (3, vec![u64::MAX])]);
     /// # Ok::<(), simstore::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for an unknown table, or 2^32 fingerprints or more; any error of the visitor.
+    /// [`Error::BadArgument`] if the table does not exist, or for 2^32 fingerprints or more; any error of the
+    /// visitor.
     pub fn scatter(
         &self,
         table: usize,
         fingerprints: &[F],
         mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
     ) -> Result<()> {
-        let part = &self.checked(table, fingerprints)?.part;
+        let part = &self.checked_table(table, fingerprints)?.part;
         let mut scattered = vec![F::ZERO; fingerprints.len()];
         let mut ends = vec![0; part.buckets()];
         part.scatter(fingerprints, &mut scattered, &mut ends);
@@ -200,76 +209,90 @@ impl<F: Fingerprint> Parts<F> {
         ranges.into_iter().try_for_each(|(part, range)| visitor(part, &scattered[range]))
     }
 
-    /// Visits the pairs of a part that count in its table, each once, some at a time and in no order. `fingerprints` are
-    /// all of one part, or of several parts of the table, each once, in any order.
+    /// Visits the pairs that a table reports in a part, each once, in batches and in no particular order.
     ///
-    /// The visitor is called from several threads of the current rayon pool at a time, at least every tenth of a second, also
-    /// with no pairs at all, and says whether to go on.
+    /// `fingerprints` are all fingerprints of one part, or of several parts of the table. They are distinct,
+    /// in any order.
+    ///
+    /// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
+    /// second, also with no pairs. It returns whether to continue.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for an unknown table, or 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
-    /// visitor said not to go on. It may be called a few times more then, by other threads.
+    /// [`Error::BadArgument`] if the table does not exist, or for 2^32 - 1 fingerprints or more;
+    /// [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call it a few
+    /// times.
     pub fn join(
         &self,
         table: usize,
         fingerprints: &[F],
-        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+        visitor: impl Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
-        let table = self.checked(table, fingerprints)?;
+        let table = self.checked_table(table, fingerprints)?;
         threads::ensure_pool()?;
         table.join(fingerprints, self.distance, &mut Vec::new(), &visitor)
     }
 
-    /// The same, but for the pairs of [`Crowds`], as [`visit_pairs_but_crowds`](super::visit_pairs_but_crowds) has it.
+    /// Like [`JoinParts::join`], but does not visit all pairs inside dense groups, as
+    /// [`visit_pairs_except_dense`](super::visit_pairs_except_dense).
     ///
     /// # Errors
-    /// As [`Parts::join`].
-    pub fn join_but_crowds(
+    /// The errors of [`JoinParts::join`].
+    pub fn join_except_dense(
         &self,
         table: usize,
         fingerprints: &[F],
-        crowds: Crowds<'_, F>,
-        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+        dense_groups: DenseGroupVisitor<'_, F>,
+        visitor: impl Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
-        let table = self.checked(table, fingerprints)?;
+        let table = self.checked_table(table, fingerprints)?;
         threads::ensure_pool()?;
-        table.join_named(Themselves, fingerprints, self.distance, &mut Vec::new(), &visitor, Some(crowds))
+        table.join_with_output(
+            ByValue,
+            fingerprints,
+            self.distance,
+            &mut Vec::new(),
+            &visitor,
+            Some(dense_groups),
+        )
     }
 
-    /// The clusters of the pairs of a part that count in its table: each fingerprint that is connected to a smaller one, with the
-    /// smallest of its cluster before it, ascending by cluster, then by fingerprint. It takes no memory for pairs, however many
-    /// there are. The fingerprints ascend, each there once. The callback is told how many pairs have been found.
+    /// Returns the clusters of the pairs that a table reports in a part, as edges.
+    ///
+    /// An edge is the smallest member of a cluster, then another member. Edges are ascending. `fingerprints`
+    /// are strictly ascending. The memory does not depend on the number of pairs. The callback receives the
+    /// number of pairs found so far.
     ///
     /// ```
-    /// let parts = simstore::join::Parts::<u64>::with_parts(1, 1)?;
+    /// let parts = simstore::join::JoinParts::<u64>::with_parts(1, 1)?;
     /// assert_eq!(parts.forest(0, &[0, 1, 3, 0b11 << 60], None)?, [(0, 1), (0, 3)]);
     /// # Ok::<(), simstore::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Parts::join`]; [`Error::OutOfOrder`] if the fingerprints are not ascending.
+    /// The errors of [`JoinParts::join`]; [`Error::OutOfOrder`] if the fingerprints are not strictly
+    /// ascending.
     pub fn forest(
         &self,
         table: usize,
         fingerprints: &[F],
         progress: Option<&ProgressCallback>,
     ) -> Result<Vec<(F, F)>> {
-        let table = self.checked(table, fingerprints)?;
+        let table = self.checked_table(table, fingerprints)?;
         super::check_order(fingerprints)?;
         threads::ensure_pool()?;
-        let steps = Steps::new(progress, 0);
+        let counter = ProgressCounter::new(progress, 0);
         let components = Mutex::new(Components::new(fingerprints.len()));
-        let connect = |pairs: &[Pair]| {
+        let connect = |pairs: &[IndexPair]| {
             let mut components = lock(&components);
             pairs.iter().for_each(|pair| components.connect(pair.a, pair.b));
             drop(components);
-            match steps.add(pairs.len() as u64) {
+            match counter.add(pairs.len() as u64) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             }
         };
-        table.join_named(
-            Ranks::new(fingerprints),
+        table.join_with_output(
+            ByIndex::new(fingerprints),
             fingerprints,
             self.distance,
             &mut Vec::new(),
@@ -288,8 +311,9 @@ impl<F: Fingerprint> Parts<F> {
         Ok(edges)
     }
 
-    /// The table of a number, for so many fingerprints.
-    fn checked(&self, table: usize, fingerprints: &[F]) -> Result<&Table<F>> {
+    /// Returns a table by its number. Fails if it does not exist, or if the fingerprints are too many for a
+    /// join.
+    fn checked_table(&self, table: usize, fingerprints: &[F]) -> Result<&JoinTable<F>> {
         let Some(table) = self.tables.get(table) else {
             let tables = self.tables.len();
             return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
@@ -301,17 +325,19 @@ impl<F: Fingerprint> Parts<F> {
         Ok(table)
     }
 
-    pub(super) fn table(&self, table: usize) -> &Table<F> {
+    pub(super) fn table(&self, table: usize) -> &JoinTable<F> {
         &self.tables[table]
     }
 }
 
-impl<F: Fingerprint> Table<F> {
-    /// Divides the pairs of this table between tables with so many more bits of their own.
+impl<F: Fingerprint> JoinTable<F> {
+    /// Divides the pairs of this table between new tables, which are appended to `tables`. Each new table has
+    /// `bits` more bits of its own.
     ///
-    /// With `r` bits in the rest, `l` errors left and `b` bits to be shared, `r - b >= l`. If each of the tables takes at most
-    /// `(r - b) / l` bits, the same holds for the rest of each.
-    fn divide(&self, bits: u32, tables: &mut Vec<Table<F>>) {
+    /// Let `r` be the number of bits of `rest`, `l` the number of errors left, and `b` the number of further
+    /// bits. The invariant is `r - b >= l`. If each table takes at most `(r - b) / l` bits, the invariant
+    /// also holds for each of them.
+    fn divide(&self, bits: u32, tables: &mut Vec<JoinTable<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
         }
@@ -323,39 +349,41 @@ impl<F: Fingerprint> Table<F> {
         }
     }
 
-    /// Divides the pairs of this table between tables that have bits of the rest of their own, each others.
-    fn split(&self, own: impl Fn(u32) -> F) -> Vec<Table<F>> {
+    /// Divides the pairs of this table between `left + 1` tables. `own(i)` is the mask of table i's own bits
+    /// in `rest`; these masks are disjoint.
+    fn split(&self, own: impl Fn(u32) -> F) -> Vec<JoinTable<F>> {
         let mut later = self.clone();
         let table = |number| {
             let own = own(number);
             later.rest = later.rest & !own;
             let shared = self.shared | own;
-            let table = Table { shared, part: Digit::new(shared), ..later.clone() };
-            later.differing.push(own);
-            later.reserve.push(own);
+            let table = JoinTable { shared, part: Digit::new(shared), ..later.clone() };
+            later.earlier_masks.push(own);
+            later.uncounted_masks.push(own);
             later.left = later.left.saturating_sub(1);
             table
         };
         (0..=self.left).map(table).collect()
     }
 
-    /// Divides the pairs of a part between tables with some bits of their own, by the evenness of the bits in its fingerprints: a
-    /// bit that is 0 in about half of them comes first. Each table gets at most `bits` bits. Returns `None` if the fingerprints
+    /// Divides the pairs of a part between tables with up to `bits` further bits each. The most even bits are
+    /// chosen first: those that are 0 in about half of the part's fingerprints. `evenness` returns the
+    /// evenness of a bit, which is 0 if all fingerprints agree in it. Returns `None` if the fingerprints
     /// differ in too few bits.
-    pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<Table<F>>> {
-        let uneven = |rest: F| {
+    pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<JoinTable<F>>> {
+        let bits_by_evenness = |rest: F| {
             let mut bits: Vec<u32> =
                 (0..F::BITS).filter(|&bit| rest & F::bit_mask(bit) != F::ZERO && evenness(bit) > 0).collect();
             bits.sort_by_key(|&bit| std::cmp::Reverse(evenness(bit)));
             bits
         };
         let mut all = self.clone();
-        let mut order = uneven(all.rest);
+        let mut order = bits_by_evenness(all.rest);
         if order.len() <= all.left as usize {
-            // Errors are counted in more bits then, and so are more of them.
-            all.left += all.reserve.len() as u32;
-            all.rest = all.reserve.drain(..).fold(all.rest, |rest, mask| rest | mask);
-            order = uneven(all.rest);
+            // Moves the uncounted masks into `rest`. Each adds one error.
+            all.left += all.uncounted_masks.len() as u32;
+            all.rest = all.uncounted_masks.drain(..).fold(all.rest, |rest, mask| rest | mask);
+            order = bits_by_evenness(all.rest);
         }
         let groups = all.left as usize + 1;
         let each = (order.len() / groups).min(bits as usize);
@@ -379,50 +407,52 @@ impl<F: Fingerprint> Table<F> {
 
     #[inline]
     pub(super) fn part(&self, fingerprint: F) -> usize {
-        self.part.of(fingerprint)
+        self.part.extract(fingerprint)
     }
 
-    /// Joins distinct fingerprints of a part.
+    /// Visits the pairs that this table reports among distinct fingerprints of a part. `space` is a reusable
+    /// buffer.
     pub(super) fn join(
         &self,
         fingerprints: &[F],
         distance: u32,
         space: &mut Vec<F>,
-        visitor: &(impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync),
+        visitor: &(impl Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
-        self.join_named(Themselves, fingerprints, distance, space, visitor, None)
+        self.join_with_output(ByValue, fingerprints, distance, space, visitor, None)
     }
 
-    fn join_named<N: Naming<F>>(
+    fn join_with_output<N: PairOutput<F>>(
         &self,
-        naming: N,
+        pair_output: N,
         fingerprints: &[F],
         distance: u32,
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[N::Pair]) -> ControlFlow<()> + Sync),
-        crowds: Option<Crowds<'_, F>>,
+        dense_groups: Option<DenseGroupVisitor<'_, F>>,
     ) -> Result<()> {
-        let stopped = AtomicBool::new(false);
-        let join = Join { naming, distance, visitor, crowds, stopped };
+        let is_stopped = AtomicBool::new(false);
+        let join = Join { pair_output, distance, visitor, dense_groups, is_stopped };
         join.join(&self.set(fingerprints), space);
-        if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+        if join.should_continue() { Ok(()) } else { Err(Error::Cancelled) }
     }
 
-    /// Fingerprints of a part, with the conditions of their pairs.
-    fn set<'a>(&self, fingerprints: &'a [F]) -> Set<'a, F> {
-        let differing = self.differing.iter().map(|&mask| Condition { mask, errors: 1..F::BITS + 1 });
+    /// Returns the set to join: the fingerprints of a part, with the conditions of this table.
+    fn set<'a>(&self, fingerprints: &'a [F]) -> JoinSet<'a, F> {
+        let earlier_masks = self.earlier_masks.iter().map(|&mask| Condition { mask, errors: 1..F::BITS + 1 });
         let shared = Condition { mask: self.shared, errors: 0..1 };
-        Set {
+        JoinSet {
             values: fingerprints,
             bits: self.rest,
             distance: self.left,
-            conditions: differing.chain([shared]).collect(),
-            reserve: self.reserve.clone(),
+            conditions: earlier_masks.chain([shared]).collect(),
+            uncounted_masks: self.uncounted_masks.clone(),
         }
     }
 }
 
-/// The first `each` bits of one of some groups into which the bits of a mask are cut, one after the other.
+/// Cuts the bits of a mask into `groups` contiguous groups, and returns the first `each` bits of group
+/// `number`.
 fn group<F: Fingerprint>(mask: F, number: u32, groups: u32, each: u32) -> F {
     let start = mask.count_ones() * number / groups;
     let (mut left, mut group) = (mask, F::ZERO);

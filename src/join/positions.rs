@@ -3,22 +3,24 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Components, Pair, visit_pairs};
+use super::{Components, IndexPair, visit_pairs};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::progress::{ProgressCallback, Steps};
+use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::radix;
 use crate::threads;
 use crate::threads::lock;
 
-/// More pairs than this are refused: they would take some 100 GiB.
-const MOST_PAIRS: u64 = u32::MAX as u64;
+/// Maximum number of pairs. More would take about 100 GiB.
+const MAX_PAIRS: u64 = u32::MAX as u64;
 
-/// All pairs of positions whose fingerprints are within `distance` bits of one another, sorted by `a`, then `b`. Fingerprints
-/// come in any order; of n equal ones there are n (n - 1) / 2 pairs. The callback is told how many pairs have been found.
+/// Returns all pairs of positions whose fingerprints are within `distance` bits, sorted by `a`, then `b`.
+///
+/// Fingerprints may be in any order and may be repeated. n equal fingerprints have n (n - 1) / 2 pairs. The
+/// callback receives the number of pairs found so far.
 ///
 /// ```
-/// use simstore::join::{Pair, join_positions};
+/// use simstore::join::join_positions;
 ///
 /// let pairs = join_positions::<u64>(&[0b1111, 0b0111, 1 << 60, 0b1111], 1, None)?;
 /// assert_eq!(pairs.iter().map(|pair| (pair.a, pair.b, pair.distance)).collect::<Vec<_>>(), [(0, 1, 1), (0, 3, 0), (1, 3, 1)]);
@@ -26,38 +28,39 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`], except for the order; [`Error::Refused`] for 2^32 pairs or more; [`Error::Cancelled`].
+/// The errors of [`visit_pairs`], but in any order of the fingerprints; [`Error::Refused`] for 2^32 pairs or
+/// more; [`Error::Cancelled`] if the callback cancels the join.
 pub fn join_positions<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
     progress: Option<&ProgressCallback>,
-) -> Result<Vec<Pair>> {
-    let positions = Positions::new(fingerprints)?;
-    let steps = Steps::new(progress, 0);
+) -> Result<Vec<IndexPair>> {
+    let positions = PositionIndex::new(fingerprints)?;
+    let counter = ProgressCounter::new(progress, 0);
     let equal: u64 = positions.groups().map(|group| group.len() as u64 * (group.len() as u64 - 1) / 2).sum();
     check_count(equal)?;
     let (mut pairs, mut pending) = (Vec::with_capacity(equal as usize), 0);
     for group in positions.groups() {
         for (i, &a) in group.iter().enumerate() {
             pairs.extend(group[i + 1..].iter().map(|&b| pair(a, b, 0)));
-            steps.add_some(&mut pending, (group.len() - 1 - i) as u64)?;
+            counter.add_batched(&mut pending, (group.len() - 1 - i) as u64)?;
         }
     }
-    steps.add(pending)?;
+    counter.add(pending)?;
     let found = Mutex::new((pairs, None));
     visit_pairs(&positions.distinct, distance, |near| {
         let mut found = lock(&found);
         let (pairs, refused) = &mut *found;
         let mut pending = 0;
         let added = near.iter().try_for_each(|near| {
-            let (left, right) = (positions.of(near.a), positions.of(near.b));
+            let (left, right) = (positions.positions_of(near.a), positions.positions_of(near.b));
             check_count(pairs.len() as u64 + left.len() as u64 * right.len() as u64)?;
             left.iter().try_for_each(|&a| {
                 pairs.extend(right.iter().map(|&b| pair(a, b, near.distance)));
-                steps.add_some(&mut pending, right.len() as u64)
+                counter.add_batched(&mut pending, right.len() as u64)
             })
         });
-        match added.and_then(|()| steps.add(pending)) {
+        match added.and_then(|()| counter.add(pending)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 *refused = Some(error);
@@ -72,9 +75,11 @@ pub fn join_positions<F: Fingerprint>(
     Ok(pairs)
 }
 
-/// Labels the clusters of an unsorted list of fingerprints with repeats. Labels count from 0 in the order of the clusters'
-/// first members. Equal fingerprints have one label, as do fingerprints connected by a chain of steps within `distance` bits.
-/// Takes no memory for pairs. The callback gets the number of pairs of distinct fingerprints found so far.
+/// Returns the cluster of each fingerprint, as a label. Fingerprints may be in any order and may be repeated.
+///
+/// Equal fingerprints have the same label. So do fingerprints that a chain of pairs within `distance` bits
+/// connects. Labels count from 0 in the order of the clusters' first members. The memory does not depend on
+/// the number of pairs. The callback receives the number of pairs of distinct fingerprints found so far.
 ///
 /// ```
 /// let labels = simstore::join::label_clusters::<u64>(&[0b1111, 1 << 60, 0b0011, 0b1111, 0b0111], 1, None)?;
@@ -83,21 +88,26 @@ pub fn join_positions<F: Fingerprint>(
 /// ```
 ///
 /// # Errors
-/// As [`visit_pairs`], except for the order; [`Error::Cancelled`].
+/// The errors of [`visit_pairs`], but in any order of the fingerprints; [`Error::Cancelled`] if the callback
+/// cancels the join.
 pub fn label_clusters<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
     progress: Option<&ProgressCallback>,
 ) -> Result<Vec<u32>> {
     const NONE: u32 = u32::MAX;
-    let positions = Positions::new(fingerprints)?;
-    let steps = Steps::new(progress, 0);
+    let positions = PositionIndex::new(fingerprints)?;
+    let counter = ProgressCounter::new(progress, 0);
     let components = Mutex::new(Components::new(positions.distinct.len()));
     visit_pairs(&positions.distinct, distance, |near| {
         let mut components = lock(&components);
         near.iter().for_each(|pair| components.connect(pair.a, pair.b));
         drop(components);
-        if steps.add(near.len() as u64).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if counter.add(near.len() as u64).is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     let mut components = components.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut labels = vec![NONE; fingerprints.len()];
@@ -105,24 +115,24 @@ pub fn label_clusters<F: Fingerprint>(
         let first = components.first(number) as u32;
         group.iter().for_each(|&position| labels[position as usize] = first);
     }
-    let (mut of_component, mut next) = (vec![NONE; positions.distinct.len()], 0);
+    let (mut component_labels, mut next) = (vec![NONE; positions.distinct.len()], 0);
     for label in &mut labels {
-        let of_component = &mut of_component[*label as usize];
-        if *of_component == NONE {
-            *of_component = next;
+        let component_label = &mut component_labels[*label as usize];
+        if *component_label == NONE {
+            *component_label = next;
             next += 1;
         }
-        *label = *of_component;
+        *label = *component_label;
     }
     Ok(labels)
 }
 
-fn pair(a: u32, b: u32, distance: u32) -> Pair {
-    Pair { a: a.min(b) as usize, b: a.max(b) as usize, distance }
+fn pair(a: u32, b: u32, distance: u32) -> IndexPair {
+    IndexPair { a: a.min(b) as usize, b: a.max(b) as usize, distance }
 }
 
 fn check_count(pairs: u64) -> Result<()> {
-    if pairs <= MOST_PAIRS {
+    if pairs <= MAX_PAIRS {
         return Ok(());
     }
     Err(Error::Refused(format!(
@@ -130,17 +140,17 @@ fn check_count(pairs: u64) -> Result<()> {
     )))
 }
 
-/// Where each fingerprint stands.
-struct Positions<F> {
-    /// The fingerprints, ascending, each once.
+/// Positions of each distinct fingerprint in the list.
+struct PositionIndex<F> {
+    /// Distinct fingerprints, ascending.
     distinct: Vec<F>,
-    /// Where the positions of each begin; and their end.
+    /// Start of each distinct fingerprint in `positions`; one more entry for the end.
     starts: Vec<u32>,
-    /// Positions, by fingerprint, ascending for each.
+    /// Positions in the order of `distinct`, ascending for each fingerprint.
     positions: Vec<u32>,
 }
 
-impl<F: Fingerprint> Positions<F> {
+impl<F: Fingerprint> PositionIndex<F> {
     fn new(fingerprints: &[F]) -> Result<Self> {
         if fingerprints.len() >= u32::MAX as usize {
             let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
@@ -158,15 +168,15 @@ impl<F: Fingerprint> Positions<F> {
         }
         starts.push(order.len() as u32);
         let positions = order.into_iter().map(|(_, position)| position).collect();
-        Ok(Positions { distinct, starts, positions })
+        Ok(PositionIndex { distinct, starts, positions })
     }
 
-    /// The positions of a distinct fingerprint.
-    fn of(&self, number: usize) -> &[u32] {
+    /// Returns the positions of the distinct fingerprint `number`.
+    fn positions_of(&self, number: usize) -> &[u32] {
         &self.positions[self.starts[number] as usize..self.starts[number + 1] as usize]
     }
 
     fn groups(&self) -> impl Iterator<Item = &[u32]> {
-        (0..self.distinct.len()).map(|number| self.of(number))
+        (0..self.distinct.len()).map(|number| self.positions_of(number))
     }
 }

@@ -5,38 +5,47 @@ use super::*;
 #[path = "../../tests/support/random.rs"]
 mod random;
 
-fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<Pair> {
+fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<IndexPair> {
     let mut pairs = Vec::new();
     for (a, &x) in fingerprints.iter().enumerate() {
         for (b, &y) in fingerprints.iter().enumerate().skip(a + 1) {
             if x.distance(y) <= distance {
-                pairs.push(Pair { a, b, distance: x.distance(y) });
+                pairs.push(IndexPair { a, b, distance: x.distance(y) });
             }
         }
     }
     pairs
 }
 
-/// Pairs that are visited beside crowds are pairs, each once; those that are not visited are in one crowd.
-fn check_crowds<F: Fingerprint>(fingerprints: &[F], distance: u32, expected: &[Pair]) {
-    for enough in [1, 8, 64] {
-        let (found, crowds) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-        let visitor = |some: &[F]| crowds.lock().unwrap().push(some.to_vec());
-        visit_pairs_but_crowds(fingerprints, distance, Crowds { enough, visitor: &visitor }, |some| {
-            lock(&found).extend_from_slice(some);
-            ControlFlow::Continue(())
-        })
+/// Checks that each visited pair is near and visited once, and that each other near pair is inside a dense
+/// group.
+fn check_dense_groups<F: Fingerprint>(fingerprints: &[F], distance: u32, expected: &[IndexPair]) {
+    for pairs_per_member in [1, 8, 64] {
+        let (found, dense_groups) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let visitor = |some: &[F]| dense_groups.lock().unwrap().push(some.to_vec());
+        visit_pairs_except_dense(
+            fingerprints,
+            distance,
+            DenseGroupVisitor { pairs_per_member, visitor: &visitor },
+            |some| {
+                lock(&found).extend_from_slice(some);
+                ControlFlow::Continue(())
+            },
+        )
         .unwrap();
         let mut found = found.into_inner().unwrap();
         found.sort_unstable();
-        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{enough}, {distance}");
-        assert!(found.iter().all(|pair| expected.binary_search(pair).is_ok()), "{enough}, {distance}");
-        let mut crowds = crowds.into_inner().unwrap();
-        crowds.iter_mut().for_each(|crowd| crowd.sort_unstable());
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{pairs_per_member}, {distance}");
+        assert!(
+            found.iter().all(|pair| expected.binary_search(pair).is_ok()),
+            "{pairs_per_member}, {distance}"
+        );
+        let mut dense_groups = dense_groups.into_inner().unwrap();
+        dense_groups.iter_mut().for_each(|group| group.sort_unstable());
         let left = expected.iter().filter(|pair| found.binary_search(pair).is_err());
         for pair in left {
-            let is_member = |crowd: &Vec<F>, at: usize| crowd.binary_search(&fingerprints[at]).is_ok();
-            assert!(crowds.iter().any(|crowd| is_member(crowd, pair.a) && is_member(crowd, pair.b)));
+            let is_member = |group: &Vec<F>, at: usize| group.binary_search(&fingerprints[at]).is_ok();
+            assert!(dense_groups.iter().any(|group| is_member(group, pair.a) && is_member(group, pair.b)));
         }
     }
 }
@@ -46,14 +55,14 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) 
     fingerprints.sort_unstable();
     fingerprints.dedup();
     let (found, expected) = (self_join(&fingerprints, distance).unwrap(), plain(&fingerprints, distance));
-    // Not by assert_eq: nobody reads a million pairs.
+    // Not assert_eq!, which would print up to a million pairs.
     assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
     if fingerprints.len() <= 1 << 12 {
-        check_crowds(&fingerprints, distance, &expected);
+        check_dense_groups(&fingerprints, distance, &expected);
     }
 }
 
-/// The same with fingerprints in any order, some there several times; and their clusters.
+/// Checks the join and the clusters of fingerprints in any order, with repeats.
 fn check_positions<F: Fingerprint>(values: &[u128], distance: u32) {
     let fingerprints: Vec<F> = values.iter().map(|&value| F::from_u128(value)).collect();
     let expected = plain(&fingerprints, distance);
@@ -80,7 +89,7 @@ fn positions_are_joined_until_a_callback_says_no() {
     assert!(label_clusters::<u64>(&[], 3, None).unwrap().is_empty());
 }
 
-/// Twice 64 random bits.
+/// 128 random bits.
 fn random(state: &mut u64) -> u128 {
     u128::from(random::random(state)) << 64 | u128::from(random::random(state))
 }
@@ -109,7 +118,7 @@ proptest! {
         check::<u128>(values, distance * 2);
     }
 
-    /// Only some bits differ, and how many fingerprints there are decides how deep the join goes.
+    /// Fingerprints differ in some bits only. Their number determines the depth of the join.
     #[test]
     fn equals_the_plain_loop_where_few_bits_differ(
         bits in any::<u128>(),
@@ -156,7 +165,8 @@ fn every_distance() {
     }
 }
 
-/// 40 bits in common, all together or here and there: what a plan made for random ones compares all with all.
+/// Fingerprints share many bits, contiguous or scattered. A plan for random fingerprints would compare all
+/// pairs.
 #[test]
 fn many_bits_in_common() {
     for mask in [0xff_ffff_u128, 0x0f03_0303_0707_0707 | 1 << 100, 0xfff << 52 | 0xfff] {
@@ -165,14 +175,14 @@ fn many_bits_in_common() {
             let common: Vec<u128> = (0..3000).map(|_| random(&mut state) & mask | 1 << 60).collect();
             check::<u64>(common.iter().copied(), distance);
             check::<u128>(common.iter().copied(), distance);
-            // And beside others.
+            // Together with random fingerprints.
             let others = (0..3000).map(|_| random(&mut state));
             check::<u64>(common.into_iter().chain(others), distance);
         }
     }
 }
 
-/// Each but one bit from the one before.
+/// Each fingerprint differs in one bit from the one before.
 #[test]
 fn chains() {
     let gray = |i: u128| i ^ i >> 1;
@@ -182,7 +192,7 @@ fn chains() {
     }
 }
 
-/// Large enough that chunks, buckets and groups are shared out over the cores.
+/// Sets large enough that chunks, buckets and groups are divided between the cores.
 #[test]
 fn large_sets() {
     let mut state = 5;
@@ -192,7 +202,7 @@ fn large_sets() {
         values.push(centre);
         values.push(near(&mut state, centre, i % 7));
     }
-    // A quarter shares its first half.
+    // A quarter of the fingerprints share their first half.
     values[30_000..].iter_mut().for_each(|value| *value = *value << 32 >> 32 | 0x1234_5678 << 96);
     for distance in [3, 6] {
         check::<u64>(values.iter().map(|value| value >> 64), distance);

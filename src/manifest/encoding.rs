@@ -1,32 +1,32 @@
-//! The bytes of a manifest (`format-spec/manifest.md`).
+//! Encoding and decoding of manifests (`format-spec/manifest.md`).
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::{END_OF_NUMBERS, ENDINGS, Manifest, SegmentEntry, Settings};
+use super::{FILE_NUMBER_END, Manifest, SIDE_FILE_EXTENSIONS, SegmentEntry, Settings};
 use crate::codec::Codec;
 use crate::error::{Damage, Error, Result};
 use crate::format::{self, manifest_footer as footer, manifest_header as header, manifest_segment as entry};
 use crate::plan::{MAX_TABLES, PlanChoice};
 
-/// In the flags of the store.
-const KEEPS_IDS: u8 = 1;
-const HAS_HIGHEST_ID: u8 = 2;
-/// Header, the lengths of two texts, footer.
+/// Bits of the store's flags.
+const HAS_IDS_FLAG: u8 = 1;
+const HAS_HIGHEST_ID_FLAG: u8 = 2;
+/// Smallest size of a manifest, in bytes: header, lengths of two texts, footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
-    /// Whether a segment has notes.
+    /// Whether any segment has notes.
     pub(crate) fn has_notes(&self) -> bool {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    /// The oldest version of the format with all that the manifest holds.
+    /// Returns the format version to write: the oldest one that supports the codec and the notes, if any.
     fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
-        notes.max(self.settings.codec.version())
+        notes.max(self.settings.codec.format_version())
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -37,13 +37,13 @@ impl Manifest {
         bytes[header::BITS] = settings.bits as u8;
         bytes[header::DISTANCE] = settings.distance as u8;
         bytes[header::CODEC] = settings.codec.number();
-        let has_highest = u8::from(self.highest_id.is_some()) * HAS_HIGHEST_ID;
-        bytes[header::FLAGS] = (u8::from(settings.ids) * KEEPS_IDS) | has_highest;
+        let has_highest = u8::from(self.highest_id.is_some()) * HAS_HIGHEST_ID_FLAG;
+        bytes[header::FLAGS] = (u8::from(settings.has_ids) * HAS_IDS_FLAG) | has_highest;
         LittleEndian::write_u32(&mut bytes[header::BLOCK_SIZE..], settings.block_size.unwrap_or(0));
         LittleEndian::write_u16(&mut bytes[header::SPAN..], settings.span.unwrap_or(0));
         LittleEndian::write_u64(&mut bytes[header::NEXT_NUMBER..], self.next_number);
         LittleEndian::write_u64(&mut bytes[header::FIRST_LOG..], self.first_log);
-        LittleEndian::write_u64(&mut bytes[header::SEQUENCE..], self.sequence);
+        LittleEndian::write_u64(&mut bytes[header::SEQUENCE..], self.first_sequence);
         LittleEndian::write_u64(&mut bytes[header::HIGHEST_ID..], self.highest_id.unwrap_or(0));
         LittleEndian::write_u32(&mut bytes[header::SEGMENTS..], self.segments.len() as u32);
         write_text(&mut bytes, &settings.profile);
@@ -65,26 +65,26 @@ impl Manifest {
             return Err(Error::corrupt(path, 0, damage));
         }
         let version = LittleEndian::read_u32(&bytes[header::VERSION..]);
-        let check = |offset: usize, name, found: u64, expected, sound: bool| {
-            check_field(path, offset, name, found, expected, sound)
+        let check = |offset: usize, name, found: u64, expected, is_valid: bool| {
+            check_field(path, offset, name, found, expected, is_valid)
         };
         let (bits, distance) = (u32::from(bytes[header::BITS]), u32::from(bytes[header::DISTANCE]));
         check(header::BITS, "bits", u64::from(bits), "64 or 128", bits == 64 || bits == 128)?;
         let expected = "at most a quarter of the bits";
         check(header::DISTANCE, "distance", u64::from(distance), expected, distance <= bits / 4)?;
-        let codec = Codec::of_number(bytes[header::CODEC])
+        let codec = Codec::from_number(bytes[header::CODEC])
             .map_err(|damage| Error::corrupt(path, header::CODEC as u64, damage))?;
-        // Notes are in both versions, the codec in one alone.
-        let sound =
-            codec.version().max(format::VERSION_WITH_NOTES) == version.max(format::VERSION_WITH_NOTES);
-        check(header::CODEC, "codec", u64::from(codec.number()), "one of its version", sound)?;
+        // Versions 3 and 4 differ only in notes, and have the same codecs. So both count as 4.
+        let is_valid =
+            codec.format_version().max(format::VERSION_WITH_NOTES) == version.max(format::VERSION_WITH_NOTES);
+        check(header::CODEC, "codec", u64::from(codec.number()), "one of its version", is_valid)?;
         let flags = bytes[header::FLAGS];
         check(header::FLAGS, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
-        let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| flags & flag != 0);
+        let [keeps_ids, has_highest] = [HAS_IDS_FLAG, HAS_HIGHEST_ID_FLAG].map(|flag| flags & flag != 0);
         let block_size = LittleEndian::read_u32(&bytes[header::BLOCK_SIZE..]);
         let (found, block_size) = (u64::from(block_size), Some(block_size).filter(|&size| size > 0));
-        let sound = format::check_block_size(block_size).is_ok();
-        check(header::BLOCK_SIZE, "block size", found, "0, or a power of two from 256 to 65536", sound)?;
+        let is_valid = format::check_block_size(block_size).is_ok();
+        check(header::BLOCK_SIZE, "block size", found, "0, or a power of two from 256 to 65536", is_valid)?;
         let span = LittleEndian::read_u16(&bytes[header::SPAN..]);
         check(header::SPAN, "span", u64::from(span), "0 to 256", span <= format::MAX_SPAN)?;
         let reserved = &bytes[header::RESERVED..header::NEXT_NUMBER];
@@ -92,34 +92,36 @@ impl Manifest {
         let fields = [header::NEXT_NUMBER, header::FIRST_LOG, header::SEQUENCE, header::HIGHEST_ID];
         let [next_number, first_log, sequence, highest_id] =
             fields.map(|at| LittleEndian::read_u64(&bytes[at..]));
-        let (expected, sound) = ("0 where no id was stored", has_highest || highest_id == 0);
-        check(header::HIGHEST_ID, "highest id", highest_id, expected, sound)?;
+        let (expected, is_valid) = ("0 where no id was stored", has_highest || highest_id == 0);
+        check(header::HIGHEST_ID, "highest id", highest_id, expected, is_valid)?;
         let count = LittleEndian::read_u32(&bytes[header::SEGMENTS..]);
         let reserved = &bytes[header::RESERVED_AT_END..header::LEN];
         format::check_reserved(path, header::RESERVED_AT_END, reserved)?;
-        let sound = (1..=END_OF_NUMBERS).contains(&next_number);
-        check(header::NEXT_NUMBER, "next number", next_number, "1 to 2^48", sound)?;
-        let sound = first_log < next_number;
-        check(header::FIRST_LOG, "first log", first_log, "less than the next number", sound)?;
+        let is_valid = (1..=FILE_NUMBER_END).contains(&next_number);
+        check(header::NEXT_NUMBER, "next number", next_number, "1 to 2^48", is_valid)?;
+        let is_valid = first_log < next_number;
+        check(header::FIRST_LOG, "first log", first_log, "less than the next number", is_valid)?;
 
-        let mut rest = Rest { path, bytes: &bytes[..end], at: header::LEN };
-        let (profile, plan) = (rest.text()?, PlanChoice::of_text(rest.text()?));
+        let mut rest = FieldReader { path, bytes: &bytes[..end], at: header::LEN };
+        let (profile, plan) = (rest.text()?, PlanChoice::from_text(rest.text()?));
         let mut segments = Vec::new();
         let mut numbers = HashSet::new();
         for _ in 0..count {
             let at = rest.at;
             let segment = SegmentEntry::decode(&mut rest, version, keeps_ids)?;
-            let sound = segment.number < next_number && numbers.insert(segment.number);
+            let is_valid = segment.number < next_number && numbers.insert(segment.number);
             let expected = "a number below the next one that no other segment has";
-            check(at + entry::NUMBER, "number", segment.number, expected, sound)?;
+            check(at + entry::NUMBER, "number", segment.number, expected, is_valid)?;
             segments.push(segment);
         }
         let left = (end - rest.at) as u64;
         check(rest.at, "bytes after the last segment", left, "none", left == 0)?;
         let span = (span > 0).then_some(span);
-        let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
+        let settings =
+            Settings { bits, distance, codec, has_ids: keeps_ids, block_size, span, profile, plan };
         let highest_id = has_highest.then_some(highest_id);
-        let manifest = Manifest { settings, next_number, first_log, sequence, highest_id, segments };
+        let manifest =
+            Manifest { settings, next_number, first_log, first_sequence: sequence, highest_id, segments };
         let expected = "the oldest one that has what the manifest holds";
         check(header::VERSION, "version", u64::from(version), expected, version == manifest.version())?;
         Ok(manifest)
@@ -134,43 +136,43 @@ impl SegmentEntry {
         LittleEndian::write_u64(&mut fields[entry::IDS..], self.ids);
         LittleEndian::write_u64(&mut fields[entry::NAMES..], self.names);
         LittleEndian::write_u64(&mut fields[entry::TOMBSTONES..], self.tombstones);
-        LittleEndian::write_u64(&mut fields[entry::MARKS..], self.marks);
+        LittleEndian::write_u64(&mut fields[entry::MARKS..], self.metadata);
         LittleEndian::write_u32(&mut fields[entry::TABLES..], self.tables);
-        // The first of the endings has the lowest bit.
-        let flags = self.has_files().iter().rev().fold(0, |flags, &has| flags << 1 | u32::from(has));
+        // The first side file has the lowest bit.
+        let flags = self.has_side_files().iter().rev().fold(0, |flags, &has| flags << 1 | u32::from(has));
         LittleEndian::write_u32(&mut fields[entry::FLAGS..], flags);
         if version >= format::VERSION_WITH_NOTES {
             LittleEndian::write_u64(&mut fields[entry::NOTES..], self.notes);
         }
         bytes.extend_from_slice(&fields);
-        self.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
+        self.footer_crcs.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
         write_text(bytes, &self.plan);
     }
 
-    fn decode(rest: &mut Rest<'_>, version: u32, keeps_ids: bool) -> Result<SegmentEntry> {
+    fn decode(rest: &mut FieldReader<'_>, version: u32, keeps_ids: bool) -> Result<SegmentEntry> {
         let (path, start) = (rest.path, rest.at);
-        let check = |field: usize, name, found: u64, expected, sound: bool| {
-            check_field(path, start + field, name, found, expected, sound)
+        let check = |field: usize, name, found: u64, expected, is_valid: bool| {
+            check_field(path, start + field, name, found, expected, is_valid)
         };
         let fields = rest.take(entry::len(version))?;
         let u64_at = |at: usize| LittleEndian::read_u64(&fields[at..]);
         let counts = [entry::FINGERPRINTS, entry::IDS, entry::NAMES, entry::TOMBSTONES, entry::MARKS];
         let [fingerprints, ids, names, tombstones, marks] = counts.map(u64_at);
-        // The last of the endings, and its flag, exist from version 4 on.
+        // The last side file, the note file, and its flag exist from version 4 on.
         let (notes, flags_end) = if version < format::VERSION_WITH_NOTES {
-            (0, 1 << (ENDINGS.len() - 1))
+            (0, 1 << (SIDE_FILE_EXTENSIONS.len() - 1))
         } else {
-            (u64_at(entry::NOTES), 1 << ENDINGS.len())
+            (u64_at(entry::NOTES), 1 << SIDE_FILE_EXTENSIONS.len())
         };
         let tables = LittleEndian::read_u32(&fields[entry::TABLES..]);
         let flags = LittleEndian::read_u32(&fields[entry::FLAGS..]);
-        let sound = (1..=MAX_TABLES as u32).contains(&tables);
-        check(entry::TABLES, "tables", u64::from(tables), "1 to 64", sound)?;
+        let is_valid = (1..=MAX_TABLES as u32).contains(&tables);
+        check(entry::TABLES, "tables", u64::from(tables), "1 to 64", is_valid)?;
         check(entry::FLAGS, "flags", u64::from(flags), "those of its version", flags < flags_end)?;
         let has = |i: usize| flags >> i & 1 == 1;
         let has_ids = has(0);
-        let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
-        check(entry::IDS, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
+        let is_valid = if has_ids { ids >= fingerprints } else { ids == 0 };
+        check(entry::IDS, "ids", ids, "one a fingerprint at least, or none without an id file", is_valid)?;
         check(entry::FLAGS, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
         let others = [
             (entry::NAMES, names, "1 at least, or none without a name file"),
@@ -179,7 +181,7 @@ impl SegmentEntry {
             (entry::NOTES, notes, "1 at least, or none without a note file"),
         ];
         for (i, (field, count, expected)) in (1..).zip(others) {
-            check(field, ENDINGS[i], count, expected, has(i) == (count > 0))?;
+            check(field, SIDE_FILE_EXTENSIONS[i], count, expected, has(i) == (count > 0))?;
         }
         let files = tables + flags.count_ones();
         let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
@@ -189,11 +191,11 @@ impl SegmentEntry {
             ids,
             names,
             tombstones,
-            marks,
+            metadata: marks,
             notes,
             tables,
             has_ids,
-            footers,
+            footer_crcs: footers,
             plan: rest.text()?,
         })
     }
@@ -205,26 +207,26 @@ fn check_field(
     name: &'static str,
     found: u64,
     expected: &'static str,
-    sound: bool,
+    is_valid: bool,
 ) -> Result<()> {
     let damage = Damage::Field { name, found, expected };
-    if sound { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+    if is_valid { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
 }
 
-/// A length of 4 bytes, then UTF-8.
+/// Appends a text: its length in bytes as a `u32`, then UTF-8.
 fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// The parts after the header, which have variable lengths.
-struct Rest<'a> {
+/// Reads the fields after the header, which have variable lengths.
+struct FieldReader<'a> {
     path: &'a Path,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> FieldReader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         if rest.len() < len {

@@ -9,18 +9,18 @@ fn example() -> Manifest {
         ids: 7,
         names: u64::from(number == 1),
         tombstones: number / 9 * 3,
-        marks: number / 9 * 2,
+        metadata: number / 9 * 2,
         notes: 0,
         tables: 2,
         has_ids: true,
-        footers: vec![7; if number == 9 { 5 } else { 4 }],
+        footer_crcs: vec![7; if number == 9 { 5 } else { 4 }],
         plan: plan.to_string(),
     };
     let settings = Settings {
         bits: 64,
         distance: 3,
         codec: Codec::Gap,
-        ids: true,
+        has_ids: true,
         block_size: Some(512),
         span: None,
         profile: "words-2".to_string(),
@@ -30,7 +30,7 @@ fn example() -> Manifest {
         settings,
         next_number: 12,
         first_log: 11,
-        sequence: 77,
+        first_sequence: 77,
         highest_id: Some(5),
         segments: vec![segment(1, "probe-2"), segment(9, "é")],
     }
@@ -55,8 +55,8 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     }
 }
 
-/// What some bytes are read as when their checksum is right.
-fn decode_sealed(mut bytes: Vec<u8>) -> Result<Manifest> {
+/// Decodes a manifest after its checksum was corrected.
+fn decode_with_crc(mut bytes: Vec<u8>) -> Result<Manifest> {
     let footer = bytes.len() - 12;
     let crc = crc32fast::hash(&bytes[..footer]);
     bytes[footer..footer + 4].copy_from_slice(&crc.to_le_bytes());
@@ -70,7 +70,7 @@ fn hostile_manifests_with_a_right_checksum() {
         for value in [0, 1, 127, 255] {
             let mut bytes = sound.clone();
             bytes[at] = value;
-            let _ = decode_sealed(bytes);
+            let _ = decode_with_crc(bytes);
         }
     }
 }
@@ -78,7 +78,7 @@ fn hostile_manifests_with_a_right_checksum() {
 #[test]
 fn each_field_has_its_limits() {
     let sound = example().encode();
-    // Behind the profile and the plan; then a segment with the checksums of four files and the text "probe-2".
+    // The first segment follows the profile and the plan. It has the checksums of four files and the plan "probe-2".
     let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
     let second = first + entry::len(3) + 4 * 4 + 4 + "probe-2".len();
     let cases: [(usize, &[u8], &str); 26] = [
@@ -112,35 +112,35 @@ fn each_field_has_its_limits() {
     for (at, value, field) in cases {
         let mut bytes = sound.clone();
         bytes[at..at + value.len()].copy_from_slice(value);
-        let error = decode_sealed(bytes).unwrap_err();
+        let error = decode_with_crc(bytes).unwrap_err();
         let Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. } = &error else {
             panic!("{field}: {error}")
         };
         assert_eq!((*offset, *name), (at as u64, field));
     }
-    // A highest id without the flag that says that there is one, and ids where the store keeps none.
+    // A highest id without its flag; and segments with ids in a store without ids.
     for (flags, field) in [(1, "highest id"), (2, "ids")] {
         let mut bytes = sound.clone();
         bytes[header::FLAGS] = flags;
-        let error = decode_sealed(bytes).unwrap_err();
+        let error = decode_with_crc(bytes).unwrap_err();
         assert!(error.to_string().contains(field), "{error}");
     }
-    // One byte more or less than the segments take.
+    // One byte less or more than the segments need.
     for len in [sound.len() - 1, sound.len() + 1] {
         let mut bytes = sound[..sound.len() - 12].to_vec();
         bytes.resize(len - 12, 0);
         bytes.extend_from_slice(&sound[sound.len() - 12..]);
-        assert!(matches!(decode_sealed(bytes), Err(Error::Corrupt { .. })));
+        assert!(matches!(decode_with_crc(bytes), Err(Error::Corrupt { .. })));
     }
 }
 
-/// Only where a segment has notes is there a field for them, and another version.
+/// If a segment has notes, the manifest has another version, with a field for their number.
 #[test]
 fn notes_make_another_version() {
     let without = example();
     let mut with = example();
     with.segments[1].notes = 3;
-    with.segments[1].footers.push(7);
+    with.segments[1].footer_crcs.push(7);
     let (bytes, longer) = (without.encode(), with.encode());
     assert_eq!((bytes[header::VERSION], longer[header::VERSION]), (3, 4));
     assert_eq!(longer.len(), bytes.len() + 2 * 8 + 4);
@@ -155,18 +155,18 @@ fn notes_make_another_version() {
     for (at, value, field) in cases {
         let mut bytes = longer.clone();
         bytes[at] = value;
-        let error = decode_sealed(bytes).unwrap_err();
+        let error = decode_with_crc(bytes).unwrap_err();
         assert!(
             matches!(&error, Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. }
                 if (*offset, *name) == (at as u64, field)),
             "{error}"
         );
     }
-    // A version that has no notes, or is not known.
+    // Versions other than the oldest one that supports notes.
     for version in [3, 5, 6] {
         let mut bytes = longer.clone();
         bytes[header::VERSION] = version;
-        assert!(decode_sealed(bytes).is_err());
+        assert!(decode_with_crc(bytes).is_err());
     }
 }
 
@@ -180,7 +180,7 @@ fn all_differences_make_another_version() {
     for (at, value) in [(header::VERSION, 4), (header::CODEC, 1)] {
         let mut bytes = bytes.clone();
         bytes[at] = value;
-        assert!(decode_sealed(bytes).is_err());
+        assert!(decode_with_crc(bytes).is_err());
     }
 }
 

@@ -1,16 +1,17 @@
-//! The memtable: recent inserts and deletes, in memory, which answers queries itself.
+//! The memtable: recent inserts and deletes in memory, with an index for queries.
 //!
-//! One thread writes, any number read, and none waits for another: all is append-only, in arrays that grow by
-//! chunks (`growing`), and data is written before the number by which readers find it. Operations are
-//! numbered; each pair has the number of the one that inserted it and of the one that deleted it, so that a version,
-//! which is a number of operations, always shows the same.
+//! One thread writes and any number of threads read, without waiting for one another. All data is append-only, in
+//! arrays that grow by chunks (`append_vec`). The writer stores a record before it publishes the record's number.
+//!
+//! Operations are numbered from 1. Each pair stores the numbers of the operations that inserted and deleted it. A
+//! *version* is a number of operations: readers of a version see the effects of exactly these operations.
 
-mod bands;
-mod by_id;
-mod filling;
-mod forgotten;
-mod growing;
-mod marks;
+mod append_vec;
+mod bulk_writer;
+mod forgotten_ids;
+mod id_values;
+mod metadata;
+mod multi_index;
 mod pairs;
 #[cfg(test)]
 mod tests;
@@ -18,127 +19,132 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use self::bands::Bands;
-use self::by_id::ById;
-use self::forgotten::Forgotten;
-use self::marks::Marks;
-use self::pairs::{Pair, Pairs};
+use self::forgotten_ids::ForgottenIds;
+use self::id_values::VersionedValues;
+use self::metadata::VersionedMetadata;
+use self::multi_index::MultiIndex;
+use self::pairs::{VersionedPair, VersionedPairs};
 use crate::fingerprint::Fingerprint;
-use crate::kernels::{Work, dispatch};
 use crate::segment::Match;
+use crate::simd::{Kernel, dispatch};
 use crate::wal::Operation;
 
-/// The most chains of a hash table, as a power of two.
+/// Maximum number of chains in a hash table, as a power of two.
 const MAX_CHAIN_BITS: u32 = 24;
 
 /// Recent inserts and deletes.
 ///
-/// A delete ends the pair here, and leaves a tombstone, which hides the pair in all older places for good: a pair
-/// that is inserted again is a new entry, live here, and its tombstone stays. Names and notes belong to ids; a delete of
-/// any pair of an id forgets both, here and in all older places. At most 2^32 - 256 pairs.
+/// A delete ends the pair in this memtable and adds a tombstone, which hides the pair in all older memtables and
+/// segments. If the pair is inserted again, it becomes a new entry, and the tombstone stays. Names and notes belong to
+/// ids: deleting any pair of an id removes the id's name and note, here and in all older memtables and segments. Holds
+/// at most 2^32 - 256 pairs.
 pub(crate) struct Memtable<F> {
-    pairs: Pairs<F>,
-    bands: Bands<F>,
-    tombstones: Pairs<F>,
-    names: ById<str>,
-    notes: ById<[u8]>,
-    forgotten: Forgotten,
-    marks: Marks,
+    pairs: VersionedPairs<F>,
+    index: MultiIndex<F>,
+    tombstones: VersionedPairs<F>,
+    names: VersionedValues<str>,
+    notes: VersionedValues<[u8]>,
+    forgotten: ForgottenIds,
+    metadata: VersionedMetadata,
     distance: u32,
-    /// Operations so far. The lock makes sure of one writer at a time.
+    /// Number of operations applied so far. The lock admits one writer at a time.
     operations: Mutex<u64>,
+    /// Newest published version.
     published: AtomicU64,
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// Made for queries of up to `distance` bits; `bytes` is about how large it is expected to get.
+    /// Creates a memtable for queries of up to `distance` bits. `bytes` is its approximate expected size.
     pub(crate) fn new(distance: u32, bytes: u64) -> Self {
-        Memtable::for_pairs(distance, Self::pairs_in(distance, bytes))
+        Memtable::with_expected_pairs(distance, Self::pairs_in_bytes(distance, bytes))
     }
 
-    /// How many pairs take so many bytes, about.
-    pub(crate) fn pairs_in(distance: u32, bytes: u64) -> u64 {
-        bytes / (Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance)) as u64
+    /// Approximate number of pairs that fit in `bytes` bytes.
+    pub(crate) fn pairs_in_bytes(distance: u32, bytes: u64) -> u64 {
+        bytes / (VersionedPairs::<F>::RECORD_BYTES + MultiIndex::<F>::bytes_per_fingerprint(distance)) as u64
     }
 
-    /// [`Memtable::new`] for about so many pairs.
-    pub(crate) fn for_pairs(distance: u32, expected: u64) -> Self {
+    /// Like [`Memtable::new`], but takes the expected number of pairs.
+    pub(crate) fn with_expected_pairs(distance: u32, expected: u64) -> Self {
         let chain_bits = expected.max(1).ilog2().min(MAX_CHAIN_BITS);
         Memtable {
-            pairs: Pairs::new(chain_bits),
-            bands: Bands::new(distance, expected),
-            tombstones: Pairs::new(chain_bits),
-            names: ById::new(chain_bits),
-            notes: ById::new(chain_bits),
-            forgotten: Forgotten::new(chain_bits),
-            marks: Marks::default(),
+            pairs: VersionedPairs::new(chain_bits),
+            index: MultiIndex::new(distance, expected),
+            tombstones: VersionedPairs::new(chain_bits),
+            names: VersionedValues::new(chain_bits),
+            notes: VersionedValues::new(chain_bits),
+            forgotten: ForgottenIds::new(chain_bits),
+            metadata: VersionedMetadata::default(),
             distance,
             operations: Mutex::new(0),
             published: AtomicU64::new(0),
         }
     }
 
-    /// A poisoned lock is as good as any: the number in it is always whole.
+    /// Locks the operation counter. A poisoned lock is still valid, since the counter is never half-written.
     fn operations(&self) -> MutexGuard<'_, u64> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does an operation of a log that is being written. Visible once published.
+    /// Applies one operation. Readers see it after the next [`Memtable::publish`].
     pub(crate) fn apply(&self, operation: &Operation<'_, F>) {
         let mut number = self.operations();
         *number += 1;
-        self.do_one(operation, *number);
+        self.apply_numbered(operation, *number);
     }
 
-    /// Does the operation of this number. An insert of a pair that is live here only gives the name. The writer's only.
-    fn do_one(&self, operation: &Operation<'_, F>, number: u64) {
+    /// Applies the operation with this number. Inserting a pair that is already live only sets the name.
+    /// Called only by the writer.
+    fn apply_numbered(&self, operation: &Operation<'_, F>, number: u64) {
         match *operation {
             Operation::Insert { fingerprint, id, name } => {
-                if let Some(pair) = self.push(fingerprint, id, number) {
-                    self.bands.insert(fingerprint, pair);
+                if let Some(pair) = self.push_pair(fingerprint, id, number) {
+                    self.index.insert(fingerprint, pair);
                 }
                 if let Some(name) = name {
-                    self.give_name(id, name, number);
+                    self.set_name(id, name, number);
                 }
             }
-            Operation::Delete { fingerprint, id } => self.end(fingerprint, id, number),
-            Operation::Mark { key, value } => self.marks.set(key, value, number),
+            Operation::Delete { fingerprint, id } => self.delete_pair(fingerprint, id, number),
+            Operation::Metadata { key, value } => self.metadata.set(key, value, number),
             Operation::Note { id, note } => {
-                self.notes.add(id, note, number, self.forgotten.last(id, number));
+                self.notes.set(id, note, number, self.forgotten.last_deletion(id, number));
             }
         }
     }
 
-    /// Gives an id a name. The writer's only.
-    fn give_name(&self, id: u64, name: &str, operation: u64) {
-        self.names.add(id, name, operation, self.forgotten.last(id, operation));
+    /// Sets the name of an id. Called only by the writer.
+    fn set_name(&self, id: u64, name: &str, operation: u64) {
+        self.names.set(id, name, operation, self.forgotten.last_deletion(id, operation));
     }
 
-    /// Adds a pair, but not to the bands; returns its number, if it was not live here. The writer's only.
+    /// Adds a pair without indexing it. Returns its number, or `None` if the pair is already live.
+    /// Called only by the writer.
     #[inline]
-    fn push(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
-        let is_live = self.pairs.live(fingerprint, id).is_some();
+    fn push_pair(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
+        let is_live = self.pairs.find_live(fingerprint, id).is_some();
         (!is_live).then(|| self.pairs.push(fingerprint, id, operation))
     }
 
-    /// Ends a pair, hides it in all older places, and forgets the name and the note of its id. The writer's only.
-    fn end(&self, fingerprint: F, id: u64, operation: u64) {
-        if let Some(number) = self.pairs.live(fingerprint, id) {
-            self.pairs.end(number, operation);
+    /// Deletes a pair here, adds a tombstone that hides it in older memtables and segments, and removes the name and
+    /// the note of its id. Called only by the writer.
+    fn delete_pair(&self, fingerprint: F, id: u64, operation: u64) {
+        if let Some(number) = self.pairs.find_live(fingerprint, id) {
+            self.pairs.delete(number, operation);
         }
-        // One tombstone hides for good.
-        if self.tombstones.live(fingerprint, id).is_none() {
+        // Tombstones are permanent: one is enough.
+        if self.tombstones.find_live(fingerprint, id).is_none() {
             self.tombstones.push(fingerprint, id, operation);
         }
-        let last = self.forgotten.last(id, operation);
-        let given = self.names.last_given(id).max(self.notes.last_given(id));
-        // Older places are forgotten once for all.
-        if last == 0 || given > last {
+        let last = self.forgotten.last_deletion(id, operation);
+        let last_set = self.names.last_set(id).max(self.notes.last_set(id));
+        // The first delete of an id covers older memtables and segments; later ones matter only for values set since.
+        if last == 0 || last_set > last {
             self.forgotten.add(id, operation);
         }
     }
 
-    /// Makes all operations so far visible at once; returns the version that shows them.
+    /// Makes all operations so far visible at once. Returns the version that includes them.
     pub(crate) fn publish(&self) -> u64 {
         let operations = self.operations();
         self.published.store(*operations, Ordering::Release);
@@ -150,16 +156,16 @@ impl<F: Fingerprint> Memtable<F> {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Appends a match for each live pair within the distance, unsorted; none twice.
+    /// Appends a match for each live pair within the distance, unsorted and without repeats.
     pub(crate) fn query(&self, version: u64, query: F, distance: u32, matches: &mut Vec<Match<F>>) {
-        if self.bands.serves(distance, self.pairs.len()) {
-            dispatch(Search { memtable: self, version, query, distance, matches });
+        if self.index.is_faster_than_scan(distance, self.pairs.len()) {
+            dispatch(MultiIndexSearch { memtable: self, version, query, distance, matches });
         } else {
             self.query_since(0, version, query, distance, matches);
         }
     }
 
-    /// The same among the pairs inserted after the version `since`, at a cost that grows with their number.
+    /// Like [`Memtable::query`], but only for pairs inserted after the version `since`. Scans these pairs linearly.
     pub(crate) fn query_since(
         &self,
         since: u64,
@@ -168,99 +174,101 @@ impl<F: Fingerprint> Memtable<F> {
         distance: u32,
         matches: &mut Vec<Match<F>>,
     ) {
-        dispatch(Scan { memtable: self, since, version, query, distance, matches });
+        dispatch(PairScan { memtable: self, since, version, query, distance, matches });
     }
 
-    /// Whether a pair is live (`Some(true)`) or deleted (`Some(false)`) here; `None` if nothing is known here.
+    /// Whether a pair is live (`Some(true)`) or deleted (`Some(false)`) here; `None` if this memtable has neither the
+    /// pair nor a tombstone for it.
     pub(crate) fn state(&self, version: u64, fingerprint: F, id: u64) -> Option<bool> {
-        if self.pairs.is_there(version, fingerprint, id) {
+        if self.pairs.is_live(version, fingerprint, id) {
             return Some(true);
         }
-        self.hides(version, fingerprint, id).then_some(false)
+        self.has_tombstone(version, fingerprint, id).then_some(false)
     }
 
-    /// Whether a pair is hidden in older places by a tombstone.
-    pub(crate) fn hides(&self, version: u64, fingerprint: F, id: u64) -> bool {
-        self.tombstones.is_there(version, fingerprint, id)
+    /// Whether a tombstone hides the pair in older memtables and segments.
+    pub(crate) fn has_tombstone(&self, version: u64, fingerprint: F, id: u64) -> bool {
+        self.tombstones.is_live(version, fingerprint, id)
     }
 
-    /// Whether a pair with this id was deleted here: names and notes of the id in older places do not count.
-    pub(crate) fn forgets(&self, version: u64, id: u64) -> bool {
-        self.forgotten.last(id, version) > 0
+    /// Whether a pair with this id was deleted here. If so, the id's names and notes in older memtables and segments
+    /// no longer apply.
+    pub(crate) fn has_forgotten(&self, version: u64, id: u64) -> bool {
+        self.forgotten.last_deletion(id, version) > 0
     }
 
-    /// The newest name of an id here, if no pair of the id was deleted since.
+    /// Newest name of an id; `None` if it has none here, or a pair of the id was deleted after the name was set.
     pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
-        self.names.find(id, version, self.forgotten.last(id, version)).map(str::to_string)
+        self.names.find(id, version, self.forgotten.last_deletion(id, version)).map(str::to_string)
     }
 
-    /// The newest note of an id here, if no pair of the id was deleted since.
+    /// Newest note of an id; `None` if it has none here, or a pair of the id was deleted after the note was set.
     pub(crate) fn note(&self, version: u64, id: u64) -> Option<Vec<u8>> {
-        self.notes.find(id, version, self.forgotten.last(id, version)).map(<[u8]>::to_vec)
+        self.notes.find(id, version, self.forgotten.last_deletion(id, version)).map(<[u8]>::to_vec)
     }
 
-    /// The mark kept under a key.
-    pub(crate) fn mark(&self, version: u64, key: &str) -> Option<Vec<u8>> {
-        self.marks.get(key, version)
+    /// Metadata value of a key.
+    pub(crate) fn metadata(&self, version: u64, key: &str) -> Option<Vec<u8>> {
+        self.metadata.get(key, version)
     }
 
-    /// All marks, ascending by key.
-    pub(crate) fn marks(&self, version: u64) -> Vec<(String, Vec<u8>)> {
-        self.marks.all(version)
+    /// All metadata as (key, value), ascending by key.
+    pub(crate) fn all_metadata(&self, version: u64) -> Vec<(String, Vec<u8>)> {
+        self.metadata.all(version)
     }
 
-    /// The largest id that was inserted, deleted or not; takes time in proportion to the pairs.
+    /// Largest inserted id, including deleted pairs. Takes time linear in the number of pairs.
     pub(crate) fn highest_id(&self, version: u64) -> Option<u64> {
         self.pairs.highest_id(version)
     }
 
-    /// The distance that queries are answered for without comparing with all, in bits.
+    /// Distance that the index was built for, in bits.
     pub(crate) fn distance(&self) -> u32 {
         self.distance
     }
 
-    /// Live pairs, ascending.
+    /// Live pairs of (fingerprint, id), ascending.
     pub(crate) fn entries(&self, version: u64) -> Vec<(F, u64)> {
         self.pairs.sorted(version)
     }
 
-    /// Calls `visitor` with live pairs, in the order of their inserts.
+    /// Calls `visitor` with each live pair, in insertion order.
     pub(crate) fn visit(&self, version: u64, mut visitor: impl FnMut(F, u64)) {
         self.pairs.iter(version).for_each(|pair| visitor(pair.fingerprint, pair.id));
     }
 
-    /// Tombstones, ascending.
+    /// Tombstones as (fingerprint, id), ascending.
     pub(crate) fn tombstones(&self, version: u64) -> Vec<(F, u64)> {
         self.tombstones.sorted(version)
     }
 
-    /// The name of each id that has one here, ascending by id.
+    /// Current names as (id, name), ascending by id.
     pub(crate) fn names(&self, version: u64) -> Vec<(u64, &str)> {
-        self.names.sorted(version, |id| self.forgotten.last(id, version))
+        self.names.sorted(version, |id| self.forgotten.last_deletion(id, version))
     }
 
-    /// Calls `visitor` with ids and the names that they were given, in that order: an id may come again.
+    /// Calls `visitor` with each id and name in the order in which they were set. An id may repeat.
     pub(crate) fn visit_names(&self, version: u64, visitor: impl FnMut(u64, &str)) {
         self.names.visit(version, visitor);
     }
 
-    /// The note of each id that has one here, ascending by id.
+    /// Current notes as (id, note), ascending by id.
     pub(crate) fn notes(&self, version: u64) -> Vec<(u64, &[u8])> {
-        self.notes.sorted(version, |id| self.forgotten.last(id, version))
+        self.notes.sorted(version, |id| self.forgotten.last_deletion(id, version))
     }
 
-    /// How many notes were given.
+    /// Number of notes set, including replaced ones.
     pub(crate) fn notes_len(&self) -> u64 {
         self.notes.len()
     }
 
-    /// How many names were given.
+    /// Number of names set, including replaced ones.
     pub(crate) fn names_len(&self) -> u64 {
         self.names.len()
     }
 
-    /// How many pairs were inserted, deleted or not, published or not.
-    pub(crate) fn inserted(&self) -> u64 {
+    /// Number of inserted pairs, including deleted and unpublished ones.
+    pub(crate) fn inserted_len(&self) -> u64 {
         u64::from(self.pairs.len())
     }
 
@@ -269,25 +277,25 @@ impl<F: Fingerprint> Memtable<F> {
         self.pairs.count(version)
     }
 
-    /// Whether there is a tombstone, published or not.
+    /// Whether there are tombstones, including unpublished ones.
     pub(crate) fn has_tombstones(&self) -> bool {
         !self.tombstones.is_empty()
     }
 
-    /// Memory, in bytes.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.pairs.bytes()
-            + self.bands.bytes()
+            + self.index.bytes()
             + self.tombstones.bytes()
             + self.names.bytes()
             + self.notes.bytes()
             + self.forgotten.bytes()
-            + self.marks.bytes()
+            + self.metadata.bytes()
     }
 }
 
-/// [`Memtable::query`] by bands.
-struct Search<'a, F> {
+/// A [`Memtable::query`] that uses the index.
+struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
     version: u64,
     query: F,
@@ -295,23 +303,23 @@ struct Search<'a, F> {
     matches: &'a mut Vec<Match<F>>,
 }
 
-impl<F: Fingerprint> Work for Search<'_, F> {
+impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Search { memtable, version, query, distance, matches } = self;
-        memtable.bands.search(query, distance, |fingerprint, number| {
+        let MultiIndexSearch { memtable, version, query, distance, matches } = self;
+        memtable.index.search(query, distance, |fingerprint, number| {
             let pair = memtable.pairs.get(number);
-            if pair.is_there(version) {
+            if pair.is_live(version) {
                 matches.push(Match { fingerprint, distance: query.distance(fingerprint), id: Some(pair.id) });
             }
         });
     }
 }
 
-/// [`Memtable::query_since`].
-struct Scan<'a, F> {
+/// A [`Memtable::query_since`], which scans the pairs.
+struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,
     version: u64,
@@ -320,13 +328,13 @@ struct Scan<'a, F> {
     matches: &'a mut Vec<Match<F>>,
 }
 
-impl<F: Fingerprint> Work for Scan<'_, F> {
+impl<F: Fingerprint> Kernel for PairScan<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Scan { memtable, since, version, query, distance, matches } = self;
-        memtable.pairs.scan(since, version, query, distance, |Pair { fingerprint, id, .. }| {
+        let PairScan { memtable, since, version, query, distance, matches } = self;
+        memtable.pairs.scan(since, version, query, distance, |VersionedPair { fingerprint, id, .. }| {
             matches.push(Match { fingerprint, distance: query.distance(fingerprint), id: Some(id) });
         });
     }

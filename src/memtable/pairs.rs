@@ -1,135 +1,136 @@
-//! Pairs of a fingerprint and an id, in order of the operations that made them.
+//! Pairs of a fingerprint and an id, in insertion order, with the operations that inserted and deleted them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::growing::{Growing, Heads, mix};
+use super::append_vec::{AppendVec, ChainHeads, mix};
 use crate::fingerprint::Fingerprint;
-use crate::kernels::prefetch;
+use crate::simd::prefetch;
 
-/// What `until` is while no operation has ended a pair.
-const NEVER: u64 = u64::MAX;
+/// Value of `deleted_by` for a pair that no operation has deleted.
+const NOT_DELETED: u64 = u64::MAX;
 
-/// A pair, and the operations between which it is there: from `since` on, before `until`.
+/// A pair, with the numbers of the operations that inserted and deleted it. It is live in the versions from
+/// `inserted_by` up to, but not including, `deleted_by`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair<F> {
+pub(super) struct VersionedPair<F> {
     pub(super) fingerprint: F,
     pub(super) id: u64,
-    since: u64,
-    until: u64,
+    inserted_by: u64,
+    deleted_by: u64,
 }
 
-impl<F> Pair<F> {
+impl<F> VersionedPair<F> {
     #[inline]
-    pub(super) fn is_there(&self, version: u64) -> bool {
-        self.since <= version && version < self.until
+    pub(super) fn is_live(&self, version: u64) -> bool {
+        self.inserted_by <= version && version < self.deleted_by
     }
 }
 
-/// Pairs in order of `since`, with a hash table of chains, the newest pair first.
-pub(super) struct Pairs<F> {
-    records: Growing<AtomicU64>,
-    heads: Heads,
-    /// The operations that ended pairs.
-    ends: Growing<AtomicU64>,
+/// Pairs in insertion order, with a hash table of chains, newest pair first.
+pub(super) struct VersionedPairs<F> {
+    records: AppendVec<AtomicU64>,
+    heads: ChainHeads,
+    /// Numbers of the operations that deleted pairs, ascending.
+    deletions: AppendVec<AtomicU64>,
     _fingerprints: std::marker::PhantomData<F>,
 }
 
-impl<F: Fingerprint> Pairs<F> {
-    /// Words of a fingerprint, which a record starts with.
-    const WORDS: usize = F::BYTES / 8;
-    const ID: usize = Self::WORDS;
-    const SINCE: usize = Self::WORDS + 1;
-    const UNTIL: usize = Self::WORDS + 2;
-    /// One more than the number of the next pair of the chain.
-    const NEXT: usize = Self::WORDS + 3;
-    const LEN: usize = Self::WORDS + 4;
-    /// Memory of a pair, in bytes.
-    pub(super) const BYTES: usize = Self::LEN * 8;
+impl<F: Fingerprint> VersionedPairs<F> {
+    /// Cells of the fingerprint at the start of a record, least significant 64 bits first.
+    const FINGERPRINT_CELLS: usize = F::BYTES / 8;
+    const ID_CELL: usize = Self::FINGERPRINT_CELLS;
+    const INSERTED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 1;
+    const DELETED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 2;
+    /// Cell with the number of the next pair in the chain, plus one; 0 at the end of the chain.
+    const NEXT_CELL: usize = Self::FINGERPRINT_CELLS + 3;
+    const RECORD_CELLS: usize = Self::FINGERPRINT_CELLS + 4;
+    /// Memory of a pair in bytes, without its share of the hash table.
+    pub(super) const RECORD_BYTES: usize = Self::RECORD_CELLS * 8;
 
-    /// With 2^`bits` chains.
+    /// Creates a table with 2^`bits` chains.
     pub(super) fn new(bits: u32) -> Self {
-        Pairs {
-            records: Growing::new(Self::LEN),
-            heads: Heads::new(bits),
-            ends: Growing::new(1),
+        VersionedPairs {
+            records: AppendVec::new(Self::RECORD_CELLS),
+            heads: ChainHeads::new(bits),
+            deletions: AppendVec::new(1),
             _fingerprints: std::marker::PhantomData,
         }
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Pair<F> {
+    pub(super) fn get(&self, number: u32) -> VersionedPair<F> {
         Self::read(self.records.get(number))
     }
 
     #[inline(always)]
-    fn read(cells: &[AtomicU64]) -> Pair<F> {
-        Pair {
+    fn read(cells: &[AtomicU64]) -> VersionedPair<F> {
+        VersionedPair {
             fingerprint: load(cells),
-            id: cells[Self::ID].load(Ordering::Relaxed),
-            since: cells[Self::SINCE].load(Ordering::Relaxed),
-            // The end of a version's pair was there when the version was published.
-            until: cells[Self::UNTIL].load(Ordering::Acquire),
+            id: cells[Self::ID_CELL].load(Ordering::Relaxed),
+            inserted_by: cells[Self::INSERTED_BY_CELL].load(Ordering::Relaxed),
+            // A version's deletes were stored before the version was published.
+            deleted_by: cells[Self::DELETED_BY_CELL].load(Ordering::Acquire),
         }
     }
 
-    /// Appends a pair, and returns its number. The writer's only, and so are the next two.
-    pub(super) fn push(&self, fingerprint: F, id: u64, since: u64) -> u32 {
+    /// Appends a pair and returns its number. Called only by the writer, as are `find_live` and `delete`.
+    pub(super) fn push(&self, fingerprint: F, id: u64, operation: u64) -> u32 {
         let hash = hash(fingerprint, id);
         let next = self.heads.get(hash);
         let number = self.records.push(|cells| {
             store(fingerprint, cells);
-            cells[Self::ID].store(id, Ordering::Relaxed);
-            cells[Self::SINCE].store(since, Ordering::Relaxed);
-            cells[Self::UNTIL].store(NEVER, Ordering::Relaxed);
-            cells[Self::NEXT].store(u64::from(next), Ordering::Relaxed);
+            cells[Self::ID_CELL].store(id, Ordering::Relaxed);
+            cells[Self::INSERTED_BY_CELL].store(operation, Ordering::Relaxed);
+            cells[Self::DELETED_BY_CELL].store(NOT_DELETED, Ordering::Relaxed);
+            cells[Self::NEXT_CELL].store(u64::from(next), Ordering::Relaxed);
         });
         self.heads.set(hash, number + 1);
         number
     }
 
-    /// The number of a pair that no operation has ended.
-    pub(super) fn live(&self, fingerprint: F, id: u64) -> Option<u32> {
-        // An older record of the same pair has ended.
-        self.chain(fingerprint, id).next().filter(|&number| self.get(number).until == NEVER)
+    /// Number of the pair's record that is not deleted, if any.
+    pub(super) fn find_live(&self, fingerprint: F, id: u64) -> Option<u32> {
+        // Only the newest record can be live: older records of the same pair are deleted.
+        self.chain(fingerprint, id).next().filter(|&number| self.get(number).deleted_by == NOT_DELETED)
     }
 
-    /// Ends a pair that no operation has ended.
-    pub(super) fn end(&self, number: u32, until: u64) {
-        self.ends.push(|cells| cells[0].store(until, Ordering::Relaxed));
-        self.records.get(number)[Self::UNTIL].store(until, Ordering::Release);
+    /// Deletes a live pair.
+    pub(super) fn delete(&self, number: u32, operation: u64) {
+        self.deletions.push(|cells| cells[0].store(operation, Ordering::Relaxed));
+        self.records.get(number)[Self::DELETED_BY_CELL].store(operation, Ordering::Release);
     }
 
-    /// Asks for the memory in which pairs are looked for: that of many at once.
-    pub(super) fn ask_for(&self, pairs: &(impl Iterator<Item = (F, u64)> + Clone)) {
+    /// Prefetches the memory that lookups of these pairs will read, so that the waits for memory overlap.
+    pub(super) fn prefetch(&self, pairs: &(impl Iterator<Item = (F, u64)> + Clone)) {
         let hashes = || pairs.clone().map(|(fingerprint, id)| hash(fingerprint, id));
-        let ask_for = |record: u32| {
+        let prefetch_record = |record: u32| {
             if record > 0 {
                 let cells = self.records.get(record - 1);
                 prefetch(cells, 0);
-                prefetch(cells, Self::NEXT);
+                prefetch(cells, Self::NEXT_CELL);
             }
         };
-        hashes().for_each(|hash| self.heads.ask_for(hash));
-        hashes().for_each(|hash| ask_for(self.heads.get(hash)));
+        hashes().for_each(|hash| self.heads.prefetch(hash));
+        hashes().for_each(|hash| prefetch_record(self.heads.get(hash)));
         for head in hashes().map(|hash| self.heads.get(hash)).filter(|&head| head > 0) {
-            ask_for(self.records.get(head - 1)[Self::NEXT].load(Ordering::Relaxed) as u32);
+            prefetch_record(self.records.get(head - 1)[Self::NEXT_CELL].load(Ordering::Relaxed) as u32);
         }
     }
 
-    /// How many there are, ended or not, published or not.
+    /// Number of pairs, including deleted and unpublished ones.
     pub(super) fn len(&self) -> u32 {
         self.records.len()
     }
 
-    /// Numbers of the records of a pair, the newest first.
+    /// Record numbers of a pair, newest first.
     fn chain(&self, fingerprint: F, id: u64) -> impl Iterator<Item = u32> {
         let mut next = self.heads.get(hash(fingerprint, id));
         std::iter::from_fn(move || {
             while next > 0 {
                 let number = next - 1;
                 let cells = self.records.get(number);
-                next = cells[Self::NEXT].load(Ordering::Relaxed) as u32;
-                if cells[Self::ID].load(Ordering::Relaxed) == id && load::<F>(cells) == fingerprint {
+                next = cells[Self::NEXT_CELL].load(Ordering::Relaxed) as u32;
+                if cells[Self::ID_CELL].load(Ordering::Relaxed) == id && load::<F>(cells) == fingerprint {
                     return Some(number);
                 }
             }
@@ -137,22 +138,22 @@ impl<F: Fingerprint> Pairs<F> {
         })
     }
 
-    /// Whether a pair is there.
-    pub(super) fn is_there(&self, version: u64, fingerprint: F, id: u64) -> bool {
-        // The newest that the version knows; older ones ended before it started.
-        let mut known = self.chain(fingerprint, id).map(|number| self.get(number));
-        known.find(|pair| pair.since <= version).is_some_and(|pair| version < pair.until)
+    /// Whether a pair is live at a version.
+    pub(super) fn is_live(&self, version: u64, fingerprint: F, id: u64) -> bool {
+        // Only the newest record that the version includes can be live: older ones were deleted before it.
+        let mut records = self.chain(fingerprint, id).map(|number| self.get(number));
+        records.find(|pair| pair.inserted_by <= version).is_some_and(|pair| version < pair.deleted_by)
     }
 
-    /// The pairs that are there, in order of their start.
-    pub(super) fn iter(&self, version: u64) -> impl Iterator<Item = Pair<F>> {
-        (0..self.started_by(version))
+    /// Live pairs in insertion order.
+    pub(super) fn iter(&self, version: u64) -> impl Iterator<Item = VersionedPair<F>> {
+        (0..self.inserted_until(version))
             .map(|number| self.get(number))
-            .filter(move |pair| pair.is_there(version))
+            .filter(move |pair| pair.is_live(version))
     }
 
-    /// Visits those that started after the version `after` and are within a distance of a query. Inlined, so that it uses the instructions of its
-    /// caller.
+    /// Visits the live pairs that were inserted after the version `after` and are within `distance` bits of the query.
+    /// Inlined, so that it uses the CPU features that its caller is compiled for.
     #[inline(always)]
     pub(super) fn scan(
         &self,
@@ -160,13 +161,13 @@ impl<F: Fingerprint> Pairs<F> {
         version: u64,
         query: F,
         distance: u32,
-        mut visitor: impl FnMut(Pair<F>),
+        mut visitor: impl FnMut(VersionedPair<F>),
     ) {
-        for run in self.records.runs(self.started_by(after), self.started_by(version)) {
-            for cells in run.chunks_exact(Self::LEN) {
+        for run in self.records.runs(self.inserted_until(after), self.inserted_until(version)) {
+            for cells in run.chunks_exact(Self::RECORD_CELLS) {
                 if load::<F>(cells).distance(query) <= distance {
                     let pair = Self::read(cells);
-                    if pair.is_there(version) {
+                    if pair.is_live(version) {
                         visitor(pair);
                     }
                 }
@@ -174,50 +175,50 @@ impl<F: Fingerprint> Pairs<F> {
         }
     }
 
-    /// Number of pairs, ended or not, that a version knows.
-    fn started_by(&self, version: u64) -> u32 {
-        self.records.partition_point(|cells| cells[Self::SINCE].load(Ordering::Relaxed) <= version)
+    /// Number of pairs inserted up to a version, including deleted ones.
+    fn inserted_until(&self, version: u64) -> u32 {
+        self.records.partition_point(|cells| cells[Self::INSERTED_BY_CELL].load(Ordering::Relaxed) <= version)
     }
 
-    /// The largest id of all pairs that a version knows, ended or not.
+    /// Largest id inserted up to a version, including deleted pairs.
     pub(super) fn highest_id(&self, version: u64) -> Option<u64> {
-        (0..self.started_by(version)).map(|number| self.get(number).id).max()
+        (0..self.inserted_until(version)).map(|number| self.get(number).id).max()
     }
 
-    /// Number of pairs that are there.
+    /// Number of live pairs.
     pub(super) fn count(&self, version: u64) -> u64 {
-        let ended = self.ends.partition_point(|cells| cells[0].load(Ordering::Relaxed) <= version);
-        u64::from(self.started_by(version) - ended)
+        let deleted = self.deletions.partition_point(|cells| cells[0].load(Ordering::Relaxed) <= version);
+        u64::from(self.inserted_until(version) - deleted)
     }
 
-    /// The pairs that are there, ascending.
+    /// Live pairs, ascending.
     pub(super) fn sorted(&self, version: u64) -> Vec<(F, u64)> {
         let mut pairs: Vec<_> = self.iter(version).map(|pair| (pair.fingerprint, pair.id)).collect();
         pairs.sort_unstable();
         pairs
     }
 
-    /// Whether none was ever there.
+    /// Whether no pair was ever inserted.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.records.bytes() + self.heads.bytes() + self.ends.bytes()
+        self.records.bytes() + self.heads.bytes() + self.deletions.bytes()
     }
 }
 
 fn hash<F: Fingerprint>(fingerprint: F, id: u64) -> u64 {
-    // The halves of 64 bits are the same: one of them is turned, so that they do not cancel out.
+    // The two halves of a 64-bit fingerprint are equal: one is rotated, so that they do not cancel out.
     let folded = mix(fingerprint.high_u64()) ^ fingerprint.low_u64().rotate_left(17);
     mix(folded.wrapping_add(mix(!id)))
 }
 
-/// Reads a fingerprint from the first cells.
+/// Reads a fingerprint from the first one or two cells, least significant 64 bits first.
 #[inline]
 pub(super) fn load<F: Fingerprint>(cells: &[AtomicU64]) -> F {
     let low = F::from_u64(cells[0].load(Ordering::Relaxed));
-    // Shifted in two steps: by 64 at once is too far for 64 bits, for which this is never done.
+    // Two shifts, since a shift by 64 would overflow a 64-bit type. That branch never runs for 64 bits, but is compiled.
     if F::BYTES == 8 {
         low
     } else {
@@ -225,7 +226,7 @@ pub(super) fn load<F: Fingerprint>(cells: &[AtomicU64]) -> F {
     }
 }
 
-/// Writes a fingerprint to the first cells.
+/// Writes a fingerprint to the first one or two cells, least significant 64 bits first.
 #[inline]
 pub(super) fn store<F: Fingerprint>(fingerprint: F, cells: &[AtomicU64]) {
     cells[0].store(fingerprint.low_u64(), Ordering::Relaxed);

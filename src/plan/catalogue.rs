@@ -1,16 +1,16 @@
-//! The named plans.
+//! Catalogue of the named plans.
 
-use super::shape::{Shape, all_bits, parts, table};
+use super::shape::{PlanShape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
 /// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
 ///
-/// Each entry has the number of blocks, then the sets, one binary digit a block, the first block leftmost; 1 is free.
-/// The designs with 5 to 10 tables were found by local search; 11 tables are the shifts mod 11 of the quadratic
-/// non-residues and 0, 14 the planes of AG(3,2), and 15 the planes of PG(3,2). See D. M. Gordon, O. Patashnik, G.
-/// Kuperberg, "New constructions for covering designs", J. Combin. Des. 3 (1995).
+/// Each entry has the number of blocks, then the sets, one binary digit a block, the first block leftmost; 1
+/// is free. The designs with 5 to 10 tables were found by local search; 11 tables are the shifts mod 11 of
+/// the quadratic non-residues and 0, 14 the planes of AG(3,2), and 15 the planes of PG(3,2). See D. M.
+/// Gordon, O. Patashnik, G. Kuperberg, "New constructions for covering designs", J. Combin. Des. 3 (1995).
 const COVERS: [(u32, &[u64]); 8] = [
     (7, &[0b1111001, 0b1101101, 0b1101011, 0b1011110, 0b0110111]),
     (6, &[0b111001, 0b110101, 0b110011, 0b101110, 0b011110, 0b001111]),
@@ -46,31 +46,34 @@ const COVERS: [(u32, &[u64]); 8] = [
         ],
     ),
 ];
-/// The distance of the covering designs; they also hold for any smaller one.
+/// Distance of the covering designs. They are complete for smaller distances too.
 const COVER_DISTANCE: u32 = 3;
-/// The distance of the mixed plans. Of three errors, at most one is in the prefix that may be flipped, or at most one
-/// in all other bits.
+/// Distance of the mixed plans. If there are three errors, at most one is in the prefix with a flip, or at
+/// most one is in the other bits.
 const MIXED_DISTANCE: u32 = 3;
-/// Numbers of tables and of prefix bits of the mixed plans in lists; others can be named.
+/// Numbers of tables of the mixed plans that [`names`] lists. Plans with other numbers exist too.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
+/// Prefix lengths of the mixed plans that [`names`] lists, in bits.
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
-/// The longest prefix of a `probe` plan: more bits than log2 of a table's fingerprints gain nothing.
+/// Maximum prefix length of a `probe` or `mixed` plan, in bits. More bits than log2 of the number of
+/// fingerprints have no benefit.
 const MAX_PROBE_PREFIX: usize = 32;
 
 /// Returns the names of the plans that are complete for a distance, smallest number of tables first.
 ///
 /// - `scan`: one table; each query reads all of it.
 /// - `probe-M`: M tables with disjoint prefixes; probes flip prefix bits (multi-index hashing).
-/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two levels of
-///   k+1 blocks each.
+/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two
+///   levels of k+1 blocks each.
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
-/// - `mixed-N-P`: one table with a prefix of P bits and probes that may flip one of them, and N - 1 tables without
-///   flips. The other bits are cut into N - 1 parts, and each of these tables has all parts but one as its prefix.
-///   For distances up to 3. Makes fewer probes than `probe-2`, for a table or two more. P should be about log2 of the
-///   fingerprints.
+/// - `mixed-N-P`: one table with a prefix of P bits and probes that may flip one of them, and N - 1 tables
+///   without flips. The other bits are cut into N - 1 parts, and each of these tables has all parts but one
+///   as its prefix. For distances up to 3. Makes fewer probes than `probe-2`, with one or two more tables. P
+///   should be about log2 of the number of fingerprints.
 ///
-/// Blocks have contiguous bits, nearly equally many. Tables of older versions may have other bits, and so longer or
-/// shorter prefixes than the names say: each table holds its own permutation.
+/// Blocks are contiguous and have nearly equal numbers of bits. A table written by an older version may have
+/// other bits, and a longer or shorter prefix than the name says. Each table file has its own permutation, so
+/// such tables stay readable.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
@@ -88,7 +91,8 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     plans.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The numbers of tables of the paper's plans, each with its number of blocks; 0 blocks is the plan with two levels.
+/// Returns the numbers of tables of the paper's plans, each with its number of blocks. 0 blocks mean the plan
+/// with two levels.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
@@ -100,9 +104,9 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
-/// A parsed name. Whether the plan exists depends on width and distance.
+/// Parsed name of a plan. It depends on the width and the distance whether the plan exists.
 #[derive(Clone, Copy)]
-pub(super) enum Name {
+pub(super) enum PlanName {
     Scan,
     Probe { tables: usize },
     Paper { tables: usize },
@@ -110,10 +114,10 @@ pub(super) enum Name {
     Mixed { tables: usize, prefix_bits: usize },
 }
 
-impl Name {
-    pub(super) fn parse(text: &str) -> Option<Name> {
+impl PlanName {
+    pub(super) fn parse(text: &str) -> Option<PlanName> {
         if text == "scan" {
-            return Some(Name::Scan);
+            return Some(PlanName::Scan);
         }
         let (family, numbers) = text.split_once('-')?;
         let (tables, prefix_bits) = match numbers.split_once('-') {
@@ -122,58 +126,59 @@ impl Name {
         };
         let tables = tables.parse().ok().filter(|tables| (1..=MAX_TABLES).contains(tables))?;
         match (family, prefix_bits) {
-            ("probe", None) => Some(Name::Probe { tables }),
-            ("paper", None) => Some(Name::Paper { tables }),
-            ("cover", None) => Some(Name::Cover { tables }),
-            ("mixed", Some(prefix_bits)) => Some(Name::Mixed { tables, prefix_bits }),
+            ("probe", None) => Some(PlanName::Probe { tables }),
+            ("paper", None) => Some(PlanName::Paper { tables }),
+            ("cover", None) => Some(PlanName::Cover { tables }),
+            ("mixed", Some(prefix_bits)) => Some(PlanName::Mixed { tables, prefix_bits }),
             _ => None,
         }
     }
 }
 
-/// The tables of a named plan; `None` if the name is not a plan's.
+/// Creates the tables of a named plan. `None` if the name is invalid, or no such plan exists for the
+/// distance.
 fn tables<F: Fingerprint>(name: &str, distance: u32) -> Result<Option<Vec<TablePlan<F>>>> {
-    let Some(name) = Name::parse(name) else { return Ok(None) };
+    let Some(name) = PlanName::parse(name) else { return Ok(None) };
     let all = all_bits::<F>();
-    let even = |shape: Shape| shape.tables(&parts(&all, shape.blocks));
+    let even = |shape: PlanShape| shape.tables(&parts(&all, shape.blocks));
     let tables = match name {
-        Name::Scan => Some(vec![table(&[], 0)?]),
-        Name::Probe { tables } if tables <= distance as usize + 1 => {
+        PlanName::Scan => Some(vec![table(&[], 0)?]),
+        PlanName::Probe { tables } if tables <= distance as usize + 1 => {
             let mut blocks = parts(&all, tables);
             blocks.iter_mut().for_each(|block| block.truncate(MAX_PROBE_PREFIX));
-            Some(Shape::of_probes(tables as u32, distance).tables(&blocks)?)
+            Some(PlanShape::disjoint(tables as u32, distance).tables(&blocks)?)
         }
-        Name::Mixed { tables, prefix_bits }
+        PlanName::Mixed { tables, prefix_bits }
             if distance <= MIXED_DISTANCE && tables > 2 && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
         {
             let (flipped, rest) = all.split_at(prefix_bits);
             let blocks = [vec![flipped.to_vec()], parts(rest, tables - 1)].concat();
-            Some(Shape::mixed(tables).tables(&blocks)?)
+            Some(PlanShape::mixed(tables).tables(&blocks)?)
         }
-        Name::Paper { tables } => match paper_sizes(distance).iter().find(|size| size.0 == tables) {
+        PlanName::Paper { tables } => match paper_sizes(distance).iter().find(|size| size.0 == tables) {
             Some((_, 0)) => Some(nested_tables(distance as usize + 1)?),
-            Some(&(_, blocks)) => Some(even(Shape::of_sets(blocks, &sets(blocks, blocks - distance)))?),
+            Some(&(_, blocks)) => Some(even(PlanShape::from_sets(blocks, &sets(blocks, blocks - distance)))?),
             None => None,
         },
-        Name::Cover { tables } => match COVERS.iter().find(|(_, sets)| sets.len() == tables) {
+        PlanName::Cover { tables } => match COVERS.iter().find(|(_, sets)| sets.len() == tables) {
             Some((blocks, free)) => {
                 let all = (1_u64 << blocks) - 1;
                 let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
-                Some(even(Shape::of_sets(*blocks, &prefixes))?)
+                Some(even(PlanShape::from_sets(*blocks, &prefixes))?)
             }
             None => None,
         },
-        Name::Probe { .. } | Name::Mixed { .. } => None,
+        PlanName::Probe { .. } | PlanName::Mixed { .. } => None,
     };
     Ok(tables)
 }
 
 impl<F: Fingerprint> Plan<F> {
-    /// Makes a plan by its name, one of [`names`].
+    /// Creates a plan by its name, such as one of [`names`].
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if no plan has this name for the distance, [`Error::IncompletePlan`] if the plan would
-    /// miss neighbours at this distance.
+    /// [`Error::BadArgument`] if no plan has this name for the distance; [`Error::IncompletePlan`] if the
+    /// plan is incomplete for the distance.
     pub fn named(name: &str, distance: u32) -> Result<Self> {
         if distance > F::MAX_DISTANCE {
             return Plan::new(name, distance, Vec::new());
@@ -189,7 +194,8 @@ impl<F: Fingerprint> Plan<F> {
     }
 }
 
-/// All sets of `size` out of `blocks` blocks, written as in [`COVERS`], in lexicographic order.
+/// Returns all sets of `size` out of `blocks` blocks as bit masks, in the form of [`COVERS`] and in
+/// lexicographic order.
 fn sets(blocks: u32, size: u32) -> Vec<u64> {
     if size == 0 {
         return vec![0];
@@ -200,7 +206,8 @@ fn sets(blocks: u32, size: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Tables with a prefix of two levels: one of `count` blocks, and one of `count` parts of the remaining bits.
+/// Creates the tables of the plan with two levels. A prefix is one of `count` blocks, and one of `count`
+/// parts of the other bits.
 fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
     let bits = all_bits::<F>();
     let mut tables = Vec::new();
@@ -217,7 +224,7 @@ fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
 mod tests {
     use super::*;
 
-    /// Number of tables, length of the shortest prefix, sum of the flips.
+    /// Returns the number of tables, the length of the shortest prefix in bits, and the sum of the flips.
     fn shape<F: Fingerprint>(name: &str, distance: u32) -> (usize, u32, u32) {
         let plan = Plan::<F>::named(name, distance).unwrap();
         let shortest = plan.tables().iter().map(|table| table.prefix_bits).min().unwrap();
@@ -290,7 +297,8 @@ mod tests {
         }
     }
 
-    /// Stores name their plan only in their manifest, and benchmarks cite names: a name keeps its meaning.
+    /// Manifests store the name of a plan only, and benchmarks cite names. So the tables of a name must not
+    /// change.
     #[test]
     fn names_mean_the_plans_that_they_always_meant() {
         fn digest<F: Fingerprint>() -> u32 {

@@ -1,28 +1,34 @@
-//! Table plans: which tables a segment keeps, so that no neighbour within the distance is missed.
+//! Table plans: the permutations and prefixes of a segment's tables.
 //!
-//! A plan is *complete* for distance k when every way of spreading at most k bit errors over the
-//! fingerprint leaves some table whose prefix holds at most as many errors as its probes flip. A [`Plan`]
-//! that is not complete cannot be made.
+//! An *error* is a bit that differs between a stored fingerprint and the query. Each probe of a table flips
+//! up to r bits of the prefix, so a table finds the fingerprints with at most r errors in its prefix. A plan
+//! is *complete* for distance k if for any k errors at least one table finds the fingerprint. An incomplete
+//! [`Plan`] cannot be constructed.
+//!
+//! [`names`] lists the plans for a distance, [`estimate`] returns the cost of one, and [`choose`] returns the
+//! default.
 
 mod catalogue;
-mod choice;
-mod complete;
-mod cost;
+mod completeness;
+mod cost_model;
+mod plan_choice;
 mod shape;
 mod table_plan;
 
 pub use self::catalogue::names;
-pub use self::choice::PlanChoice;
-pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
-pub(crate) use self::cost::{TOGETHER, WIDE};
+pub use self::cost_model::{
+    CostEstimate, Medium, Workload, choose, estimate, estimate_all, min_bits_per_fingerprint,
+};
+pub(crate) use self::cost_model::{PROBE_GROUP_LEN, SPLIT_MIN_BLOCKS};
+pub use self::plan_choice::PlanChoice;
 pub use self::table_plan::TablePlan;
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
-/// The most tables of a plan.
+/// Maximum number of tables of a plan.
 pub const MAX_TABLES: usize = 64;
 
-/// The tables of a segment, complete for a distance.
+/// Plan of a segment's tables, complete for a distance.
 ///
 /// ```
 /// use simstore::plan::Plan;
@@ -42,13 +48,15 @@ pub struct Plan<F> {
 }
 
 impl<F: Fingerprint> Plan<F> {
-    /// A plan of these tables, if it is complete for `distance`.
+    /// Creates a plan of the given tables, and checks that it is complete for `distance`.
+    ///
+    /// The permutation of the first table must be the identity, because ids and listings have the order of
+    /// that table.
     ///
     /// # Errors
-    /// [`Error::IncompletePlan`] with an error pattern that no table finds; [`Error::BadArgument`] if the
-    /// distance is above [`Fingerprint::MAX_DISTANCE`], there are no tables or more than [`MAX_TABLES`], a
-    /// prefix is longer than a fingerprint, or the first table's permutation is not the identity (the order
-    /// of the first table is the order of the ids and of all listings).
+    /// - [`Error::IncompletePlan`] if no table finds some error pattern; the error names the pattern.
+    /// - [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], the number of tables
+    ///   is 0 or above [`MAX_TABLES`], a prefix is longer than a fingerprint, or the first table is permuted.
     pub fn new(name: &str, distance: u32, tables: Vec<TablePlan<F>>) -> Result<Self> {
         if distance > F::MAX_DISTANCE {
             return Err(Error::BadArgument(format!(
@@ -78,16 +86,16 @@ impl<F: Fingerprint> Plan<F> {
                 excerpt(name)
             )));
         }
-        complete::check(name, distance, &tables)?;
+        completeness::check(name, distance, &tables)?;
         Ok(Plan { name: name.to_string(), distance, tables })
     }
 
-    /// The plan's name.
+    /// Name of the plan, such as `cover-11`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The distance that the plan is complete for, in bits.
+    /// Distance that the plan is complete for, in bits.
     pub fn distance(&self) -> u32 {
         self.distance
     }

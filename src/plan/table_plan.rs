@@ -1,43 +1,46 @@
-//! How one table is probed.
+//! One table of a plan: its permutation, its prefix, and the flips of its probes.
 
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
 
-/// The largest list of flips of prefix bits that a table keeps; with more flips, probes look at shorter prefixes first.
-const MAX_FLIPS: f64 = 16384.0;
+/// Maximum number of flip patterns of a table's probes. If there would be more, fewer leading bits of the
+/// prefix are flipped.
+const MAX_FLIP_PATTERNS: f64 = 16384.0;
 
 /// One table of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePlan<F> {
-    /// Brings the prefix bits to the front.
+    /// Permutation that moves the prefix bits to the front.
     pub permutation: Permutation<F>,
-    /// Number of prefix bits, p. With 0 a probe reads the whole table.
+    /// Number of prefix bits, p. If it is 0, a probe reads the whole table.
     pub prefix_bits: u32,
-    /// How many prefix bits a probe may flip, r.
+    /// Maximum number of prefix bits that a probe flips, r.
     pub flips: u32,
 }
 
 impl<F: Fingerprint> TablePlan<F> {
-    /// The bits of the original fingerprint that make the prefix.
+    /// Returns the mask of the prefix bits in the original fingerprint.
     pub fn prefix_mask(&self) -> F {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
 
-    /// How many of the first bits of the prefix probes of a table of so many fingerprints flip, up to r of them. A probe
-    /// that flips fewer reads all fingerprints that share these bits, some sixteen to thirty, and so finds those that
-    /// differ later in the prefix, without a probe for each of its later bits.
+    /// Number of leading prefix bits that probes flip, in a table of `fingerprints` fingerprints.
+    ///
+    /// A probe flips at most r of these bits. If it flips fewer than r, it reads all fingerprints that share
+    /// these leading bits, about 16 to 30. So it finds fingerprints with errors in the later prefix bits,
+    /// without a probe for each later bit.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
         let spread = fingerprints.max(1).ilog2();
         let mut bits = self.prefix_bits.min(spread.saturating_sub(4));
-        while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
+        while combinations_up_to(f64::from(bits), self.flips) > MAX_FLIP_PATTERNS {
             bits -= 1;
         }
         bits
     }
 }
 
-/// Number of ways to choose at most `most` of `bits` bits, which need not be a whole number.
-pub(super) fn combinations(bits: f64, most: u32) -> f64 {
+/// Number of sets of at most `most` out of `bits` bits. `bits` may be fractional.
+pub(super) fn combinations_up_to(bits: f64, most: u32) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for i in 0..most {
         term *= (bits - f64::from(i)).max(0.0) / f64::from(i + 1);

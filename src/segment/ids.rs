@@ -1,4 +1,4 @@
-//! The ids of a segment, in the order of its first table (`format-spec/ids.md`).
+//! The id file of a segment, in the order of its first table (`format-spec/ids.md`).
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -6,38 +6,37 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::chunks::{Chunks, ChunksWriter};
+use super::chunked_file::{ChunkedFile, ChunkedFileWriter};
 use crate::bits;
 use crate::error::{Damage, Error, Result};
+use crate::file_bytes::Bytes;
 use crate::format::{self, ids_chunk as field, ids_header as header};
-use crate::map::Bytes;
 
-/// Writes an id file: one chunk for each block of the first table.
-pub(super) struct IdsWriter<W> {
-    chunks: ChunksWriter<W>,
-    /// The ids that are in no chunk yet, and whether each is the first of its fingerprint.
+/// Writer of an id file, with one chunk for each block of the first table.
+pub(super) struct IdFileWriter<W> {
+    chunks: ChunkedFileWriter<W>,
+    /// Ids that are not in a chunk yet, each with whether it is the first id of its fingerprint.
     pending: VecDeque<(u64, bool)>,
     chunk: Vec<u8>,
 }
 
-impl<W: Write> IdsWriter<W> {
+impl<W: Write> IdFileWriter<W> {
     pub(super) fn new(sink: W, path: &Path, fingerprints: u64, ids: u64) -> Result<Self> {
         let mut bytes = [0; header::LEN];
         bytes[..8].copy_from_slice(&format::IDS_MAGIC);
         LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
         LittleEndian::write_u64(&mut bytes[header::FINGERPRINTS..], fingerprints);
         LittleEndian::write_u64(&mut bytes[header::IDS..], ids);
-        let chunks = ChunksWriter::new(sink, path, &bytes)?;
-        Ok(IdsWriter { chunks, pending: VecDeque::new(), chunk: Vec::new() })
+        let chunks = ChunkedFileWriter::new(sink, path, &bytes)?;
+        Ok(IdFileWriter { chunks, pending: VecDeque::new(), chunk: Vec::new() })
     }
 
-    /// Adds an id of the current fingerprint, or the first of the next one.
+    /// Adds an id of the current fingerprint or, if `first` is true, of the next fingerprint.
     pub(super) fn push(&mut self, id: u64, first: bool) {
         self.pending.push_back((id, first));
     }
 
-    /// Writes the chunk of the next block of the first table, which has this many fingerprints. The ids of all
-    /// of them have been pushed.
+    /// Writes the chunk of the next block, which has `fingerprints` fingerprints. Their ids must have been pushed.
     pub(super) fn close_chunk(&mut self, fingerprints: usize) -> Result<()> {
         let mut groups = 0;
         let ids = self.pending.iter().take_while(|(_, first)| {
@@ -77,30 +76,36 @@ impl<W: Write> IdsWriter<W> {
 
 /// An open id file.
 #[derive(Debug)]
-pub(super) struct Ids {
-    pub(super) chunks: Chunks,
+pub(super) struct IdFile {
+    pub(super) chunks: ChunkedFile,
     ids: u64,
 }
 
-/// The ids of one block's fingerprints.
+/// A decoded chunk header: the ids of one block's fingerprints.
 struct IdChunk<'a> {
+    /// If `grouped`, one bit for each id that is set if the id is the first of its fingerprint; then the packed ids.
     body: &'a [u8],
+    /// Number of ids.
     count: usize,
+    /// Smallest id; the packed ids are differences from it.
     base: u64,
+    /// Bits of a packed id.
     width: u32,
+    /// Whether a fingerprint may have several ids. Otherwise each has exactly one.
     grouped: bool,
 }
 
-impl Ids {
-    /// Opens an id file without the table that it belongs to.
+impl IdFile {
+    /// Opens an id file without comparing it with its table.
     pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
-        let chunks = Chunks::open(path, bytes, (format::IDS_MAGIC, format::VERSION), header::LEN, false)?;
+        let chunks =
+            ChunkedFile::open(path, bytes, (format::IDS_MAGIC, format::VERSION), header::LEN, false)?;
         let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
-        Ok(Ids { chunks, ids })
+        Ok(IdFile { chunks, ids })
     }
 
     pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
-        let Ids { chunks, ids } = Ids::open_alone(path, bytes)?;
+        let IdFile { chunks, ids } = IdFile::open_alone(path, bytes)?;
         let mismatch = |offset: usize, what| Error::corrupt(path, offset as u64, Damage::Mismatch { what });
         if LittleEndian::read_u64(&chunks.header()[header::FINGERPRINTS..]) != fingerprints {
             let what = "the numbers of fingerprints of the ids and of the first table";
@@ -112,7 +117,7 @@ impl Ids {
         if ids < fingerprints {
             return Err(mismatch(header::IDS, "the numbers of ids and of fingerprints"));
         }
-        Ok(Ids { chunks, ids })
+        Ok(IdFile { chunks, ids })
     }
 
     /// Number of ids.
@@ -127,8 +132,8 @@ impl Ids {
         let grouped = bytes[field::GROUPED] != 0;
         let body = &bytes[field::LEN..];
         let needed = u64::from(count) * (u64::from(width) + u64::from(grouped));
-        // Where each fingerprint has one id, they may take no bits at all: their number is the block's.
-        if bytes[field::GROUPED] > 1 || (!grouped && count as usize > format::MAX_BLOCK_COUNT) {
+        // If each fingerprint has one id, the ids may take no bits at all. Then only the block size limits their number.
+        if bytes[field::GROUPED] > 1 || (!grouped && count as usize > format::MAX_BLOCK_FINGERPRINTS) {
             let found = u64::from(bytes[field::GROUPED]);
             let expected = "0 with an id for each fingerprint of a block, 1 with more";
             return Err(self.chunks.damaged(block, Damage::Field { name: "grouped", found, expected }));
@@ -142,7 +147,7 @@ impl Ids {
         Ok(IdChunk { body, count: count as usize, base, width, grouped })
     }
 
-    /// Calls `visitor` with the ids of the fingerprint at a position in a block, in ascending order.
+    /// Calls `visitor` with each id of the fingerprint at a position in a block, ascending.
     #[inline]
     pub(super) fn visit(&self, block: usize, position: usize, mut visitor: impl FnMut(u64)) -> Result<()> {
         let chunk = self.chunk(block)?;
@@ -156,8 +161,8 @@ impl Ids {
         Ok(())
     }
 
-    /// Calls `visitor` with each id of a block's fingerprints, and whether it is the first of its fingerprint, until the
-    /// visitor returns false.
+    /// Calls `visitor` with each id of a block, and whether it is the first id of its fingerprint, until the visitor
+    /// returns false.
     pub(super) fn visit_all(&self, block: usize, mut visitor: impl FnMut(u64, bool) -> bool) -> Result<()> {
         let chunk = self.chunk(block)?;
         for i in 0..chunk.count {
@@ -169,18 +174,19 @@ impl Ids {
         Ok(())
     }
 
-    /// An id of a chunk is 2^64 or more.
+    /// Error for a chunk with an id of 2^64 or more.
     fn too_large(&self, block: usize, chunk: &IdChunk<'_>) -> Error {
         let expected = "a base whose sum with each difference is below 2^64";
         self.chunks.damaged(block, Damage::Field { name: "base", found: chunk.base, expected })
     }
 
-    /// Number of fingerprints that the header tells.
+    /// Number of fingerprints according to the header.
     pub(super) fn fingerprints(&self) -> u64 {
         LittleEndian::read_u64(&self.chunks.header()[header::FINGERPRINTS..])
     }
 
-    /// Appends the pairs of a chunk, if it has ids for just so many fingerprints.
+    /// Appends the (fingerprint, id) pairs of a block with these fingerprints. Fails if the chunk has ids for another
+    /// number of fingerprints.
     pub(super) fn pairs<F: Copy>(
         &self,
         block: usize,
@@ -208,8 +214,9 @@ impl Ids {
         read
     }
 
-    /// The sound chunks, each with the places of its fingerprints among all `count` of the segment. Of those between two
-    /// damaged chunks the places are not known.
+    /// Sound chunks, each with the range of its fingerprints' positions among all `count` fingerprints of the segment.
+    /// Leaves out chunks between two damaged ones, whose positions are unknown. Calls `damaged` with the error of each
+    /// damaged chunk. Returns no chunks if the file is for another number of fingerprints.
     pub(super) fn chunks_by_position(
         &self,
         count: u64,
@@ -243,7 +250,7 @@ impl Ids {
 }
 
 impl IdChunk<'_> {
-    /// An id; `None` if it is 2^64 or more.
+    /// Id at an index; `None` if it is 2^64 or more.
     #[inline]
     fn get(&self, i: usize) -> Option<u64> {
         let flags = if self.grouped { self.count } else { 0 };
@@ -251,7 +258,7 @@ impl IdChunk<'_> {
         self.base.checked_add(bits::read_u64(self.body, at, self.width))
     }
 
-    /// Number of fingerprints that have an id here.
+    /// Number of fingerprints with ids in this chunk.
     fn groups(&self) -> usize {
         (0..self.count).filter(|&i| self.is_first(i)).count()
     }
@@ -260,7 +267,7 @@ impl IdChunk<'_> {
         !self.grouped || bits::read_u64(self.body, i, 1) == 1
     }
 
-    /// Where the ids of the fingerprint at a position in the block stand.
+    /// Range of the indexes of a fingerprint's ids; `position` is the fingerprint's position in the block.
     fn group(&self, position: usize) -> Option<std::ops::Range<usize>> {
         if !self.grouped {
             return (position < self.count).then_some(position..position + 1);

@@ -1,4 +1,4 @@
-//! Looking up a fingerprint in the tables of all segments at once.
+//! Queries over the tables of all segments at once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use super::{Match, Segment};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::table::{self, Hit, Table};
+use crate::table::{self, ProbeHit, Table};
 
-/// Appends the matches in some segments that are not hidden, unsorted; none twice in a segment. All tables are probed
-/// together, whichever segment they are of. `is_hidden` is asked with the number of a segment.
+/// Appends the matches in the segments for which `is_hidden` is false, unsorted and without repeats in a segment. The
+/// tables of all segments are probed together. `is_hidden` gets the index of the segment, the fingerprint and the id.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a block is damaged.
@@ -24,17 +24,18 @@ pub(crate) fn query<F: Fingerprint>(
         segments.iter().for_each(|segment| segment.count_query());
     }
     let tables = segments.iter().flat_map(|segment| segment.tables());
-    let mut found = Finds { few: [Find::NONE; FEW], many: Vec::new(), len: 0 };
-    table::probe(tables, query, distance, |hit| found.extend(find(segments, query, &hit)))?;
-    found.ask(segments, Find::ask_for_line);
-    found.ask(segments, Find::ask_for_block);
-    found.ask(segments, Find::ask_for_ids);
-    for find in found.iter() {
-        let segment = &segments[find.segment];
-        let fingerprint = find.fingerprint;
-        let (block, position) = find.place(segment)?;
+    let mut pending =
+        PendingMatches { inline: [PendingMatch::NONE; INLINE_MATCHES], overflow: Vec::new(), len: 0 };
+    table::probe(tables, query, distance, |hit| pending.extend(pending_match(segments, query, &hit)))?;
+    pending.prefetch_each(segments, PendingMatch::prefetch_line);
+    pending.prefetch_each(segments, PendingMatch::prefetch_block);
+    pending.prefetch_each(segments, PendingMatch::prefetch_ids);
+    for matched in pending.iter() {
+        let segment = &segments[matched.segment];
+        let fingerprint = matched.fingerprint;
+        let (block, position) = matched.location(segment)?;
         segment.visit_ids(block, position, |id| {
-            if !is_hidden(find.segment, fingerprint, id) {
+            if !is_hidden(matched.segment, fingerprint, id) {
                 matches.push(Match { fingerprint, distance: query.distance(fingerprint), id });
             }
         })?;
@@ -42,8 +43,12 @@ pub(crate) fn query<F: Fingerprint>(
     Ok(())
 }
 
-/// What a hit finds, unless another table of its segment reports it.
-fn find<F: Fingerprint>(segments: &[Arc<Segment<F>>], query: F, hit: &Hit<F>) -> Option<Find<F>> {
+/// The match of a hit, or `None` if another table of the segment reports it.
+fn pending_match<F: Fingerprint>(
+    segments: &[Arc<Segment<F>>],
+    query: F,
+    hit: &ProbeHit<F>,
+) -> Option<PendingMatch<F>> {
     let (mut number, mut table) = (0, hit.table);
     while table >= segments[number].tables.len() {
         table -= segments[number].tables.len();
@@ -51,108 +56,110 @@ fn find<F: Fingerprint>(segments: &[Arc<Segment<F>>], query: F, hit: &Hit<F>) ->
     }
     let segment = &segments[number];
     let fingerprint = segment.tables[table].header().plan.permutation.invert(hit.value);
-    let is_first = segment.finds_first(query ^ fingerprint) == Some(table);
-    // The first table has the order of the ids.
-    let place = if table == 0 { Some((hit.block, hit.position)) } else { None };
-    is_first.then_some(Find { segment: number, fingerprint, place })
+    let is_first = segment.first_finding_table(query ^ fingerprint) == Some(table);
+    // The ids are in the order of the first table.
+    let location = if table == 0 { Some((hit.block, hit.position)) } else { None };
+    is_first.then_some(PendingMatch { segment: number, fingerprint, location })
 }
 
-/// The most fingerprints of a segment that gets filters when it is written. A store has few segments so small, by what
-/// compaction leaves of them: their filters take some 130 MiB at most, with memtables of the default size.
-const MOST_FILTERED: u64 = 1 << 24;
-/// The same when it is asked: the query that makes them takes a few hundredths of a second.
-const MOST_FILTERED_LATE: u64 = 1 << 22;
-/// Making a filter takes as long, for each fingerprint, as it spares in one of so many queries.
-const SPARED: u64 = 1 << 7;
+/// Maximum number of fingerprints in a segment that gets filters when it is written. Compaction leaves few segments that
+/// are this small: with memtables of the default size, their filters take about 130 MiB at most.
+const MAX_FILTERED_AT_WRITE: u64 = 1 << 24;
+/// Maximum number of fingerprints in a segment that gets filters during a query. Building them delays this query by a
+/// few hundredths of a second.
+const MAX_FILTERED_AT_QUERY: u64 = 1 << 22;
+/// A query with filters saves as much time as it takes to add this many fingerprints to them.
+const FINGERPRINTS_PER_QUERY: u64 = 1 << 7;
 
 impl<F: Fingerprint> Segment<F> {
-    /// Makes the filters of the tables, if the segment is small: one of several then takes little of a query's time.
+    /// Builds the filters of the tables, if the segment is small. With filters, such a segment takes little of the time of
+    /// a query over several segments.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
     pub(crate) fn make_filters(&self) -> Result<()> {
-        if self.entry.fingerprints <= MOST_FILTERED {
-            self.tables.iter().try_for_each(Table::make_filter)?;
+        if self.entry.fingerprints <= MAX_FILTERED_AT_WRITE {
+            self.tables.iter().try_for_each(Table::build_filter)?;
         }
-        self.filtered.store(true, Ordering::Relaxed);
+        self.filters_decided.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// A segment that was not written by this process has no filters before it has been asked for so long that they would
-    /// have been worth it.
+    /// Counts a query, and builds the filters once they would have paid off. A segment that was not written by this process
+    /// starts without filters.
     #[inline]
     fn count_query(&self) {
-        if self.filtered.load(Ordering::Relaxed) {
+        if self.filters_decided.load(Ordering::Relaxed) {
             return;
         }
-        let before = self.queries.fetch_add(1, Ordering::Relaxed);
-        if before == self.entry.fingerprints / SPARED {
-            // Of damage whoever reads the block is told; the table has no filter then.
-            if self.entry.fingerprints <= MOST_FILTERED_LATE {
+        let before = self.unfiltered_queries.fetch_add(1, Ordering::Relaxed);
+        if before == self.entry.fingerprints / FINGERPRINTS_PER_QUERY {
+            // A damaged block is reported when a query reads it. Its table gets no filter.
+            if self.entry.fingerprints <= MAX_FILTERED_AT_QUERY {
                 let _ = self.make_filters();
             }
-            self.filtered.store(true, Ordering::Relaxed);
+            self.filters_decided.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The first table whose probes find a fingerprint that differs from the query in these bits. Each match is reported by
-    /// this table alone.
+    /// First table whose probes find a fingerprint that differs from the query in the bits of `difference`. Only this table
+    /// reports the match.
     #[inline]
-    fn finds_first(&self, difference: F) -> Option<usize> {
+    fn first_finding_table(&self, difference: F) -> Option<usize> {
         self.tables
             .iter()
             .position(|table| (difference & table.prefix_mask()).count_ones() <= table.header().plan.flips)
     }
 }
 
-/// A fingerprint that was found, whose ids are to be read.
+/// A fingerprint within the distance whose ids have not been read yet.
 #[derive(Clone, Copy)]
-struct Find<F> {
-    /// The number of its segment.
+struct PendingMatch<F> {
+    /// Index of the segment.
     segment: usize,
     fingerprint: F,
-    /// Block and position in the first table, where they are known.
-    place: Option<(usize, usize)>,
+    /// Block and position in the first table, if known.
+    location: Option<(usize, usize)>,
 }
 
-impl<F: Fingerprint> Find<F> {
-    const NONE: Self = Find { segment: 0, fingerprint: F::ZERO, place: None };
+impl<F: Fingerprint> PendingMatch<F> {
+    const NONE: Self = PendingMatch { segment: 0, fingerprint: F::ZERO, location: None };
 
-    /// The block in the first table, after [`Find::ask_for_line`].
+    /// Block in the first table. Called after [`PendingMatch::prefetch_line`], so that the index line is in the cache.
     fn block(&self, segment: &Segment<F>) -> usize {
-        self.place.map_or_else(|| segment.tables[0].block_of(self.fingerprint), |(block, _)| block)
+        self.location.map_or_else(|| segment.tables[0].block_of(self.fingerprint), |(block, _)| block)
     }
 
-    /// Block and position in the first table, whose order is that of the ids.
-    fn place(&self, segment: &Segment<F>) -> Result<(usize, usize)> {
-        if let Some(place) = self.place {
-            return Ok(place);
+    /// Block and position in the first table, which give the position of the ids.
+    fn location(&self, segment: &Segment<F>) -> Result<(usize, usize)> {
+        if let Some(location) = self.location {
+            return Ok(location);
         }
-        // Without ids nobody asks where it is.
+        // Without ids, the location is not used.
         if segment.ids.is_none() {
             return Ok((0, 0));
         }
-        segment.find(self.fingerprint)?.ok_or_else(|| {
+        segment.locate(self.fingerprint)?.ok_or_else(|| {
             let what = "the fingerprints of the first table and of another one";
             Error::corrupt(segment.tables[0].path(), 0, Damage::Mismatch { what })
         })
     }
 
-    fn ask_for_line(&self, segment: &Segment<F>) {
-        if self.place.is_none() {
+    fn prefetch_line(&self, segment: &Segment<F>) {
+        if self.location.is_none() {
             segment.tables[0].prefetch_line(self.fingerprint);
         }
     }
 
-    fn ask_for_block(&self, segment: &Segment<F>) {
+    fn prefetch_block(&self, segment: &Segment<F>) {
         let (Some(ids), block) = (&segment.ids, self.block(segment)) else { return };
         if block < segment.tables[0].blocks() {
             segment.tables[0].prefetch_block(block);
-            ids.chunks.prefetch_place(block);
+            ids.chunks.prefetch_directory_entry(block);
         }
     }
 
-    fn ask_for_ids(&self, segment: &Segment<F>) {
+    fn prefetch_ids(&self, segment: &Segment<F>) {
         let (Some(ids), block) = (&segment.ids, self.block(segment)) else { return };
         if block < segment.tables[0].blocks() {
             ids.chunks.prefetch(block);
@@ -160,33 +167,33 @@ impl<F: Fingerprint> Find<F> {
     }
 }
 
-/// Finds of most queries: they take no memory of the heap.
-const FEW: usize = 16;
+/// Number of matches kept without heap memory, enough for most queries.
+const INLINE_MATCHES: usize = 16;
 
-/// What a query has found.
-struct Finds<F> {
-    few: [Find<F>; FEW],
-    many: Vec<Find<F>>,
+/// The pending matches of a query.
+struct PendingMatches<F> {
+    inline: [PendingMatch<F>; INLINE_MATCHES],
+    overflow: Vec<PendingMatch<F>>,
     len: usize,
 }
 
-impl<F: Fingerprint> Finds<F> {
-    fn extend(&mut self, find: Option<Find<F>>) {
-        let Some(find) = find else { return };
-        match self.few.get_mut(self.len) {
-            Some(place) => *place = find,
-            None => self.many.push(find),
+impl<F: Fingerprint> PendingMatches<F> {
+    fn extend(&mut self, matched: Option<PendingMatch<F>>) {
+        let Some(matched) = matched else { return };
+        match self.inline.get_mut(self.len) {
+            Some(slot) => *slot = matched,
+            None => self.overflow.push(matched),
         }
         self.len += 1;
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Find<F>> {
-        self.few[..self.len.min(FEW)].iter().chain(&self.many)
+    fn iter(&self) -> impl Iterator<Item = &PendingMatch<F>> {
+        self.inline[..self.len.min(INLINE_MATCHES)].iter().chain(&self.overflow)
     }
 
-    /// Asks for something of all, so that the waits for memory overlap.
-    fn ask(&self, segments: &[Arc<Segment<F>>], ask: impl Fn(&Find<F>, &Segment<F>)) {
-        self.iter().for_each(|find| ask(find, &segments[find.segment]));
+    /// Runs a prefetch for all matches, so that their waits for memory overlap.
+    fn prefetch_each(&self, segments: &[Arc<Segment<F>>], prefetch: impl Fn(&PendingMatch<F>, &Segment<F>)) {
+        self.iter().for_each(|matched| prefetch(matched, &segments[matched.segment]));
     }
 }
 

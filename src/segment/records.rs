@@ -1,19 +1,19 @@
-//! What a segment is built of: records in order.
+//! Sorted input records of a segment build.
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::spill::{Fixed, Runs};
+use crate::spill::{FixedSize, SortedRuns};
 
-/// A fingerprint, or a fingerprint with an id.
-pub(super) trait Record: Fixed + Sync {
+/// An input record of a segment: a fingerprint, or a fingerprint with an id.
+pub(super) trait SegmentRecord: FixedSize + Sync {
     type Fingerprint: Fingerprint;
 
     fn fingerprint(self) -> Self::Fingerprint;
-    /// The id; `None` where ids are not kept.
+    /// Id; `None` in a segment without ids.
     fn id(self) -> Option<u64>;
 }
 
-impl<F: Fingerprint> Record for F {
+impl<F: Fingerprint> SegmentRecord for F {
     type Fingerprint = F;
 
     fn fingerprint(self) -> F {
@@ -24,7 +24,7 @@ impl<F: Fingerprint> Record for F {
     }
 }
 
-impl<F: Fingerprint> Record for (F, u64) {
+impl<F: Fingerprint> SegmentRecord for (F, u64) {
     type Fingerprint = F;
 
     fn fingerprint(self) -> F {
@@ -35,21 +35,22 @@ impl<F: Fingerprint> Record for (F, u64) {
     }
 }
 
-/// Hands over the same records, in order, each time that it is called, some at a time.
-pub(crate) type Source<R> = Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
+/// A source of sorted records. Each call passes the same records, in batches, to the given function.
+pub(crate) type SortedRecordSource<R> =
+    Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
 
-/// Records in order, which can be read any number of times.
-pub(super) enum Records<R> {
-    Sorted(Runs<R>),
-    Source(Source<R>),
+/// Sorted records that can be read any number of times.
+pub(super) enum SegmentRecords<R> {
+    Sorted(SortedRuns<R>),
+    Source(SortedRecordSource<R>),
 }
 
-impl<R: Record> Records<R> {
-    /// Calls `visitor` with each different record, in order.
+impl<R: SegmentRecord> SegmentRecords<R> {
+    /// Calls `visitor` with each distinct record, in order.
     pub(super) fn visit(&self, mut visitor: impl FnMut(R) -> Result<()>) -> Result<()> {
         match self {
-            Records::Sorted(runs) => runs.visit(visitor),
-            Records::Source(source) => {
+            SegmentRecords::Sorted(runs) => runs.visit(visitor),
+            SegmentRecords::Source(source) => {
                 let mut previous = None;
                 source(&mut |records| {
                     records.iter().try_for_each(|&record| match previous.replace(record) == Some(record) {
@@ -61,7 +62,7 @@ impl<R: Record> Records<R> {
         }
     }
 
-    /// Calls `visitor` with each different fingerprint, in order.
+    /// Calls `visitor` with each distinct fingerprint, in order.
     pub(super) fn visit_fingerprints(
         &self,
         mut visitor: impl FnMut(R::Fingerprint) -> Result<()>,
@@ -80,16 +81,16 @@ mod tests {
 
     use super::*;
     use crate::fs::{Disk, Fs};
-    use crate::spill::{Folder, Sorter};
+    use crate::spill::{PrefixLocation, Sorter};
 
     #[test]
     fn each_fingerprint_is_visited_once() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
         for memory in [0, u64::MAX] {
-            let mut sorter = Sorter::new(Folder::new(&fs, &folder.path().join("run")), memory);
+            let mut sorter = Sorter::new(PrefixLocation::new(&fs, &folder.path().join("run")), memory);
             (0..9000_u64).for_each(|at| sorter.push((at * 7919 % 3000 / 2, at % 3)).unwrap());
-            let records = Records::Sorted(sorter.finish_runs().unwrap());
+            let records = SegmentRecords::Sorted(sorter.finish_runs().unwrap());
             for _ in 0..2 {
                 let (mut fingerprints, mut pairs) = (Vec::new(), 0);
                 records

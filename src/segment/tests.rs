@@ -1,4 +1,4 @@
-//! Whole segments: all pairs are read back, and an error names each file that is missing, damaged, or of another segment.
+//! Tests of whole segments: all pairs are read back, and errors name each missing, damaged or foreign file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::codec::Codec;
 use crate::fs::Disk;
 use crate::options::BuildOptions;
 use crate::plan::PlanChoice;
-use crate::progress::Steps;
-use crate::spill::Folder;
+use crate::progress::ProgressCounter;
+use crate::spill::PrefixLocation;
 
-/// No bit of a file can be another one, and no end be missing, without `read` noticing.
+/// Asserts that `read` reports each flipped bit and each truncation of a file.
 pub(super) fn every_damage_is_found(mut bytes: Vec<u8>, read: impl Fn(&[u8]) -> Result<()>) {
     read(&bytes).unwrap();
     for len in 0..bytes.len() {
@@ -27,8 +27,8 @@ pub(super) fn every_damage_is_found(mut bytes: Vec<u8>, read: impl Fn(&[u8]) -> 
     }
 }
 
-/// A folder with a segment in it.
-struct Built {
+/// A folder with a segment.
+struct BuiltSegment {
     folder: TempDir,
     entry: SegmentEntry,
 }
@@ -46,27 +46,28 @@ fn options() -> BuildOptions {
     }
 }
 
-/// 500 fingerprints with 600 ids, 100 names, 120 notes, two tombstones and two marks; ids begin with `first`.
-fn build(number: u64, first: u64, options: BuildOptions) -> Built {
+/// Builds a segment of 500 fingerprints with 600 ids, 100 names, 120 notes, two tombstones and two metadata values. The
+/// smallest id is `first`.
+fn build(number: u64, first: u64, options: BuildOptions) -> BuiltSegment {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(folder.path(), number, options);
     for i in 0..600 {
         builder.insert(fingerprint(i), first + i).unwrap();
         if i % 6 == 0 {
-            builder.name(first + i, &format!("document {i}")).unwrap();
+            builder.add_name(first + i, &format!("document {i}")).unwrap();
         }
         if i % 5 == 0 {
-            builder.note(first + i, &i.to_be_bytes()).unwrap();
+            builder.add_note(first + i, &i.to_be_bytes()).unwrap();
         }
     }
-    builder.tombstones(vec![(3, 7), (4, 0)]);
-    builder.mark("a", b"1").unwrap();
-    builder.mark("b", b"").unwrap();
+    builder.set_tombstones(vec![(3, 7), (4, 0)]);
+    builder.add_metadata("a", b"1").unwrap();
+    builder.add_metadata("b", b"").unwrap();
     let entry = builder.finish().unwrap();
-    Built { folder, entry }
+    BuiltSegment { folder, entry }
 }
 
-impl Built {
+impl BuiltSegment {
     fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -83,24 +84,24 @@ impl Built {
         self.path().join(name)
     }
 
-    /// Changes a byte of a file.
+    /// Changes the byte at an offset of a file.
     fn damage(&self, name: &str, at: usize) {
         let mut bytes = fs::read(self.file(name)).unwrap();
         bytes[at] ^= 0x10;
         fs::write(self.file(name), bytes).unwrap();
     }
 
-    /// The files that are told when each is opened by itself.
-    fn told(&self) -> Vec<String> {
-        let mut told = Vec::new();
+    /// Names of the files that cannot be opened, each on its own.
+    fn damaged_files(&self) -> Vec<String> {
+        let mut damaged = Vec::new();
         Segment::<u64>::check_files(&Disk::default(), self.path(), &self.entry, |error| {
-            told.push(name_of(&error));
+            damaged.push(name_of(&error));
         });
-        told
+        damaged
     }
 }
 
-/// The file that an error is about.
+/// Name of the file in an error.
 fn name_of(error: &Error) -> String {
     let (Error::Corrupt { path, .. } | Error::Io { path, .. }) = error else { panic!("{error}") };
     path.file_name().unwrap().to_string_lossy().into_owned()
@@ -108,7 +109,7 @@ fn name_of(error: &Error) -> String {
 
 fn problems(segment: &Segment<u64>) -> Vec<Error> {
     let mut problems = Vec::new();
-    segment.verify(&Steps::new(None, 0), |error| problems.push(error)).unwrap();
+    segment.verify(&ProgressCounter::new(None, 0), |error| problems.push(error)).unwrap();
     problems
 }
 
@@ -119,11 +120,11 @@ fn what_is_built_comes_back() {
         "000012-00.table", "000012-01.table", "000012.ids", "000012.names", "000012.tombstones",
         "000012.marks", "000012.notes",
     ];
-    assert_eq!(built.entry.files(), files);
+    assert_eq!(built.entry.file_names(), files);
     let segment = built.open().unwrap();
     assert_eq!(problems(&segment).len(), 0);
     let stats = segment.stats();
-    let counts = (stats.fingerprints, stats.ids, stats.names, stats.tombstones, stats.marks, stats.notes);
+    let counts = (stats.fingerprints, stats.ids, stats.names, stats.tombstones, stats.metadata, stats.notes);
     assert_eq!((counts, stats.tables), ((500, 600, 100, 2, 2, 120), 2));
     let on_disk: u64 = files.iter().map(|name| fs::metadata(built.file(name)).unwrap().len()).sum();
     assert_eq!(stats.bytes, on_disk);
@@ -146,14 +147,17 @@ fn what_is_built_comes_back() {
         (segment.note(1005).unwrap(), segment.note(1006).unwrap()),
         (Some(vec![0, 0, 0, 0, 0, 0, 0, 5]), None)
     );
-    assert_eq!((segment.mark("a").unwrap(), segment.mark("c").unwrap()), (Some(b"1".to_vec()), None));
-    assert!(segment.hides(3, 7) && !segment.hides(3, 0) && !segment.hides(7, 3));
+    assert_eq!(
+        (segment.metadata_value("a").unwrap(), segment.metadata_value("c").unwrap()),
+        (Some(b"1".to_vec()), None)
+    );
+    assert!(segment.has_tombstone(3, 7) && !segment.has_tombstone(3, 0) && !segment.has_tombstone(7, 3));
 }
 
 #[test]
 fn a_segment_without_ids_has_none() {
     let built = build(1, 0, BuildOptions { ids: false, ..options() });
-    assert!(!built.entry.has_ids && built.entry.files().iter().all(|name| !name.ends_with(".ids")));
+    assert!(!built.entry.has_ids && built.entry.file_names().iter().all(|name| !name.ends_with(".ids")));
     let segment = built.open().unwrap();
     let mut matches = Vec::new();
     query(&[Arc::new(built.open().unwrap())], fingerprint(7), 0, |_, _, _| false, &mut matches).unwrap();
@@ -164,23 +168,23 @@ fn a_segment_without_ids_has_none() {
 #[test]
 fn every_missing_or_cut_off_file_is_told_by_its_name() {
     let built = build(1, 0, options());
-    assert_eq!(built.told(), [""; 0]);
-    for name in built.entry.files() {
+    assert_eq!(built.damaged_files(), [""; 0]);
+    for name in built.entry.file_names() {
         let bytes = fs::read(built.file(&name)).unwrap();
         fs::remove_file(built.file(&name)).unwrap();
         let error = built.open().unwrap_err();
         assert!(matches!(&error, Error::Io { action: "open", .. }), "{error}");
-        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        assert_eq!((name_of(&error), built.damaged_files()), (name.clone(), vec![name.clone()]));
         fs::write(built.file(&name), &bytes[..bytes.len() - 1]).unwrap();
         let error = built.open().unwrap_err();
         assert!(matches!(&error, Error::Corrupt { .. }), "{error}");
-        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        assert_eq!((name_of(&error), built.damaged_files()), (name.clone(), vec![name.clone()]));
         fs::write(built.file(&name), &bytes).unwrap();
     }
     built.open().unwrap();
 }
 
-/// A file that is sound by itself, of a segment with other ids, names, notes, marks and tombstones.
+/// Each file in turn is replaced with the sound file of a segment with other ids, names, notes, metadata and tombstones.
 #[test]
 fn every_file_of_another_segment_is_told_by_its_name() {
     let built = build(1, 0, options());
@@ -189,25 +193,25 @@ fn every_file_of_another_segment_is_told_by_its_name() {
     for i in 0..600 {
         builder.insert(!fingerprint(i), 9000 + i).unwrap();
         if i % 6 == 0 {
-            builder.name(9000 + i, "other").unwrap();
-            builder.note(9000 + i, b"other").unwrap();
+            builder.add_name(9000 + i, "other").unwrap();
+            builder.add_note(9000 + i, b"other").unwrap();
         }
     }
-    builder.tombstones(vec![(3, 7), (4, 1)]);
-    builder.mark("a", b"1").unwrap();
-    builder.mark("b", b"2").unwrap();
-    assert_eq!(builder.finish().unwrap().files(), built.entry.files());
-    for name in built.entry.files() {
+    builder.set_tombstones(vec![(3, 7), (4, 1)]);
+    builder.add_metadata("a", b"1").unwrap();
+    builder.add_metadata("b", b"2").unwrap();
+    assert_eq!(builder.finish().unwrap().file_names(), built.entry.file_names());
+    for name in built.entry.file_names() {
         let bytes = fs::read(built.file(&name)).unwrap();
         fs::copy(other.path().join(&name), built.file(&name)).unwrap();
         let error = built.open().unwrap_err();
         assert!(matches!(&error, Error::Corrupt { damage: Damage::Mismatch { .. }, .. }), "{error}");
-        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        assert_eq!((name_of(&error), built.damaged_files()), (name.clone(), vec![name.clone()]));
         fs::write(built.file(&name), bytes).unwrap();
     }
 }
 
-/// The counts of a manifest, which may be of another version of the segment with the same footers.
+/// The counts in a manifest may be wrong even if the footers match.
 #[test]
 fn counts_that_are_not_the_files_are_told() {
     let built = build(1, 0, options());
@@ -223,7 +227,7 @@ fn counts_that_are_not_the_files_are_told() {
     let read = [
         ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
         ("000001.names", SegmentEntry { names: 99, ..entry.clone() }),
-        ("000001.marks", SegmentEntry { marks: 1, ..entry.clone() }),
+        ("000001.marks", SegmentEntry { metadata: 1, ..entry.clone() }),
         ("000001.notes", SegmentEntry { notes: 121, ..entry.clone() }),
     ];
     for (name, entry) in read {
@@ -260,7 +264,7 @@ fn verifying_tells_the_file_that_is_damaged() {
     }
 }
 
-/// A second table of as many other fingerprints, with a manifest that names it.
+/// The second table has the same number of fingerprints, but one of them differs; the manifest names this table.
 #[test]
 fn tables_of_different_fingerprints_are_told() {
     let mut built = build(1, 0, options());
@@ -269,7 +273,7 @@ fn tables_of_different_fingerprints_are_told() {
     (0..500).for_each(|i| builder.insert(fingerprint(i) ^ u64::from(i == 77), i).unwrap());
     let entry = builder.finish().unwrap();
     fs::copy(other.path().join("000001-01.table"), built.file("000001-01.table")).unwrap();
-    built.entry.footers[1] = entry.footers[1];
+    built.entry.footer_crcs[1] = entry.footer_crcs[1];
     let problems = problems(&built.open().unwrap());
     let [Error::Corrupt { path, damage: Damage::Mismatch { what }, .. }] = &problems[..] else {
         panic!("{problems:?}")
@@ -278,19 +282,19 @@ fn tables_of_different_fingerprints_are_told() {
     assert_eq!(*what, "the fingerprints of the first table and of this one");
 }
 
-/// Rescues a segment. Returns its pairs, with `None` for a lost id, and the names of the damaged files.
-fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
-    let mut told = Vec::new();
-    let mut damaged = |error: Error| told.push(name_of(&error));
-    let remains =
-        SegmentRemains::<u64>::open(&Disk::default(), built.path(), built.entry.clone(), &mut damaged);
+/// Salvages a segment. Returns its pairs, with `None` for a lost id, and the names of the damaged files.
+fn salvaged(built: &BuiltSegment) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
+    let mut files = Vec::new();
+    let mut damaged = |error: Error| files.push(name_of(&error));
+    let damaged_segment =
+        DamagedSegment::<u64>::open(&Disk::default(), built.path(), built.entry.clone(), &mut damaged);
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     let mut pairs = Vec::new();
-    let count = remains
+    let count = damaged_segment
         .visit(
-            Folder::new(&fs, &built.file("run")),
+            PrefixLocation::new(&fs, &built.file("run")),
             1 << 20,
-            &Steps::new(None, 0),
+            &ProgressCounter::new(None, 0),
             &mut damaged,
             &mut |fingerprint, id| {
                 pairs.push((fingerprint, id));
@@ -303,9 +307,9 @@ fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
     distinct.dedup();
     assert_eq!(distinct.len() as u64, count);
     pairs.sort_unstable();
-    told.sort();
-    told.dedup();
-    (pairs, told)
+    files.sort();
+    files.dedup();
+    (pairs, files)
 }
 
 fn all_pairs() -> Vec<(u64, Option<u64>)> {
@@ -314,21 +318,21 @@ fn all_pairs() -> Vec<(u64, Option<u64>)> {
     pairs
 }
 
-/// One whole table has all fingerprints, and sound ids find their places.
+/// One sound table has all fingerprints, and sound ids can be assigned to them.
 #[test]
 fn one_table_is_enough_to_rescue_all() {
     let built = build(1, 0, options());
-    assert_eq!(rescued(&built), (all_pairs(), vec![]));
+    assert_eq!(salvaged(&built), (all_pairs(), vec![]));
     built.damage("000001-00.table", 300);
-    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
+    assert_eq!(salvaged(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
     fs::remove_file(built.file("000001-00.table")).unwrap();
-    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
+    assert_eq!(salvaged(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
     let built = build(1, 0, options());
     fs::remove_file(built.file("000001-01.table")).unwrap();
-    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
+    assert_eq!(salvaged(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
 }
 
-/// Without the first table, fingerprints that a damaged table lacks come from the next one.
+/// Without the first table, fingerprints in damaged blocks of a table come from the next table.
 #[test]
 fn damaged_tables_complete_one_another() {
     let plan = PlanChoice::Named("probe-3".to_string());
@@ -336,7 +340,7 @@ fn damaged_tables_complete_one_another() {
     fs::remove_file(built.file("000001-00.table")).unwrap();
     for damaged in ["000001-01.table", "000001-02.table"] {
         built.damage(damaged, 300);
-        assert_eq!(rescued(&built).0, all_pairs(), "{damaged}");
+        assert_eq!(salvaged(&built).0, all_pairs(), "{damaged}");
         built.damage(damaged, 300);
     }
 }
@@ -355,23 +359,23 @@ fn what_no_table_has_is_lost_and_nothing_else() {
     };
     built.damage("000001-00.table", 300);
     let kept = |pair: &(u64, Option<u64>)| !first_block.contains(&pair.0);
-    assert_eq!(rescued(&built).0, all_pairs().into_iter().filter(kept).collect::<Vec<_>>());
+    assert_eq!(salvaged(&built).0, all_pairs().into_iter().filter(kept).collect::<Vec<_>>());
 }
 
-/// A damaged chunk of ids costs the ids of its block, and no fingerprint.
+/// A damaged chunk of ids loses the ids of its block, but no fingerprints.
 #[test]
 fn fingerprints_outlive_their_ids() {
     let built = build(1, 0, options());
     built.damage("000001.ids", 40);
-    let (pairs, told) = rescued(&built);
-    assert_eq!(told, ["000001.ids"]);
+    let (pairs, damaged) = salvaged(&built);
+    assert_eq!(damaged, ["000001.ids"]);
     let without: Vec<u64> = pairs.iter().filter(|pair| pair.1.is_none()).map(|pair| pair.0).collect();
     assert!((1..100).contains(&without.len()), "{}", without.len());
     let with: Vec<_> = all_pairs().into_iter().filter(|pair| !without.contains(&pair.0)).collect();
     assert_eq!(pairs.into_iter().filter(|pair| pair.1.is_some()).collect::<Vec<_>>(), with);
     fs::remove_file(built.file("000001.ids")).unwrap();
-    let (pairs, told) = rescued(&built);
-    assert_eq!(told, ["000001.ids"]);
+    let (pairs, damaged) = salvaged(&built);
+    assert_eq!(damaged, ["000001.ids"]);
     assert!(pairs.len() == 500 && pairs.iter().all(|pair| pair.1.is_none()));
 }
 
@@ -379,10 +383,10 @@ fn fingerprints_outlive_their_ids() {
 fn out_of_order_names_notes_and_marks_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(folder.path(), 1, options());
-    builder.name(5, "a").unwrap();
-    assert!(matches!(builder.name(5, "b"), Err(Error::OutOfOrder { .. })));
-    builder.note(5, b"a").unwrap();
-    assert!(matches!(builder.note(4, b"b"), Err(Error::OutOfOrder { .. })));
-    builder.mark("k", b"").unwrap();
-    assert!(matches!(builder.mark("j", b""), Err(Error::OutOfOrder { .. })));
+    builder.add_name(5, "a").unwrap();
+    assert!(matches!(builder.add_name(5, "b"), Err(Error::OutOfOrder { .. })));
+    builder.add_note(5, b"a").unwrap();
+    assert!(matches!(builder.add_note(4, b"b"), Err(Error::OutOfOrder { .. })));
+    builder.add_metadata("k", b"").unwrap();
+    assert!(matches!(builder.add_metadata("j", b""), Err(Error::OutOfOrder { .. })));
 }

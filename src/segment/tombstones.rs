@@ -1,4 +1,4 @@
-//! Pairs deleted from older segments (`format-spec/tombstones.md`).
+//! The tombstone file of a segment: pairs deleted from older segments (`format-spec/tombstones.md`).
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, TOMBSTONES_MAGIC, tombstones_footer as footer, tombstones_header as header};
 
-/// Writes pairs that ascend.
+/// Writes a tombstone file. `pairs` must ascend.
 pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[(F, u64)]) -> Result<()> {
     let mut bytes = Vec::with_capacity(header::LEN + pairs.len() * (F::BYTES + 8) + footer::LEN);
     bytes.resize(header::LEN, 0);
@@ -35,7 +35,7 @@ pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[
 pub(super) struct Tombstones<F> {
     file_len: u64,
     pairs: Vec<(F, u64)>,
-    /// The ids of the pairs, ascending; made when first asked for.
+    /// Distinct ids of the pairs, ascending; computed at first use.
     ids: OnceLock<Box<[u64]>>,
 }
 
@@ -79,7 +79,7 @@ impl<F: Fingerprint> Tombstones<F> {
         self.file_len
     }
 
-    /// Ascending.
+    /// Deleted pairs, ascending.
     pub(super) fn pairs(&self) -> &[(F, u64)] {
         &self.pairs
     }
@@ -88,7 +88,7 @@ impl<F: Fingerprint> Tombstones<F> {
         self.pairs.binary_search(&(fingerprint, id)).is_ok()
     }
 
-    /// Whether a pair has this id.
+    /// Whether any of the pairs has this id.
     pub(super) fn has_id(&self, id: u64) -> bool {
         let ids = self.ids.get_or_init(|| {
             let mut ids: Vec<u64> = self.pairs.iter().map(|&(_, id)| id).collect();
@@ -99,7 +99,7 @@ impl<F: Fingerprint> Tombstones<F> {
         ids.binary_search(&id).is_ok()
     }
 
-    /// Bytes in memory.
+    /// Memory in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&self.pairs[..]) + self.ids.get().map_or(0, |ids| size_of_val(&ids[..]))
     }

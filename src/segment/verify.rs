@@ -1,29 +1,29 @@
-//! Reading all of a segment and comparing its parts with one another.
+//! Full verification of a segment: reads all files and compares them with one another.
 
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::by_id::{ById, Names, Notes, Value};
-use super::ids::Ids;
-use super::marks::Marks;
+use super::id_values::{IdValue, IdValueFile, NameFile, NoteFile};
+use super::ids::IdFile;
+use super::metadata::MetadataFile;
 use super::tombstones::Tombstones;
-use super::{Files, Segment};
+use super::{Segment, SegmentFileOpener};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
-use crate::progress::Steps;
+use crate::progress::ProgressCounter;
 use crate::table::Table;
 
-/// A sum over a set of fingerprints, equal for tables with the same fingerprints in any order.
+/// An order-independent checksum of a set of fingerprints: equal for tables with the same fingerprints in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
+struct FingerprintSum {
     count: u64,
     sum: u128,
 }
 
-impl Sum {
+impl FingerprintSum {
     fn add<F: Fingerprint>(&mut self, fingerprint: F) {
         let mix = |value: u64| {
             // The finalizer of MurmurHash3: every bit of the input changes every bit of the output.
@@ -40,50 +40,54 @@ impl Sum {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// How many fingerprints [`Segment::verify`] reads.
+    /// Number of fingerprints that [`Segment::verify`] reads: those of each table, and once more those of the id file.
     pub(crate) fn verified_fingerprints(&self) -> u64 {
         self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
     }
 
-    /// Reads everything; calls `damaged` with each error. Returns the largest id that could be read.
-    pub(crate) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<Option<u64>> {
+    /// Reads all files and calls `damaged` with each error. Returns the largest id that could be read.
+    pub(crate) fn verify(
+        &self,
+        progress: &ProgressCounter<'_>,
+        mut damaged: impl FnMut(Error),
+    ) -> Result<Option<u64>> {
         let mut first = None;
         for (number, table) in self.tables.iter().enumerate() {
-            let (sum, whole) = sum(table, steps, &mut damaged)?;
-            if !whole {
+            let (sum, is_sound) = verify_table(table, progress, &mut damaged)?;
+            if !is_sound {
                 continue;
             }
             if number == 0 {
                 first = Some(sum);
             } else if first.is_some_and(|first| first != sum) {
-                damaged(self.first_difference(table, steps)?);
+                damaged(self.first_difference(table, progress)?);
             }
         }
-        let largest = self.verify_ids(steps, &mut damaged)?;
+        let largest = self.verify_ids(progress, &mut damaged)?;
         let named = "the number of names and the manifest";
-        verify_by_id(self.names.as_ref(), (self.entry.names, named), steps, &mut damaged)?;
+        verify_by_id(self.names.as_ref(), (self.entry.names, named), progress, &mut damaged)?;
         let noted = "the number of notes and the manifest";
-        verify_by_id(self.notes.as_ref(), (self.entry.notes, noted), steps, &mut damaged)?;
-        if let Some(marks) = &self.marks {
-            let mut whole = true;
-            let count = marks.verify(steps, |error| {
-                whole = false;
+        verify_by_id(self.notes.as_ref(), (self.entry.notes, noted), progress, &mut damaged)?;
+        if let Some(metadata) = &self.metadata {
+            let mut is_sound = true;
+            let count = metadata.verify(progress, |error| {
+                is_sound = false;
                 damaged(error);
             })?;
-            if whole && count != self.entry.marks {
+            if is_sound && count != self.entry.metadata {
                 let what = "the number of marks and the manifest";
-                damaged(Error::corrupt(marks.chunks.path(), 0, Damage::Mismatch { what }));
+                damaged(Error::corrupt(metadata.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
         Ok(largest)
     }
 
-    /// Where a table first has a fingerprint that the first table lacks.
-    fn first_difference(&self, table: &Table<F>, steps: &Steps<'_>) -> Result<Error> {
+    /// Error with the offset of the first block of a table that has a fingerprint missing in the first table.
+    fn first_difference(&self, table: &Table<F>, progress: &ProgressCounter<'_>) -> Result<Error> {
         let what = "the fingerprints of the first table and of this one";
         let mut decoded = Vec::new();
         for block in 0..table.blocks() {
-            steps.ask()?;
+            progress.check_cancelled()?;
             decoded.clear();
             let offset = match table.block_info(block).and_then(|info| {
                 table.decode_block(block, &mut decoded)?;
@@ -93,7 +97,7 @@ impl<F: Fingerprint> Segment<F> {
                 Err(error) => return Ok(error),
             };
             for &permuted in &decoded {
-                match self.find(table.header().plan.permutation.invert(permuted)) {
+                match self.locate(table.header().plan.permutation.invert(permuted)) {
                     Ok(Some(_)) => {}
                     Ok(None) => return Ok(Error::corrupt(table.path(), offset, Damage::Mismatch { what })),
                     Err(error) => return Ok(error),
@@ -103,27 +107,31 @@ impl<F: Fingerprint> Segment<F> {
         Ok(Error::corrupt(table.path(), 0, Damage::Mismatch { what }))
     }
 
-    /// Reads all ids of a segment with an id file; returns the largest one.
-    fn verify_ids(&self, steps: &Steps<'_>, damaged: &mut impl FnMut(Error)) -> Result<Option<u64>> {
+    /// Reads all ids, and returns the largest one. Returns `None` in a segment without ids.
+    fn verify_ids(
+        &self,
+        progress: &ProgressCounter<'_>,
+        damaged: &mut impl FnMut(Error),
+    ) -> Result<Option<u64>> {
         let Some(ids) = &self.ids else { return Ok(None) };
-        let (mut count, mut whole, mut largest) = (0, true, None);
+        let (mut count, mut is_sound, mut largest) = (0, true, None);
         let mut entries = Vec::new();
         let (blocks, mut pending) = (self.tables[0].blocks(), 0);
         for block in 0..blocks {
-            steps.add_some(&mut pending, self.entry.fingerprints / blocks as u64)?;
+            progress.add_batched(&mut pending, self.entry.fingerprints / blocks as u64)?;
             entries.clear();
             let read = self.entries(block, &mut entries);
             largest = entries.iter().filter_map(|entry| entry.id).max().max(largest);
             match read {
                 Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
                 Ok(()) => {
-                    whole = false;
+                    is_sound = false;
                     damaged(ids.chunks.damaged(block, Damage::Order { what: "the ids of a fingerprint" }));
                 }
-                // A damaged block of the table has been reported with the table.
-                Err(Error::Corrupt { path, .. }) if path != ids.chunks.path() => whole = false,
+                // A damaged block of the table was already reported with the table.
+                Err(Error::Corrupt { path, .. }) if path != ids.chunks.path() => is_sound = false,
                 Err(error) => {
-                    whole = false;
+                    is_sound = false;
                     damaged(error);
                 }
             }
@@ -131,7 +139,7 @@ impl<F: Fingerprint> Segment<F> {
         if let Err(error) = ids.chunks.verify() {
             damaged(error);
         }
-        if whole && (count != ids.len() || count != self.entry.ids) {
+        if is_sound && (count != ids.len() || count != self.entry.ids) {
             let what = "the number of ids, the header and the manifest";
             damaged(Error::corrupt(ids.chunks.path(), 0, Damage::Mismatch { what }));
         }
@@ -140,21 +148,22 @@ impl<F: Fingerprint> Segment<F> {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// Opens each file by itself; calls `damaged` with each that cannot be, or is not the one that the manifest names.
+    /// Opens each file on its own. Calls `damaged` with the error of each file that cannot be opened, or is not the file
+    /// that the manifest names.
     pub(crate) fn check_files(
         fs: &dyn Fs,
         store: &Path,
         entry: &SegmentEntry,
         mut damaged: impl FnMut(Error),
     ) {
-        let mut files = Files { fs, store, entry, footers: Some(entry.footers.iter()) };
-        for name in entry.files() {
+        let mut files = SegmentFileOpener { fs, store, entry, footers: Some(entry.footer_crcs.iter()) };
+        for name in entry.file_names() {
             let opened = files.open(name, |path, bytes| match path.extension().and_then(OsStr::to_str) {
                 Some("table") => Table::<F>::open(path, bytes).map(drop),
-                Some("ids") => Ids::open_alone(path, bytes).map(drop),
-                Some("names") => Names::open(path, bytes).map(drop),
-                Some("notes") => Notes::open(path, bytes).map(drop),
-                Some("marks") => Marks::open(path, bytes).map(drop),
+                Some("ids") => IdFile::open_alone(path, bytes).map(drop),
+                Some("names") => NameFile::open(path, bytes).map(drop),
+                Some("notes") => NoteFile::open(path, bytes).map(drop),
+                Some("marks") => MetadataFile::open(path, bytes).map(drop),
                 _ => Tombstones::<F>::open(path, bytes).map(drop),
             });
             opened.unwrap_or_else(&mut damaged);
@@ -162,48 +171,48 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// Reads all names or notes, and compares their number with the manifest.
-fn verify_by_id<V: Value>(
-    values: Option<&ById<V>>,
+/// Reads all names or notes, and compares their number with the `expected` number of the manifest.
+fn verify_by_id<V: IdValue>(
+    values: Option<&IdValueFile<V>>,
     (expected, what): (u64, &'static str),
-    steps: &Steps<'_>,
+    progress: &ProgressCounter<'_>,
     damaged: &mut impl FnMut(Error),
 ) -> Result<()> {
     let Some(values) = values else { return Ok(()) };
-    let mut whole = true;
-    let count = values.verify(steps, |error| {
-        whole = false;
+    let mut is_sound = true;
+    let count = values.verify(progress, |error| {
+        is_sound = false;
         damaged(error);
     })?;
-    if whole && count != expected {
+    if is_sound && count != expected {
         damaged(Error::corrupt(values.chunks.path(), 0, Damage::Mismatch { what }));
     }
     Ok(())
 }
 
-/// The sum of a table's original fingerprints, and whether all of it could be read.
-fn sum<F: Fingerprint>(
+/// Verifies a table. Returns the checksum of its fingerprints without the permutation, and whether the table is sound.
+fn verify_table<F: Fingerprint>(
     table: &Table<F>,
-    steps: &Steps<'_>,
+    progress: &ProgressCounter<'_>,
     damaged: &mut impl FnMut(Error),
-) -> Result<(Sum, bool)> {
-    let mut sum = Sum::default();
-    let mut whole = true;
+) -> Result<(FingerprintSum, bool)> {
+    let mut sum = FingerprintSum::default();
+    let mut is_sound = true;
     let (mut pending, mut cancelled) = (0, Ok(()));
-    steps.ask()?;
+    progress.check_cancelled()?;
     let read = table.verify(
         |block| {
             block.iter().for_each(|&permuted| sum.add(table.header().plan.permutation.invert(permuted)));
-            cancelled = steps.add_some(&mut pending, block.len() as u64);
+            cancelled = progress.add_batched(&mut pending, block.len() as u64);
             if cancelled.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         },
         |error| {
-            whole = false;
+            is_sound = false;
             damaged(error);
         },
     );
     cancelled?;
     read?;
-    steps.add(pending)?;
-    Ok((sum, whole))
+    progress.add(pending)?;
+    Ok((sum, is_sound))
 }

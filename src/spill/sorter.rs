@@ -1,4 +1,4 @@
-//! Sorting more records than fit in memory: sorted runs in temporary files, merged as they are read.
+//! External sort: sorted runs in temporary files, merged while they are read.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -9,33 +9,33 @@ use std::sync::Arc;
 use rayon::slice::ParallelSliceMut;
 
 use super::file::{SpillFile, SpillReader, SpillWriter};
-use super::fixed::Fixed;
-use super::place::Place;
+use super::fixed_size::FixedSize;
+use super::location::SpillLocation;
 use crate::error::Result;
-use crate::progress::{ProgressCallback, Steps};
+use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::threads;
 
-/// A record that can be sorted: a [`Fixed`] one, or one of any length.
+/// A record that a [`Sorter`] can sort: a [`FixedSize`] record, or a key with bytes of any length.
 pub trait Sortable: Ord + Send {
-    /// Bytes of memory that it takes.
+    /// Memory of the record in bytes.
     fn memory(&self) -> usize;
 
-    /// Writes it behind others.
+    /// Appends the record to a file.
     ///
     /// # Errors
-    /// Those of writing.
+    /// An error if the file cannot be written.
     fn push_to(&self, file: &mut SpillWriter) -> Result<()>;
 
-    /// Reads the next one, if any.
+    /// Reads the next record; `None` at the end of the file.
     ///
     /// # Errors
-    /// Those of reading.
-    fn read_from(file: &mut SpillReader) -> Result<Option<Self>>
+    /// An error if the file cannot be read.
+    fn pop_from(file: &mut SpillReader) -> Result<Option<Self>>
     where
         Self: Sized;
 }
 
-impl<R: Fixed> Sortable for R {
+impl<R: FixedSize> Sortable for R {
     #[inline]
     fn memory(&self) -> usize {
         size_of::<R>()
@@ -47,13 +47,13 @@ impl<R: Fixed> Sortable for R {
     }
 
     #[inline]
-    fn read_from(file: &mut SpillReader) -> Result<Option<R>> {
-        file.record()
+    fn pop_from(file: &mut SpillReader) -> Result<Option<R>> {
+        file.read_record()
     }
 }
 
 /// A key and bytes, such as an id and its note.
-impl<A: Fixed> Sortable for (A, Vec<u8>) {
+impl<A: FixedSize> Sortable for (A, Vec<u8>) {
     fn memory(&self) -> usize {
         size_of::<Self>() + self.1.len()
     }
@@ -63,14 +63,14 @@ impl<A: Fixed> Sortable for (A, Vec<u8>) {
         file.push(&self.1)
     }
 
-    fn read_from(file: &mut SpillReader) -> Result<Option<Self>> {
-        let Some(key) = file.record()? else { return Ok(None) };
-        Ok(Some((key, file.records()?)))
+    fn pop_from(file: &mut SpillReader) -> Result<Option<Self>> {
+        let Some(key) = file.read_record()? else { return Ok(None) };
+        Ok(Some((key, file.read_records()?)))
     }
 }
 
-/// Bytes as the key, and the record with this key.
-impl<A: Fixed> Sortable for (Vec<u8>, A) {
+/// Bytes as the key, and a record with this key.
+impl<A: FixedSize> Sortable for (Vec<u8>, A) {
     fn memory(&self) -> usize {
         size_of::<Self>() + self.0.len()
     }
@@ -80,81 +80,82 @@ impl<A: Fixed> Sortable for (Vec<u8>, A) {
         file.push(&self.0)
     }
 
-    fn read_from(file: &mut SpillReader) -> Result<Option<Self>> {
-        Ok(<(A, Vec<u8>)>::read_from(file)?.map(|(of_key, key)| (key, of_key)))
+    fn pop_from(file: &mut SpillReader) -> Result<Option<Self>> {
+        Ok(<(A, Vec<u8>)>::pop_from(file)?.map(|(record, key)| (key, record)))
     }
 }
 
-/// Runs that are merged into one when there are so many of about one length: files that are open at the same time.
-const RUNS: usize = 32;
-/// Bytes that are read at once of a run: at most, and at least.
-const BUFFER: usize = 1 << 18;
-const SMALL_BUFFER: usize = 1 << 13;
-/// Records whose size is taken into memory in any case, without what they own besides.
-const LEAST_RECORDS: usize = 1024;
+/// Number of runs of about the same length that are merged into one, and so of files that are open at the same time.
+const MERGE_RUNS: usize = 32;
+/// Maximum size of the read buffer of a run, in bytes.
+const MAX_BUFFER_BYTES: usize = 1 << 18;
+/// Minimum size of the read buffer of a run, in bytes.
+const MIN_BUFFER_BYTES: usize = 1 << 13;
+/// Lower bound of the memory limit, as a number of records without their heap memory.
+const MIN_RECORDS: usize = 1024;
 
-/// Takes records in any order. Records beyond its memory go to sorted runs in files.
+/// Sorts records. Records beyond its memory go to sorted runs in temporary files.
 #[derive(Debug)]
 pub struct Sorter<R> {
-    place: Arc<dyn Place>,
-    /// The most bytes of memory.
+    location: Arc<dyn SpillLocation>,
+    /// Memory limit in bytes.
     limit: usize,
-    /// Bytes of the records in memory.
-    held: usize,
+    /// Memory of the buffered records in bytes.
+    used: usize,
     buffer: Vec<R>,
-    /// Each with how often it was merged.
+    /// Runs on disk, each with the number of merges that led to it. These numbers never increase along the list.
     runs: Vec<(u32, SpillFile)>,
-    /// Asked whether to go on while records are written.
+    /// Callback that can cancel the sort while records are written.
     progress: Option<ProgressCallback>,
 }
 
 impl<R: Sortable> Sorter<R> {
-    /// Takes so many bytes of memory, about.
-    pub fn new(place: Arc<dyn Place>, memory: u64) -> Self {
+    /// Creates a sorter that takes about `memory` bytes of memory and writes its files to `location`.
+    pub fn new(location: Arc<dyn SpillLocation>, memory: u64) -> Self {
         Sorter {
-            place,
-            limit: usize::try_from(memory).unwrap_or(usize::MAX).max(LEAST_RECORDS * size_of::<R>()),
-            held: 0,
+            location,
+            limit: usize::try_from(memory).unwrap_or(usize::MAX).max(MIN_RECORDS * size_of::<R>()),
+            used: 0,
             buffer: Vec::new(),
             runs: Vec::new(),
             progress: None,
         }
     }
 
-    /// The same, whose sorting ends with [`Error::Cancelled`](crate::Error::Cancelled) when the callback says so.
+    /// Sets a callback that can cancel the sort, which then returns [`Error::Cancelled`](crate::Error::Cancelled).
     #[must_use]
-    pub fn watched(self, progress: Option<&ProgressCallback>) -> Self {
+    pub fn with_progress(self, progress: Option<&ProgressCallback>) -> Self {
         Sorter { progress: progress.cloned(), ..self }
     }
 
-    /// Where its files go.
-    pub fn place(&self) -> &Arc<dyn Place> {
-        &self.place
+    /// Location of the temporary files.
+    pub fn location(&self) -> &Arc<dyn SpillLocation> {
+        &self.location
     }
 
     /// Adds a record.
     ///
     /// # Errors
-    /// Those of writing, as [`Place::failed`] has them.
+    /// The error of [`SpillLocation::file_error`] if a temporary file cannot be written.
     #[inline]
     pub fn push(&mut self, record: R) -> Result<()> {
         let more = record.memory();
-        if self.held + more > self.limit && !self.buffer.is_empty() {
+        if self.used + more > self.limit && !self.buffer.is_empty() {
             self.spill()?;
         }
         if self.buffer.len() == self.buffer.capacity() {
             self.grow();
         }
-        self.held += more;
+        self.used += more;
         self.buffer.push(record);
         Ok(())
     }
 
-    /// Doubling, but never far past the limit.
+    /// Doubles the capacity of the buffer, but does not go far past the memory limit.
     #[cold]
     fn grow(&mut self) {
-        let left = self.limit.saturating_sub(self.held) / size_of::<R>() + 1;
-        let more = if self.buffer.is_empty() { LEAST_RECORDS } else { self.buffer.len().min(left) };
+        let left = self.limit.saturating_sub(self.used) / size_of::<R>() + 1;
+        let more = if self.buffer.is_empty() { MIN_RECORDS } else { self.buffer.len().min(left) };
         self.buffer.reserve_exact(more);
     }
 
@@ -170,35 +171,35 @@ impl<R: Sortable> Sorter<R> {
         let run = self.write(self.buffer.iter().map(Ok))?;
         self.runs.push((0, run));
         self.buffer.clear();
-        self.held = 0;
+        self.used = 0;
         while let Some(&(level, _)) = self.runs.last()
-            && let Some(first) = self.runs.len().checked_sub(RUNS)
+            && let Some(first) = self.runs.len().checked_sub(MERGE_RUNS)
             && self.runs[first].0 == level
         {
             let buffer = self.buffer_bytes();
-            let merge = Merge::<R>::of_once(self.runs.drain(first..).map(|(_, run)| run), buffer)?;
+            let merge = Merge::<R>::from_files(self.runs.drain(first..).map(|(_, run)| run), buffer)?;
             let run = self.write(merge)?;
             self.runs.push((level + 1, run));
         }
         Ok(())
     }
 
-    /// Bytes to read at once of a run.
+    /// Size of the read buffer of a run, in bytes.
     fn buffer_bytes(&self) -> usize {
-        (self.limit / (RUNS * 2)).clamp(SMALL_BUFFER, BUFFER)
+        (self.limit / (MERGE_RUNS * 2)).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)
     }
 
     fn write<T: Borrow<R>>(&self, records: impl Iterator<Item = Result<T>>) -> Result<SpillFile> {
-        let mut file = SpillWriter::create(self.place.clone())?;
-        let (steps, mut written) = (Steps::new(self.progress.as_ref(), 0), 0);
+        let mut file = SpillWriter::create(self.location.clone())?;
+        let (progress, mut written) = (ProgressCounter::new(self.progress.as_ref(), 0), 0);
         for record in records {
             record?.borrow().push_to(&mut file)?;
-            steps.ask_at(&mut written)?;
+            progress.check_cancelled_at(&mut written)?;
         }
         file.finish()
     }
 
-    /// Sorts what is in memory, or puts it on disk beside the rest.
+    /// Sorts the buffered records in memory. If there are runs on disk, writes the buffered records to another run.
     fn complete(&mut self) -> Result<()> {
         match self.runs.is_empty() {
             true => self.sort(),
@@ -207,47 +208,47 @@ impl<R: Sortable> Sorter<R> {
         }
     }
 
-    /// All records in order, to be read once; of equal ones, each.
+    /// Returns all records in order, including equal ones. They can be read once.
     ///
     /// # Errors
-    /// As [`Sorter::push`], and those of reading; so are the errors of items.
-    pub fn finish(mut self) -> Result<Sorted<R>> {
+    /// See [`Sorter::push`]; also an error if a file cannot be read. Items of the iterator can be the same errors.
+    pub fn finish(mut self) -> Result<SortedRecords<R>> {
         self.complete()?;
         if self.runs.is_empty() {
-            return Ok(Sorted::Memory(self.buffer.into_iter()));
+            return Ok(SortedRecords::Memory(self.buffer.into_iter()));
         }
         let buffer = self.buffer_bytes();
         self.buffer = Vec::new();
-        Ok(Sorted::Merge(Merge::of_once(self.runs.into_iter().map(|(_, run)| run), buffer)?))
+        Ok(SortedRecords::Merge(Merge::from_files(self.runs.into_iter().map(|(_, run)| run), buffer)?))
     }
 
-    /// All records in order, to be read any number of times.
-    pub(crate) fn finish_runs(mut self) -> Result<Runs<R>> {
+    /// Returns all records in order. They can be read any number of times.
+    pub(crate) fn finish_runs(mut self) -> Result<SortedRuns<R>> {
         self.complete()?;
         if self.runs.is_empty() {
-            return Ok(Runs::Memory(self.buffer));
+            return Ok(SortedRuns::Memory(self.buffer));
         }
         let buffer = self.buffer_bytes();
-        Ok(Runs::Files(self.runs.into_iter().map(|(_, run)| run).collect(), buffer))
+        Ok(SortedRuns::Files(self.runs.into_iter().map(|(_, run)| run).collect(), buffer))
     }
 }
 
 /// Sorted records that can be read any number of times.
 #[derive(Debug)]
-pub(crate) enum Runs<R> {
+pub(crate) enum SortedRuns<R> {
     Memory(Vec<R>),
-    /// So many bytes are read at once of each.
+    /// Runs on disk, and the size of the read buffer of each in bytes.
     Files(Vec<SpillFile>, usize),
 }
 
-impl<R: Sortable + Copy> Runs<R> {
-    /// Calls `visitor` with each record, in order, as often as it was pushed.
+impl<R: Sortable + Copy> SortedRuns<R> {
+    /// Calls `visitor` with each record in order, including equal ones.
     pub(crate) fn visit_all(&self, mut visitor: impl FnMut(R) -> Result<()>) -> Result<()> {
         match self {
-            Runs::Memory(records) => records.iter().try_for_each(|&record| visitor(record)),
-            Runs::Files(runs, buffer) => {
-                let mut merge = Merge::new(runs.iter().map(|run| run.read_with(*buffer)))?;
-                while let Some(record) = merge.following()? {
+            SortedRuns::Memory(records) => records.iter().try_for_each(|&record| visitor(record)),
+            SortedRuns::Files(runs, buffer) => {
+                let mut merge = Merge::new(runs.iter().map(|run| run.open_with_buffer(*buffer)))?;
+                while let Some(record) = merge.next_record()? {
                     visitor(record)?;
                 }
                 Ok(())
@@ -255,7 +256,7 @@ impl<R: Sortable + Copy> Runs<R> {
         }
     }
 
-    /// Calls `visitor` with each different record, in order.
+    /// Calls `visitor` with each distinct record in order.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(R) -> Result<()>) -> Result<()> {
         let mut previous = None;
         self.visit_all(|record| match previous.replace(record) == Some(record) {
@@ -265,32 +266,32 @@ impl<R: Sortable + Copy> Runs<R> {
     }
 }
 
-/// Sorted records that are read once.
+/// Sorted records that can be read once.
 #[derive(Debug)]
-pub enum Sorted<R> {
-    /// Those that were not too many.
+pub enum SortedRecords<R> {
+    /// Records that fitted in memory.
     Memory(std::vec::IntoIter<R>),
-    /// Those of runs on disk.
+    /// Records in runs on disk.
     Merge(Merge<R>),
 }
 
-impl<R: Sortable> Iterator for Sorted<R> {
+impl<R: Sortable> Iterator for SortedRecords<R> {
     type Item = Result<R>;
 
     #[inline]
     fn next(&mut self) -> Option<Result<R>> {
         match self {
-            Sorted::Memory(records) => records.next().map(Ok),
-            Sorted::Merge(merge) => merge.next(),
+            SortedRecords::Memory(records) => records.next().map(Ok),
+            SortedRecords::Merge(merge) => merge.next(),
         }
     }
 }
 
-/// Reads several runs as one.
+/// K-way merge of sorted runs.
 #[derive(Debug)]
 pub struct Merge<R> {
     runs: Vec<SpillReader>,
-    /// The next record of each run that has one.
+    /// Next record of each unfinished run, with the number of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
 }
 
@@ -299,21 +300,21 @@ impl<R: Sortable> Merge<R> {
         let mut merge = Merge { runs: Vec::new(), heads: BinaryHeap::new() };
         for (number, run) in runs.enumerate() {
             let mut run = run?;
-            merge.heads.extend(R::read_from(&mut run)?.map(|record| Reverse((record, number))));
+            merge.heads.extend(R::pop_from(&mut run)?.map(|record| Reverse((record, number))));
             merge.runs.push(run);
         }
         Ok(merge)
     }
 
-    /// Runs that are removed when this is dropped.
-    fn of_once(runs: impl Iterator<Item = SpillFile>, buffer: usize) -> Result<Merge<R>> {
-        Merge::new(runs.map(|run| run.read_once(buffer)))
+    /// Merges files that are removed when the merge is dropped.
+    fn from_files(runs: impl Iterator<Item = SpillFile>, buffer: usize) -> Result<Merge<R>> {
+        Merge::new(runs.map(|run| run.open_once(buffer)))
     }
 
-    fn following(&mut self) -> Result<Option<R>> {
+    fn next_record(&mut self) -> Result<Option<R>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
         let Reverse((record, number)) = &mut *head;
-        Ok(Some(match R::read_from(&mut self.runs[*number])? {
+        Ok(Some(match R::pop_from(&mut self.runs[*number])? {
             Some(following) => std::mem::replace(record, following),
             None => PeekMut::pop(head).0.0,
         }))
@@ -325,7 +326,7 @@ impl<R: Sortable> Iterator for Merge<R> {
 
     #[inline]
     fn next(&mut self) -> Option<Result<R>> {
-        self.following().transpose()
+        self.next_record().transpose()
     }
 }
 
@@ -338,19 +339,19 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::fs::{Disk, Fs};
-    use crate::progress::STEP;
-    use crate::spill::Folder;
+    use crate::progress::CANCEL_CHECK_INTERVAL;
+    use crate::spill::PrefixLocation;
 
-    /// Records as they are sorted, once and again; and how many bytes were written.
-    fn sorted<R: Fixed + std::fmt::Debug>(records: &[R], memory: u64) -> (Vec<R>, u64) {
+    /// Sorts records with all methods, which must agree. Returns the sorted records and the number of bytes written.
+    fn sorted<R: FixedSize + std::fmt::Debug>(records: &[R], memory: u64) -> (Vec<R>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let place = Folder::new(&fs, &folder.path().join("run"));
-        let mut sorter = Sorter::new(place.clone(), memory);
+        let location = PrefixLocation::new(&fs, &folder.path().join("run"));
+        let mut sorter = Sorter::new(location.clone(), memory);
         records.iter().for_each(|&record| sorter.push(record).unwrap());
         let all: Vec<R> = sorter.finish().unwrap().map(Result::unwrap).collect();
-        let written = place.counts().written();
-        let mut sorter = Sorter::new(place.clone(), memory);
+        let written = location.counters().written();
+        let mut sorter = Sorter::new(location.clone(), memory);
         records.iter().for_each(|&record| sorter.push(record).unwrap());
         let runs = sorter.finish_runs().unwrap();
         for _ in 0..2 {
@@ -372,7 +373,7 @@ mod tests {
             assert!(again == distinct);
         }
         drop(runs);
-        assert_eq!(place.counts().held(), 0);
+        assert_eq!(location.counters().on_disk(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         (all, written)
     }
@@ -392,17 +393,17 @@ mod tests {
             for memory in [0, 40_000, u64::MAX] {
                 let (all, written) = sorted(&records, memory);
                 prop_assert_eq!(&all, &expected);
-                prop_assert_eq!(written > 0, memory == 0 && records.len() > LEAST_RECORDS
+                prop_assert_eq!(written > 0, memory == 0 && records.len() > MIN_RECORDS
                     || memory == 40_000 && records.len() > 2500);
                 prop_assert_eq!(&sorted(&pairs, memory).0, &expected_pairs);
             }
         }
     }
 
-    /// Of more runs than are merged at once, those are merged first that are of one length.
+    /// If there are more runs than are merged at once, runs of about the same length are merged first.
     #[test]
     fn many_runs_are_merged_in_steps() {
-        let count = (RUNS * RUNS + RUNS + 3) * LEAST_RECORDS;
+        let count = (MERGE_RUNS * MERGE_RUNS + MERGE_RUNS + 3) * MIN_RECORDS;
         let record = |i: usize| (i as u32).wrapping_mul(2_654_435_761);
         let records: Vec<u32> = (0..count).map(record).collect();
         let mut expected = records.clone();
@@ -412,21 +413,21 @@ mod tests {
         assert!(written > 4 * 2 * count as u64 && written < 4 * 4 * count as u64);
     }
 
-    /// Long records are bounded by their bytes, not by their number.
+    /// The memory limit counts the bytes of long records, not only their number.
     #[test]
     fn records_of_any_length_are_sorted() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let place = Folder::new(&fs, &folder.path().join("run"));
-        let mut by_key = Sorter::<(u32, Vec<u8>)>::new(place.clone(), 0);
-        let mut by_bytes = Sorter::<(Vec<u8>, u32)>::new(place.clone(), 0);
+        let location = PrefixLocation::new(&fs, &folder.path().join("run"));
+        let mut by_key = Sorter::<(u32, Vec<u8>)>::new(location.clone(), 0);
+        let mut by_bytes = Sorter::<(Vec<u8>, u32)>::new(location.clone(), 0);
         let mut expected: Vec<(u32, Vec<u8>)> = Vec::new();
         for i in 0..300_u32 {
             let key = i.wrapping_mul(2_654_435_761) % 100;
             let bytes = vec![key as u8; if i % 50 == 7 { 1 << 19 } else { i as usize * 5 }];
             by_key.push((key, bytes.clone())).unwrap();
             by_bytes.push((bytes.clone(), key)).unwrap();
-            assert!(by_key.buffer.len() == 1 || by_key.held <= LEAST_RECORDS * 32);
+            assert!(by_key.buffer.len() == 1 || by_key.used <= MIN_RECORDS * 32);
             expected.push((key, bytes));
         }
         assert!(by_key.runs.len() > 2);
@@ -435,17 +436,17 @@ mod tests {
         expected.sort_unstable_by(|a, b| (&a.1, a.0).cmp(&(&b.1, b.0)));
         let swapped = |row: Result<(Vec<u8>, u32)>| row.map(|(bytes, key)| (key, bytes)).unwrap();
         assert!(by_bytes.finish().unwrap().map(swapped).eq(expected));
-        assert_eq!(place.counts().held(), 0);
+        assert_eq!(location.counters().on_disk(), 0);
     }
 
     #[test]
     fn sorting_that_is_told_to_stop_leaves_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let place = Folder::new(&fs, &folder.path().join("run"));
+        let location = PrefixLocation::new(&fs, &folder.path().join("run"));
         let stops = ProgressCallback::new(|_| ControlFlow::Break(()));
-        let mut sorter = Sorter::new(place, STEP * 8).watched(Some(&stops));
-        let pushed = (0..STEP * 2).try_for_each(|record| sorter.push(record));
+        let mut sorter = Sorter::new(location, CANCEL_CHECK_INTERVAL * 8).with_progress(Some(&stops));
+        let pushed = (0..CANCEL_CHECK_INTERVAL * 2).try_for_each(|record| sorter.push(record));
         assert!(matches!(pushed, Err(Error::Cancelled)), "{pushed:?}");
         drop(sorter);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,32 +1,34 @@
-//! A memtable becomes a segment.
+//! Flushes: the oldest memtable is written as a segment.
 
 use std::sync::Arc;
 
-use super::shared::{Change, Shared};
+use super::shared_state::{ManifestEdit, SharedState};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
 use crate::segment::{Segment, SegmentBuilder};
 use crate::threads::lock;
 
-/// Flushes memtables that take no more, until the store is closed and none is left, or a write fails. Were they left to the
-/// next who opens the store, and closes it soon, logs would become ever more.
-pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
+/// Body of the flush thread. Flushes frozen memtables, until the store is closed and none is left, or until a write fails.
+///
+/// The flushes are completed even when the store is closed. Otherwise a program that opens the store often, for a short
+/// while, would accumulate logs.
+pub(super) fn run_worker<F: Fingerprint>(shared: &SharedState<F>) {
     loop {
-        let mut work = lock(&shared.work);
+        let mut state = lock(&shared.background);
         loop {
-            if work.failure.is_some() {
+            if state.failure.is_some() {
                 return;
             }
             if shared.view().memtables.len() > 1 {
                 break;
             }
-            if work.closing {
+            if state.is_closing {
                 return;
             }
-            work = shared.changed.wait(work).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = shared.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        drop(work);
+        drop(state);
         if let Err(error) = shared.in_pool(|| flush(shared)) {
             shared.fail(&error);
             return;
@@ -34,37 +36,40 @@ pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
     }
 }
 
-/// Makes the oldest memtable a segment. Its logs are not needed after that.
-pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
+/// Writes the oldest memtable as a segment, and removes its logs.
+pub(super) fn flush<F: Fingerprint>(shared: &SharedState<F>) -> Result<()> {
     let view = shared.view();
     let memtable = &view.memtables[0].memtable;
     let version = memtable.version();
     let entries = memtable.entries(version);
-    // Without older segments there is nothing to delete from.
+    // A tombstone hides pairs of older segments. Without older segments, no tombstones are written.
     let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
-    let marks = memtable.marks(version);
+    let marks = memtable.all_metadata(version);
     let (names, notes) = (memtable.names(version), memtable.notes(version));
     let distance = view.manifest.settings.distance.max(memtable.distance());
     let has_pairs = !entries.is_empty() || !tombstones.is_empty();
-    let nothing = !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty();
-    let added = if nothing {
+    let is_empty = !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty();
+    let added = if is_empty {
         None
     } else {
-        let mut builder =
-            SegmentBuilder::new(&shared.path, shared.take_number(), shared.build_options(&view, distance));
-        names.iter().try_for_each(|&(id, name)| builder.name(id, name))?;
-        notes.iter().try_for_each(|&(id, note)| builder.note(id, note))?;
+        let mut builder = SegmentBuilder::new(
+            &shared.path,
+            shared.allocate_number(),
+            shared.build_options(&view, distance),
+        );
+        names.iter().try_for_each(|&(id, name)| builder.add_name(id, name))?;
+        notes.iter().try_for_each(|&(id, note)| builder.add_note(id, note))?;
         for (fingerprint, id) in entries {
             builder.insert(fingerprint, id)?;
         }
-        builder.tombstones(tombstones);
-        marks.iter().try_for_each(|(key, value)| builder.mark(key, value))?;
+        builder.set_tombstones(tombstones);
+        marks.iter().try_for_each(|(key, value)| builder.add_metadata(key, value))?;
         Some(builder.finish()?)
     };
     let added = match added {
         Some(entry) => {
-            let segment = open(shared, view.manifest.settings.distance, &entry)?;
-            let mut written = lock(&shared.written);
+            let segment = open_segment(shared, view.manifest.settings.distance, &entry)?;
+            let mut written = lock(&shared.write_stats);
             written.flushes += 1;
             written.flush_bytes += segment.stats().bytes;
             Some((entry, segment))
@@ -73,12 +78,12 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     };
     let distance = view.manifest.settings.distance;
     let highest_id = memtable.highest_id(version);
-    shared.change(Change { removed: Vec::new(), added, flushed: true, distance, highest_id })
+    shared.apply_edit(ManifestEdit { removed: Vec::new(), added, is_flush: true, distance, highest_id })
 }
 
-/// Opens a segment that has just been written, with all that makes queries of it fast.
-pub(super) fn open<F: Fingerprint>(
-    shared: &Shared<F>,
+/// Opens a new segment, and builds the Bloom filters of its tables.
+pub(super) fn open_segment<F: Fingerprint>(
+    shared: &SharedState<F>,
     distance: u32,
     entry: &SegmentEntry,
 ) -> Result<Arc<Segment<F>>> {

@@ -1,4 +1,4 @@
-//! All entries of a store in order.
+//! Iterators over a whole store in order: entries, names, notes and metadata.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,26 +10,28 @@ use crate::fingerprint::Fingerprint;
 use crate::segment::{Entry, Segment};
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// All fingerprints with their ids, ascending by fingerprint, then id. Ends after the first error.
+    /// Returns an iterator over all fingerprints with their ids, ascending by fingerprint, then id. It ends after the first error.
     pub fn iter(&self) -> Iter<F> {
         Iter::new(self.clone())
     }
 
-    /// All ids that have names, ascending, each with its name. Ends after the first error. Memtables are left out.
+    /// Iterates over the names in the segments, with their ids in ascending order. Ends after the first error. Names in memtables
+    /// are left out.
     pub(super) fn names(&self) -> impl Iterator<Item = Result<(u64, String)>> {
-        self.newest(Segment::name_chunks, Segment::names, |segment, &id| segment.forgets(id))
+        self.newest(Segment::name_chunks, Segment::names, |segment, &id| segment.has_forgotten(id))
     }
 
-    /// All ids that have notes, as [`Snapshot::names`].
+    /// Like [`Snapshot::names`], but iterates over the notes.
     pub(super) fn notes(&self) -> impl Iterator<Item = Result<(u64, Vec<u8>)>> {
-        self.newest(Segment::note_chunks, Segment::notes, |segment, &id| segment.forgets(id))
+        self.newest(Segment::note_chunks, Segment::notes, |segment, &id| segment.has_forgotten(id))
     }
 
-    /// The ids of all notes, ascending, each once. A note that was deleted may be among them: see [`Snapshot::notes_of`].
+    /// Returns the ids of all notes, ascending and distinct. The list may contain ids whose notes are deleted; for these,
+    /// [`Snapshot::notes_of`] returns `None`.
     ///
     /// # Errors
-    /// As [`Snapshot::note`].
-    pub fn noted_ids(&self) -> Result<Vec<u64>> {
+    /// Errors of [`Snapshot::note`].
+    pub fn ids_with_notes(&self) -> Result<Vec<u64>> {
         let mut ids = self.notes().map(|noted| Ok(noted?.0)).collect::<Result<Vec<u64>>>()?;
         for (memtable, version) in self.memtables() {
             ids.extend(memtable.notes(version).iter().map(|&(id, _)| id));
@@ -39,48 +41,51 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(ids)
     }
 
-    /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
-    /// out.
-    pub(super) fn marks(&self) -> impl Iterator<Item = Result<(String, Vec<u8>)>> {
-        self.newest(Segment::mark_chunks, Segment::marks, |_, _| false)
+    /// Iterates over the metadata in the segments, ascending by key, each key with its newest value. Ends after the first error.
+    /// Metadata in memtables is left out.
+    pub(super) fn all_metadata(&self) -> impl Iterator<Item = Result<(String, Vec<u8>)>> {
+        self.newest(Segment::metadata_chunks, Segment::metadata, |_, _| false)
     }
 
-    /// The newest value of each key in the segments. `chunks` is the number of chunks of a segment, and `read` appends the
-    /// values of one.
+    /// Iterates over the newest value of each key in the segments. `chunks` returns the number of chunks of a segment, `read`
+    /// appends the values of one chunk, and `has_forgotten` returns whether a segment deletes a key's values in older segments.
     fn newest<'a, K: Ord + Clone + 'a, V: 'a>(
         &'a self,
         chunks: fn(&Segment<F>) -> usize,
-        read: ReadChunk<Segment<F>, K, V>,
-        forgets: fn(&Segment<F>, &K) -> bool,
+        read: ReadChunkFn<Segment<F>, K, V>,
+        has_forgotten: fn(&Segment<F>, &K) -> bool,
     ) -> impl Iterator<Item = Result<(K, V)>> {
         let source = |segment: &'a Arc<Segment<F>>| {
             let read = move |chunk, values: &mut _| read(segment, chunk, values);
-            Source::new(chunks(segment), read, move |key| forgets(segment, key))
+            KeyedSource::new(chunks(segment), read, move |key| has_forgotten(segment, key))
         };
-        Newest::new(self.segments().iter().map(source)).filter_map(Result::transpose)
+        NewestByKey::new(self.segments().iter().map(source)).filter_map(Result::transpose)
     }
 }
 
-/// Iterates over the entries of a store in order, which it keeps open; made by [`Snapshot::iter`].
+/// Iterator over the entries of a store in order, created by [`Snapshot::iter`]. It keeps the files of the store open.
 #[derive(Debug)]
 pub struct Iter<F> {
     snapshot: Snapshot<F>,
-    cursors: Vec<Cursor<F>>,
+    cursors: Vec<EntryCursor<F>>,
     previous: Option<Entry<F>>,
 }
 
-/// The position in a segment or in a memtable's entries.
+/// A read position in the entries of one segment, or of one memtable.
 #[derive(Debug)]
-struct Cursor<F> {
+struct EntryCursor<F> {
+    /// `None` for a memtable, whose entries are all in `entries`.
     segment: Option<Arc<Segment<F>>>,
+    /// Next block of the segment to decode.
     block: usize,
     entries: Vec<Entry<F>>,
+    /// Index of the next entry in `entries`.
     at: usize,
-    /// Where what is newer begins, among segments and among memtables.
+    /// Indexes of the first newer segment and of the first newer memtable. Their tombstones hide entries of this cursor.
     newer: (usize, usize),
 }
 
-impl<F: Fingerprint> Cursor<F> {
+impl<F: Fingerprint> EntryCursor<F> {
     fn peek(&mut self) -> Result<Option<Entry<F>>> {
         while self.at == self.entries.len() {
             let Some(segment) = &self.segment else { return Ok(None) };
@@ -99,7 +104,7 @@ impl<F: Fingerprint> Cursor<F> {
 impl<F: Fingerprint> Iter<F> {
     pub(super) fn new(snapshot: Snapshot<F>) -> Self {
         let segments = snapshot.segments();
-        let of_segments = segments.iter().enumerate().map(|(i, segment)| Cursor {
+        let of_segments = segments.iter().enumerate().map(|(i, segment)| EntryCursor {
             segment: Some(segment.clone()),
             block: 0,
             entries: Vec::new(),
@@ -110,7 +115,7 @@ impl<F: Fingerprint> Iter<F> {
             let id = |id| snapshot.keeps_ids().then_some(id);
             let entries = memtable.entries(version).into_iter();
             let entries = entries.map(|(fingerprint, pair)| Entry { fingerprint, id: id(pair) }).collect();
-            Cursor { segment: None, block: 0, entries, at: 0, newer: (segments.len(), i + 1) }
+            EntryCursor { segment: None, block: 0, entries, at: 0, newer: (segments.len(), i + 1) }
         });
         let cursors = of_segments.chain(of_memtables).collect();
         Iter { snapshot, cursors, previous: None }
@@ -149,46 +154,48 @@ impl<F: Fingerprint> Iterator for Iter<F> {
     }
 }
 
-/// Iterates over the keys of some sources in order, with the newest value of each key. If a newer source forgets a key, its value
-/// is `None`. Ends after the first error.
-pub(super) struct Newest<'a, K, V> {
-    /// The newest source comes last.
-    sources: Vec<Source<'a, K, V>>,
+/// Merges sources by key. Yields the newest value of each key, in ascending order of keys, or `None` if a newer source forgets the
+/// key. Ends after the first error.
+pub(super) struct NewestByKey<'a, K, V> {
+    /// Sources, oldest first.
+    sources: Vec<KeyedSource<'a, K, V>>,
 }
 
-/// The values that a segment or the logs keep by key, read in chunks.
-pub(super) struct Source<'a, K, V> {
-    /// The chunks that are left to read.
+/// The keys and values of one segment, or of the logs, read in chunks. Keys are ascending.
+pub(super) struct KeyedSource<'a, K, V> {
+    /// Chunks that are not read yet.
     chunks: Range<usize>,
-    read: Box<ReadNumbered<'a, K, V>>,
-    forgets: Box<dyn Fn(&K) -> bool + 'a>,
+    read: Box<ReadChunkDyn<'a, K, V>>,
+    has_forgotten: Box<dyn Fn(&K) -> bool + 'a>,
+    /// Values that are read, but not yielded yet.
     values: VecDeque<(K, V)>,
 }
 
-/// Appends the values of a chunk of a segment.
-pub(super) type ReadChunk<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> Result<()>;
-/// Appends the values of a chunk.
-type ReadNumbered<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
+/// Function that appends the keys and values of one chunk of a segment.
+pub(super) type ReadChunkFn<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> Result<()>;
+/// Function that appends the keys and values of one chunk of a [`KeyedSource`].
+type ReadChunkDyn<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
 
-impl<'a, K, V> Source<'a, K, V> {
-    /// `read` appends the values of a chunk. `forgets` says whether the values of a key in older sources do not count.
+impl<'a, K, V> KeyedSource<'a, K, V> {
+    /// Creates a source. `read` appends the values of one chunk. `has_forgotten` returns whether this source deletes a key's values in
+    /// older sources.
     pub(super) fn new(
         chunks: usize,
         read: impl Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a,
-        forgets: impl Fn(&K) -> bool + 'a,
+        has_forgotten: impl Fn(&K) -> bool + 'a,
     ) -> Self {
-        Source {
+        KeyedSource {
             chunks: 0..chunks,
             read: Box::new(read),
-            forgets: Box::new(forgets),
+            has_forgotten: Box::new(has_forgotten),
             values: VecDeque::new(),
         }
     }
 }
 
-impl<'a, K: Ord + Clone, V> Newest<'a, K, V> {
-    pub(super) fn new(sources: impl Iterator<Item = Source<'a, K, V>>) -> Self {
-        Newest { sources: sources.collect() }
+impl<'a, K: Ord + Clone, V> NewestByKey<'a, K, V> {
+    pub(super) fn new(sources: impl Iterator<Item = KeyedSource<'a, K, V>>) -> Self {
+        NewestByKey { sources: sources.collect() }
     }
 
     fn advance(&mut self) -> Result<Option<Option<(K, V)>>> {
@@ -207,7 +214,7 @@ impl<'a, K: Ord + Clone, V> Newest<'a, K, V> {
         for source in &mut self.sources {
             if source.values.front().is_some_and(|value| value.0 == key) {
                 newest = source.values.pop_front();
-            } else if newest.is_some() && (source.forgets)(&key) {
+            } else if newest.is_some() && (source.has_forgotten)(&key) {
                 newest = None;
             }
         }
@@ -215,7 +222,7 @@ impl<'a, K: Ord + Clone, V> Newest<'a, K, V> {
     }
 }
 
-impl<K: Ord + Clone, V> Iterator for Newest<'_, K, V> {
+impl<K: Ord + Clone, V> Iterator for NewestByKey<'_, K, V> {
     type Item = Result<Option<(K, V)>>;
 
     fn next(&mut self) -> Option<Self::Item> {

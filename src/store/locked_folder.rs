@@ -1,19 +1,19 @@
-//! The disk for the writer of a store, who holds the lock of the store's folder.
+//! The file system of a writer, which holds the lock of the store's folder.
 //!
-//! Files are found by their paths. If the folder is moved while it is written, and another one gets its place, the same paths lead
-//! to the files of another store. So each operation first makes sure that the path of the lock leads to the locked file.
+//! Files are opened by path. If the folder is moved during a write, and another folder takes its place, the same paths refer to
+//! files of another store. So each operation first checks that the path of the lock file still refers to the locked file.
 
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::LOCK;
+use super::LOCK_FILE;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, Lock, WriteFile, delegate, is_locked_here};
-use crate::map::Bytes;
+use crate::file_bytes::Bytes;
+use crate::fs::{Fs, Lock, WriteFile, delegate, is_locked_by_this_process};
 
-/// A disk on which only the locked folder is read or written: every operation fails once the folder is elsewhere, or its lock
-/// removed. Files that are open can be written further, wherever the folder is.
+/// A file system for one locked folder. Every operation fails after the folder was moved, or its lock file removed. Open files can
+/// still be written.
 #[derive(Clone)]
 pub(super) struct LockedFolder {
     disk: Arc<dyn Fs>,
@@ -21,15 +21,18 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Locks the folder of a store.
-    pub(super) fn take(disk: &Arc<dyn Fs>, path: &Path) -> Result<LockedFolder> {
-        let file = path.join(LOCK);
+    /// Locks the folder of a store, or returns [`Error::Locked`].
+    pub(super) fn acquire(disk: &Arc<dyn Fs>, path: &Path) -> Result<LockedFolder> {
+        let file = path.join(LOCK_FILE);
         match disk.lock(&file).map_err(Error::io(&file, "lock"))? {
             Some(lock) => Ok(LockedFolder { disk: disk.clone(), lock: Arc::new(lock) }),
-            None => Err(Error::Locked { path: path.to_path_buf(), is_here: is_locked_here(&file) }),
+            None => {
+                Err(Error::Locked { path: path.to_path_buf(), is_here: is_locked_by_this_process(&file) })
+            }
         }
     }
 
+    /// Checks that the folder is still in place, and that its lock file is the locked one.
     pub(super) fn check(&self) -> io::Result<()> {
         if self.lock.is_in_place()? {
             return Ok(());
@@ -40,7 +43,7 @@ impl LockedFolder {
         ))
     }
 
-    /// The disk, after a check that the folder is still the locked one.
+    /// Returns the underlying file system, after [`LockedFolder::check`].
     fn checked(&self) -> io::Result<&dyn Fs> {
         self.check()?;
         Ok(&*self.disk)
@@ -68,7 +71,7 @@ impl Fs for LockedFolder {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.checked()?.rename(from, to)?;
-        // Nothing is said to be done that may have been done elsewhere.
+        // The folder may have been moved during the rename, so success is reported only after a second check.
         self.check()
     }
 

@@ -1,41 +1,41 @@
-//! Segments become one.
+//! Merges (compaction): consecutive segments become one segment.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use super::flush;
-use super::shared::{Change, Shared};
+use super::shared_state::{ManifestEdit, SharedState};
 use super::snapshot::Snapshot;
-use super::throttle::Throttle;
+use super::throttled_fs::ThrottledFs;
 use super::view::View;
-use crate::compaction::{self, Size};
+use crate::compaction::{self, SegmentSize};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::Manifest;
-use crate::progress::{ProgressCallback, Steps};
+use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::segment::SegmentBuilder;
 use crate::threads::lock;
 
-/// Merges segments in the background as they come, until the store is closed or a write fails.
-pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {
+/// Body of the merge thread. Merges segments whenever a merge is due, until the store is closed or a write fails.
+pub(super) fn run_worker<F: Fingerprint>(shared: &Arc<SharedState<F>>) {
     loop {
-        let mut work = lock(&shared.work);
+        let mut state = lock(&shared.background);
         loop {
-            if work.closing || work.failure.is_some() {
+            if state.is_closing || state.failure.is_some() {
                 return;
             }
-            if due(shared).is_some() {
+            if next_merge(shared).is_some() {
                 break;
             }
-            work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        drop(work);
-        let _one = lock(&shared.merging);
-        // Another merge may have come first.
-        let Some(range) = due(shared) else { continue };
+        drop(state);
+        let _guard = lock(&shared.merge_lock);
+        // Another merge may have changed the segments.
+        let Some(range) = next_merge(shared) else { continue };
         let distance = shared.view().manifest.settings.distance;
-        if let Err(error) = merge(shared, range, distance, Way::Background)
-            && !lock(&shared.work).closing
+        if let Err(error) = merge(shared, range, distance, MergeMode::Background)
+            && !lock(&shared.background).is_closing
         {
             shared.fail(&error);
             return;
@@ -43,47 +43,51 @@ pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {
     }
 }
 
-/// The segments that should be merged now.
-pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
+/// Returns the range of segments that should be merged now; `None` if no merge is due.
+pub(super) fn next_merge<F: Fingerprint>(shared: &SharedState<F>) -> Option<Range<usize>> {
     let view = shared.view();
     let size = |segment: &Arc<crate::segment::Segment<F>>| {
         let stats = segment.stats();
-        // A mark or a note weighs what a pair does: one that is merged again and again costs as much.
-        let pairs = stats.ids.max(stats.fingerprints) + stats.marks + stats.notes;
-        Size { pairs, tombstones: stats.tombstones }
+        // A metadata value or a note counts like a pair, since merging it costs about as much.
+        let pairs = stats.ids.max(stats.fingerprints) + stats.metadata + stats.notes;
+        SegmentSize { pairs, tombstones: stats.tombstones }
     };
-    compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
+    compaction::choose_merge(
+        &view.segments.iter().map(size).collect::<Vec<_>>(),
+        shared.options.fanout.max(2),
+    )
 }
 
-/// The kind of a merge, by who waits for it.
+/// Whether a merge runs in the background, or a caller waits for it.
 #[derive(Clone, Copy)]
-pub(super) enum Way<'a> {
-    /// Nobody: it gives way to the end of the store.
+pub(super) enum MergeMode<'a> {
+    /// Nothing waits for the merge. It is throttled, and stops when the store is closed.
     Background,
-    /// A caller waits, and may cancel it.
-    Waiting(Option<&'a ProgressCallback>),
+    /// A caller waits for the merge, and can cancel it by the callback.
+    Foreground(Option<&'a ProgressCallback>),
 }
 
-/// Merges segments that follow one another, and makes the result visible. The caller holds the lock for merging.
+/// Merges a range of consecutive segments, and makes the result visible. The caller holds
+/// [`merge_lock`](SharedState::merge_lock).
 pub(super) fn merge<F: Fingerprint>(
-    shared: &Arc<Shared<F>>,
+    shared: &Arc<SharedState<F>>,
     range: Range<usize>,
     distance: u32,
-    way: Way<'_>,
+    mode: MergeMode<'_>,
 ) -> Result<()> {
-    shared.in_pool(|| merge_here(shared, range, distance, way))
+    shared.in_pool(|| merge_in_pool(shared, range, distance, mode))
 }
 
-fn merge_here<F: Fingerprint>(
-    shared: &Arc<Shared<F>>,
+fn merge_in_pool<F: Fingerprint>(
+    shared: &Arc<SharedState<F>>,
     range: Range<usize>,
     distance: u32,
-    way: Way<'_>,
+    mode: MergeMode<'_>,
 ) -> Result<()> {
     let view = shared.view();
     let segments = view.segments[range.clone()].to_vec();
     let removed = segments.iter().map(|segment| segment.number()).collect();
-    // The oldest have nothing before them that tombstones could hide.
+    // Tombstones hide pairs of older segments. A merge that includes the oldest segment needs none.
     let mut tombstones = Vec::new();
     if range.start > 0 {
         tombstones.extend(segments.iter().flat_map(|segment| segment.tombstones()).copied());
@@ -91,52 +95,52 @@ fn merge_here<F: Fingerprint>(
         tombstones.dedup();
     }
     let mut options = shared.build_options(&view, distance);
-    match way {
-        Way::Background => options.fs = Arc::new(Throttle::new(shared.clone())),
-        Way::Waiting(progress) => options.progress = progress.cloned(),
+    match mode {
+        MergeMode::Background => options.fs = Arc::new(ThrottledFs::new(shared.clone())),
+        MergeMode::Foreground(progress) => options.progress = progress.cloned(),
     }
     let progress = options.progress.clone();
-    let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
-    steps.ask()?;
+    let (steps, mut seen) = (ProgressCounter::new(progress.as_ref(), 0), 0);
+    steps.check_cancelled()?;
     let manifest = Manifest { segments: Vec::new(), ..view.manifest.clone() };
     let merged = View { manifest, segments, memtables: Vec::new(), ..View::clone(&view) };
     let merged = Snapshot::new(Arc::new(merged));
-    let mut builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
+    let mut builder = SegmentBuilder::new(&shared.path, shared.allocate_number(), options);
     let mut is_empty = tombstones.is_empty();
     for entry in merged.iter() {
-        steps.ask_at(&mut seen)?;
+        steps.check_cancelled_at(&mut seen)?;
         let entry = entry?;
         builder.insert(entry.fingerprint, entry.id.unwrap_or(0))?;
         is_empty = false;
     }
     for named in merged.names() {
-        steps.ask_at(&mut seen)?;
+        steps.check_cancelled_at(&mut seen)?;
         let (id, name) = named?;
-        builder.name(id, &name)?;
+        builder.add_name(id, &name)?;
         is_empty = false;
     }
     for noted in merged.notes() {
-        steps.ask_at(&mut seen)?;
+        steps.check_cancelled_at(&mut seen)?;
         let (id, note) = noted?;
-        builder.note(id, &note)?;
+        builder.add_note(id, &note)?;
         is_empty = false;
     }
-    for mark in merged.marks() {
-        steps.ask_at(&mut seen)?;
-        let (key, value) = mark?;
-        builder.mark(&key, &value)?;
+    for value in merged.all_metadata() {
+        steps.check_cancelled_at(&mut seen)?;
+        let (key, value) = value?;
+        builder.add_metadata(&key, &value)?;
         is_empty = false;
     }
-    builder.tombstones(tombstones);
+    builder.set_tombstones(tombstones);
     let added = if is_empty {
         None
     } else {
         let entry = builder.finish()?;
-        let segment = flush::open(shared, distance, &entry)?;
-        let mut written = lock(&shared.written);
+        let segment = flush::open_segment(shared, distance, &entry)?;
+        let mut written = lock(&shared.write_stats);
         written.compactions += 1;
         written.compaction_bytes += segment.stats().bytes;
         Some((entry, segment))
     };
-    shared.change(Change { removed, added, flushed: false, distance, highest_id: None })
+    shared.apply_edit(ManifestEdit { removed, added, is_flush: false, distance, highest_id: None })
 }

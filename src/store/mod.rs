@@ -1,24 +1,24 @@
 //! Stores: building, writing, reading. The root of the crate has the types that most callers need.
 
 mod builder;
-mod damage;
-mod finding;
+mod bulk_load;
+mod damaged_files;
+mod damaged_store;
 mod flush;
-mod following;
+mod issue;
 mod iter;
-mod live;
-mod load;
+mod live_store;
 mod locked_folder;
+mod log_chain;
+mod log_tail;
+mod lookup;
 mod merge;
 mod open;
-mod pairs;
-mod reading;
 mod recovery;
-mod remains;
 mod salvage;
-mod shared;
+mod shared_state;
 mod snapshot;
-mod throttle;
+mod throttled_fs;
 mod view;
 mod writer;
 
@@ -26,32 +26,32 @@ use std::io;
 use std::path::Path;
 
 pub use self::builder::Builder;
-pub use self::damage::damage;
-pub use self::finding::Finding;
+pub use self::bulk_load::BulkLoad;
+pub use self::damaged_files::find_damaged_files;
+pub use self::damaged_store::{salvageable_bits, salvageable_metadata};
+pub use self::issue::Issue;
 pub use self::iter::Iter;
-pub use self::live::{CompactOptions, Store};
-pub use self::load::Load;
-pub use self::pairs::StoredPair;
-pub use self::reading::LogInfo;
-pub use self::remains::{salvageable_bits, salvageable_marks};
-pub use self::salvage::{SalvageOptions, Salvaged, salvage, salvage_on};
-pub use self::shared::Written;
+pub use self::live_store::{CompactOptions, Store};
+pub use self::log_chain::LogInfo;
+pub use self::lookup::StoredPair;
+pub use self::salvage::{SalvageOptions, SalvageReport, salvage, salvage_on};
+pub use self::shared_state::WriteStats;
 pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::writer::{Insertion, Transaction};
 use crate::error::{Error, Result};
 use crate::fs::{Disk, Fs};
-use crate::manifest::{BUILDING, MANIFEST};
+use crate::manifest::{BUILD_MARKER, MANIFEST};
 
-/// The file whose lock a writer holds.
-const LOCK: &str = "LOCK";
+/// Name of the lock file. A process that writes to the store holds a lock on it.
+const LOCK_FILE: &str = "LOCK";
 
-/// Whether there is a store at a path, sound or not: a folder with a manifest.
+/// Whether a path is the folder of a store. A folder with a manifest is one, even if its files are damaged.
 pub fn is_store(path: &Path) -> bool {
     Disk::default().list(path).is_ok_and(|names| names.iter().any(|name| name == MANIFEST))
 }
 
-/// Makes the folder of a store. Returns false if it exists already.
-fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
+/// Creates the folder of a store. Returns false if it exists already.
+fn create_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
     match fs.create_dir(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -59,14 +59,14 @@ fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
     }
 }
 
-/// Makes the name of a new folder durable.
+/// Syncs the parent of a new folder, so that the folder's name is durable.
 fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs.sync_dir(parent).map_err(Error::io(parent, "sync"))
 }
 
-/// Removes files that simstore made and that the manifest does not name.
-fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
+/// Removes the store files of a folder that are not listed in `keep`. The manifest always stays.
+fn remove_unlisted_files(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
     for name in fs.list(path).map_err(Error::io(path, "list"))? {
         if crate::manifest::is_store_file(&name) && name != MANIFEST && !keep.contains(&name) {
             let file = path.join(name);
@@ -81,11 +81,11 @@ fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Removes the marker of an unfinished build from the folder of a store: with a manifest it says nothing, and without one it
-/// would permit a later build to remove the store's files.
-fn remove_marker(fs: &dyn Fs, path: &Path) -> Result<()> {
-    let marker = path.join(BUILDING);
-    if fs.list(path).map_err(Error::io(path, "list"))?.iter().any(|name| name == BUILDING) {
+/// Removes the marker of an unfinished build from the folder of a complete store. If the manifest were lost later, the marker
+/// would permit the next build to remove the store's files.
+fn remove_build_marker(fs: &dyn Fs, path: &Path) -> Result<()> {
+    let marker = path.join(BUILD_MARKER);
+    if fs.list(path).map_err(Error::io(path, "list"))?.iter().any(|name| name == BUILD_MARKER) {
         fs.remove(&marker).map_err(Error::io(&marker, "remove"))?;
     }
     Ok(())

@@ -1,48 +1,53 @@
-//! Reading a store from its files: the manifest's segments, and then the logs.
+//! Reading a store from its files: first the segments of the manifest, then the logs.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::following::{self, Following, Part};
-use super::reading::{ReadLog, Replayed, log_numbers, map_log};
-use super::view::{Recent, View};
+use super::log_chain::{LogChain, LogCursor, log_numbers, map_log};
+use super::log_tail::{self, LogContents, LogTailSnapshot};
+use super::view::{MemtableRef, View};
 use crate::error::{Error, Result};
+use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
 use crate::fs::Fs;
-use crate::manifest::{Manifest, SegmentEntry, log_name};
-use crate::map::Bytes;
+use crate::manifest::{Manifest, SegmentEntry, log_file_name};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{count_inserts, read_log};
 
-/// What is in the folder of a store that nobody writes to, or that somebody else does; what is known of it is not read
-/// again.
+/// Reads the view of a store without its lock. Another process may be writing to the store. Segments and log records of `known`, an
+/// earlier view, are not read again.
 ///
 /// # Errors
-/// As [`Snapshot::open`](super::Snapshot::open).
-pub(super) fn read<F: Fingerprint>(
+/// Errors of [`Snapshot::open`](super::Snapshot::open).
+pub(super) fn read_view<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
     manifest: &Manifest,
     known: Option<&View<F>>,
 ) -> Result<View<F>> {
-    let mut view = segments(fs, path, manifest, known.map_or(&[], |known| &known.segments))?;
-    let Following { parts, logs } =
-        following::follow(&**fs, path, manifest, known.map_or(&[], |known| &known.followed))?;
+    let mut view = open_segments(fs, path, manifest, known.map_or(&[], |known| &known.segments))?;
+    let LogContents { tails, logs } =
+        log_tail::read_logs(&**fs, path, manifest, known.map_or(&[], |known| &known.log_tails))?;
     view.logs = logs;
-    for Part { followed, logs, sequence, version } in parts {
-        view.memtables.push(Recent { memtable: followed.memtable.clone(), logs, sequence, version });
-        view.followed.push(followed);
+    for LogTailSnapshot { tail, log_numbers, first_sequence, version } in tails {
+        view.memtables.push(MemtableRef {
+            memtable: tail.memtable.clone(),
+            log_numbers,
+            first_sequence,
+            max_version: version,
+        });
+        view.log_tails.push(tail);
     }
     if view.memtables.is_empty() {
         let memtable = Arc::new(Memtable::new(manifest.settings.distance, 0));
-        view.memtables.push(Recent::new(memtable, Vec::new(), manifest.sequence));
+        view.memtables.push(MemtableRef::new(memtable, Vec::new(), manifest.first_sequence));
     }
     Ok(view)
 }
 
-/// The segments of a store, opened; but for those that are known.
-pub(super) fn segments<F: Fingerprint>(
+/// Opens the segments of a store, and returns a view without logs and memtables. Segments in `known` are reused.
+pub(super) fn open_segments<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
     manifest: &Manifest,
@@ -65,25 +70,25 @@ pub(super) fn segments<F: Fingerprint>(
         segments: manifest.segments.iter().map(open).collect::<Result<_>>()?,
         logs: Vec::new(),
         memtables: Vec::new(),
-        followed: Vec::new(),
+        log_tails: Vec::new(),
     })
 }
 
-/// The logs whose operations are not in segments.
-pub(super) struct Logs {
-    /// Number and content, the oldest first.
+/// The logs whose operations are not in segments, mapped.
+pub(super) struct UnflushedLogs {
+    /// Number and content of each log, oldest first.
     logs: Vec<(u64, Bytes)>,
 }
 
-impl Logs {
-    pub(super) fn find(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Result<Logs> {
+impl UnflushedLogs {
+    pub(super) fn open(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Result<UnflushedLogs> {
         let numbers = log_numbers(fs, path, manifest)?;
         let logs = numbers.into_iter().map(|number| Ok((number, map_log(fs, path, number, 0)?)));
-        Ok(Logs { logs: logs.collect::<Result<_>>()? })
+        Ok(UnflushedLogs { logs: logs.collect::<Result<_>>()? })
     }
 
-    /// About how many pairs they insert: more than that only if they are damaged.
-    pub(super) fn pairs<F: Fingerprint>(&self) -> u64 {
+    /// Returns the number of inserts in the logs, without verifying checksums. Records after damage are not counted.
+    pub(super) fn insert_count<F: Fingerprint>(&self) -> u64 {
         self.logs.iter().map(|(_, bytes)| count_inserts::<F>(bytes.as_ref(), 0)).sum()
     }
 
@@ -91,32 +96,32 @@ impl Logs {
         self.logs.iter().map(|&(number, _)| number)
     }
 
-    /// Reads each log by itself; calls `damaged` with what keeps one from being read.
-    pub(super) fn check<F: Fingerprint>(&self, path: &Path, mut damaged: impl FnMut(Error)) {
+    /// Reads each log independently, and calls `damaged` with the error of each unreadable log.
+    pub(super) fn check_each<F: Fingerprint>(&self, path: &Path, mut damaged: impl FnMut(Error)) {
         for (number, bytes) in &self.logs {
-            let log = path.join(log_name(*number));
+            let log = path.join(log_file_name(*number));
             if let Err(error) = read_log::<F>(&log, bytes.as_ref(), *number, |_, _| Ok(())) {
                 damaged(error);
             }
         }
     }
 
-    /// Does all operations again. After an error the memtable has some of them.
+    /// Applies all operations to a memtable. After an error, the memtable has some of them.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,
         manifest: &Manifest,
         memtable: &Memtable<F>,
-    ) -> Result<Replayed> {
-        let mut replayed = Replayed::new(manifest);
-        memtable.fill(|filling| {
+    ) -> Result<LogChain> {
+        let mut chain = LogChain::new(manifest);
+        memtable.apply_bulk(|filling| {
             self.logs.iter().try_for_each(|(number, bytes)| {
-                let log = ReadLog::start::<F>(path, *number, bytes.as_ref())?;
-                let read = log.read_on::<F>(path, bytes.as_ref(), |operation| filling.apply(operation))?;
-                replayed.follow(path, &read)
+                let log = LogCursor::from_header::<F>(path, *number, bytes.as_ref())?;
+                let read = log.advance::<F>(path, bytes.as_ref(), |operation| filling.apply(operation))?;
+                chain.push(path, &read)
             })
         })?;
         memtable.publish();
-        Ok(replayed)
+        Ok(chain)
     }
 }

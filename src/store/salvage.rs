@@ -7,40 +7,41 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::builder::Builder;
-use super::finding::Finding;
-use super::iter::{Newest, ReadChunk, Source};
-use super::remains::StoreRemains;
+use super::damaged_store::DamagedStore;
+use super::issue::Issue;
+use super::iter::{KeyedSource, NewestByKey, ReadChunkFn};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Disk, Fs};
-use crate::options::{BuildOptions, LEAST_MEMORY, check_memory};
-use crate::progress::{ProgressCallback, Steps};
-use crate::segment::SegmentRemains;
-use crate::spill::{Folder, Sorter};
+use crate::options::{BuildOptions, MIN_SORT_MEMORY, check_memory};
+use crate::progress::{ProgressCallback, ProgressCounter};
+use crate::segment::DamagedSegment;
+use crate::spill::{PrefixLocation, Sorter};
 
-/// How a damaged store is salvaged.
+/// Options of [`salvage`].
 #[derive(Clone, Debug, Default)]
 pub struct SalvageOptions {
-    /// Fingerprints whose ids are lost get new ones, after the highest; they are left out by default.
+    /// Whether fingerprints whose ids are lost are kept. They get new ids, above the highest id. By default they are left out.
     pub keep_without_ids: bool,
-    /// The largest distance of queries of the new store, in bits; by default as in the manifest, or else the largest one that the
-    /// tables can answer.
+    /// Largest query distance of the new store, in bits. The default is the distance in the manifest or, if the manifest is lost,
+    /// the largest distance that the tables can answer.
     pub distance: Option<u32>,
-    /// The least distance that the new store answers, in bits, if another one would be smaller.
-    pub least_distance: Option<u32>,
-    /// Keys of marks that are kept also if something is lost. Other marks are kept only if nothing is.
-    pub kept_marks: Vec<String>,
-    /// The text profile of the new store, where the manifest is lost.
+    /// Lower bound of the new store's query distance, in bits.
+    pub min_distance: Option<u32>,
+    /// Keys of metadata that is always kept. Metadata with other keys is kept only if nothing is lost.
+    pub kept_metadata: Vec<String>,
+    /// Text profile of the new store, used only if the manifest is lost.
     pub profile: Option<String>,
-    /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
+    /// Memory for sorting, in bytes; see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
-    /// Is told how far the building of the new store is, and says whether to go on; if not, nothing of it is left.
+    /// Callback that gets the progress of building the new store, and returns whether to continue. If it stops the salvage, the files
+    /// of the new store are removed.
     pub progress: Option<ProgressCallback>,
 }
 
-/// The result of a rescue.
+/// The result of [`salvage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Salvaged {
+pub struct SalvageReport {
     /// Distinct fingerprints in the new store.
     pub fingerprints: u64,
     /// Pairs of fingerprint and id in the new store.
@@ -49,49 +50,52 @@ pub struct Salvaged {
     pub names: u64,
     /// Notes in the new store.
     pub notes: u64,
-    /// Operations of the logs that were done again.
+    /// Operations replayed from the logs.
     pub operations: u64,
-    /// Fingerprints that could be read, but not their ids.
+    /// Readable fingerprints whose ids are lost.
     pub without_ids: u64,
-    /// Fingerprints of segments that could not be read, as far as their number is known.
+    /// Unreadable fingerprints of segments, if their number is known.
     pub lost_fingerprints: u64,
-    /// The problems that were found.
-    pub findings: Vec<Finding>,
+    /// Problems of the damaged store.
+    pub issues: Vec<Issue>,
 }
 
-impl Salvaged {
-    /// Whether all of the store was rescued.
+impl SalvageReport {
+    /// Whether nothing was lost.
     pub fn is_whole(&self) -> bool {
-        !self.findings.iter().any(|finding| finding.lost)
+        !self.issues.iter().any(|issue| issue.is_loss)
     }
 }
 
 /// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and
 /// nothing else may write to it meanwhile.
 ///
-/// Segments and logs are taken from the manifest; without one, from the names of the files in the folder, and the settings from
-/// the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of
-/// logs all sound records count, also behind damage. Marks, such as how far inputs have been read, are kept only if nothing
-/// is lost, so that otherwise inputs are read again; marks in [`SalvageOptions::kept_marks`] are kept always.
+/// The manifest lists the segments and logs. If it is lost, the file names in the folder list them, and the table headers have the
+/// settings. A fingerprint is rescued if it is intact in any table of its segment; its ids, if their chunk of the id file is intact.
+/// From logs, all intact records are taken, even after a damaged one.
+///
+/// If anything is lost, metadata is dropped, so that a program that keeps its read positions there reads its inputs again. Keys in
+/// [`SalvageOptions::kept_metadata`] are always kept.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if the folder holds no part of a store. For the new store, as [`Builder::create`] and
-/// [`Builder::finish`].
-pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions) -> Result<Salvaged> {
+/// [`Error::Width`] if the store's fingerprints have another width. [`Error::UnsupportedVersion`] if the manifest has an unknown
+/// version. [`Error::BadArgument`] if the new path is inside the damaged store. [`Error::Exhausted`] if no new ids are left. Errors of
+/// [`Builder::create`] and [`Builder::finish`] for the new store.
+pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions) -> Result<SalvageReport> {
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     salvage_on::<F>(&fs, path, new, options)
 }
 
-/// [`salvage`] on another disk than the real one.
+/// Like [`salvage`], on another file system than the real disk.
 ///
 /// # Errors
-/// As [`salvage`].
+/// Errors of [`salvage`].
 pub fn salvage_on<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
     new: &Path,
     options: &SalvageOptions,
-) -> Result<Salvaged> {
+) -> Result<SalvageReport> {
     check_memory(options.memory)?;
     if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
         && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
@@ -99,10 +103,10 @@ pub fn salvage_on<F: Fingerprint>(
         let message = format!("{}: inside the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }
-    let mut store = StoreRemains::<F>::open(fs, path)?;
+    let mut store = DamagedStore::<F>::open(fs, path)?;
     let distance = options.distance.unwrap_or(store.settings.distance);
-    store.settings.distance = distance.max(options.least_distance.unwrap_or(0));
-    if let Some(profile) = options.profile.as_ref().filter(|_| store.manifest_is_lost) {
+    store.settings.distance = distance.max(options.min_distance.unwrap_or(0));
+    if let Some(profile) = options.profile.as_ref().filter(|_| store.is_manifest_lost) {
         store.settings.profile.clone_from(profile);
     }
     let settings = &store.settings;
@@ -114,14 +118,14 @@ pub fn salvage_on<F: Fingerprint>(
         span: settings.span,
         memory: options.memory,
         progress: options.progress.clone(),
-        ids: settings.ids,
+        ids: settings.has_ids,
         profile: settings.profile.clone(),
         fs: fs.clone(),
         ..BuildOptions::default()
     };
-    // A third for each of the two sorters beside the builder.
+    // The builder and the two other sorters get a third of the memory each.
     let memory = build.memory() / 3;
-    let build = BuildOptions { memory: Some(memory.max(LEAST_MEMORY)), ..build };
+    let build = BuildOptions { memory: Some(memory.max(MIN_SORT_MEMORY)), ..build };
     let builder = Builder::<F>::create(new, build).map_err(|error| match error {
         Error::AlreadyExists { path, .. } => {
             let reason = "the path already exists; choose another path for the new store";
@@ -129,84 +133,88 @@ pub fn salvage_on<F: Fingerprint>(
         }
         other => other,
     })?;
-    // Segments of the new store have higher numbers.
-    let runs = Folder::new(builder.fs(), &new.join("000000"));
-    let without_ids = Sorter::new(runs.clone(), memory);
-    let mut rescue = Rescue {
-        runs,
+    // Temporary runs get file number 0. Segments of the new store have higher numbers.
+    let run_location = PrefixLocation::new(builder.fs(), &new.join("000000"));
+    let without_ids = Sorter::new(run_location.clone(), memory);
+    let mut job = SalvageJob {
+        run_location,
         memory,
         builder,
         without_ids,
-        result: Salvaged::default(),
+        result: SalvageReport::default(),
         progress: options.progress.clone(),
     };
-    rescue.result.findings.clone_from(&store.findings);
-    rescue.result.operations = store.operations;
-    rescue.segments(&store)?;
+    job.result.issues.clone_from(&store.issues);
+    job.result.operations = store.operations;
+    job.copy_pairs(&store)?;
     let version = store.memtable.version();
     let recent = &store.memtable;
-    let (chunks, read) = (SegmentRemains::name_chunks, SegmentRemains::names);
-    rescue.by_id(&store, &recent.names(version), chunks, read, Builder::name)?;
-    let (chunks, read) = (SegmentRemains::note_chunks, SegmentRemains::notes);
-    rescue.by_id(&store, &recent.notes(version), chunks, read, Builder::note)?;
-    rescue.finish(&store, options)
+    let (chunks, read) = (DamagedSegment::name_chunks, DamagedSegment::names);
+    job.copy_newest_by_id(&store, &recent.names(version), chunks, read, Builder::set_name)?;
+    let (chunks, read) = (DamagedSegment::note_chunks, DamagedSegment::notes);
+    job.copy_newest_by_id(&store, &recent.notes(version), chunks, read, Builder::set_note)?;
+    job.finish(&store, options)
 }
 
-struct Rescue<F: Fingerprint> {
-    /// Where fingerprints are sorted.
-    runs: Arc<Folder>,
+/// The state of a running salvage.
+struct SalvageJob<F: Fingerprint> {
+    /// Location of sorted runs.
+    run_location: Arc<PrefixLocation>,
+    /// Memory of each sorter, in bytes.
     memory: u64,
     builder: Builder<F>,
+    /// Fingerprints whose ids are lost.
     without_ids: Sorter<F>,
-    result: Salvaged,
+    result: SalvageReport,
     progress: Option<ProgressCallback>,
 }
 
-impl<F: Fingerprint> Rescue<F> {
-    /// The pairs of segments and logs that nothing newer hides.
-    fn segments(&mut self, store: &StoreRemains<F>) -> Result<()> {
-        let keeps_ids = store.settings.ids;
+impl<F: Fingerprint> SalvageJob<F> {
+    /// Copies the pairs of segments and logs, except pairs that newer tombstones hide.
+    fn copy_pairs(&mut self, store: &DamagedStore<F>) -> Result<()> {
+        let keeps_ids = store.settings.has_ids;
         let version = store.memtable.version();
         let progress = self.progress.clone();
-        let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
+        let (steps, mut seen) = (ProgressCounter::new(progress.as_ref(), 0), 0);
         for (i, segment) in store.segments.iter().enumerate() {
-            steps.ask()?;
+            steps.check_cancelled()?;
             let newer = &store.segments[i + 1..];
             let mut damaged = Vec::new();
             let mut without_ids = 0;
-            let Rescue { builder, without_ids: pending, .. } = self;
+            let SalvageJob { builder, without_ids: pending, .. } = self;
             let read = segment.visit(
-                self.runs.clone(),
+                self.run_location.clone(),
                 self.memory,
                 &steps,
                 &mut |error| damaged.push(error),
                 &mut |fingerprint, id| {
-                    steps.ask_at(&mut seen)?;
+                    steps.check_cancelled_at(&mut seen)?;
                     let Some(id) = id.or((!keeps_ids).then_some(0)) else {
                         without_ids += 1;
                         return pending.push(fingerprint);
                     };
-                    let hidden = newer.iter().any(|newer| newer.hides(fingerprint, id))
-                        || store.memtable.hides(version, fingerprint, id);
-                    if hidden { Ok(()) } else { builder.insert(fingerprint, id) }
+                    let is_hidden = newer.iter().any(|newer| newer.has_tombstone(fingerprint, id))
+                        || store.memtable.has_tombstone(version, fingerprint, id);
+                    if is_hidden { Ok(()) } else { builder.insert(fingerprint, id) }
                 },
             )?;
             self.result.without_ids += without_ids;
             let lost = segment.fingerprints.saturating_sub(read);
             self.result.lost_fingerprints += lost;
-            let unknown = lost == 0 && segment.tables().next().is_none();
-            // Losses in damaged parts are counted by fingerprints.
-            self.result.findings.extend(damaged.iter().map(|error| Finding::of(error, false)));
-            let path = store.path.join(segment.entry.table_name(0));
-            if lost > 0 || unknown {
-                let lost = if unknown { "an unknown number".to_string() } else { lost.to_string() };
-                let what = format!("{lost} of the fingerprints of segment {} are lost", segment.entry.number);
-                self.result.findings.push(Finding { path, offset: None, what, lost: true });
+            let is_unknown = lost == 0 && segment.tables().next().is_none();
+            // The issues below count the losses in these parts as fingerprints.
+            self.result.issues.extend(damaged.iter().map(|error| Issue::from_error(error, false)));
+            let path = store.path.join(segment.entry.table_file_name(0));
+            if lost > 0 || is_unknown {
+                let lost = if is_unknown { "an unknown number".to_string() } else { lost.to_string() };
+                let description =
+                    format!("{lost} of the fingerprints of segment {} are lost", segment.entry.number);
+                self.result.issues.push(Issue { path, offset: None, description, is_loss: true });
             }
             if without_ids > 0 {
-                let path = store.path.join(segment.entry.file("ids"));
-                let what = format!("the ids of {without_ids} fingerprints are lost");
-                self.result.findings.push(Finding { path, offset: None, what, lost: true });
+                let path = store.path.join(segment.entry.side_file_name("ids"));
+                let description = format!("the ids of {without_ids} fingerprints are lost");
+                self.result.issues.push(Issue { path, offset: None, description, is_loss: true });
             }
         }
         for (fingerprint, id) in store.memtable.entries(version) {
@@ -215,26 +223,26 @@ impl<F: Fingerprint> Rescue<F> {
         Ok(())
     }
 
-    /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are the
-    /// values of the logs, which are copied one at a time. `keep` adds a value to the new store.
-    fn by_id<V: ToOwned + ?Sized>(
+    /// Copies the newest name or note of each document, unless a newer segment or log deletes a pair with its id. `recent` has the
+    /// values of the logs; they are copied one at a time, to save memory. `keep` adds a value to the new store.
+    fn copy_newest_by_id<V: ToOwned + ?Sized>(
         &mut self,
-        store: &StoreRemains<F>,
+        store: &DamagedStore<F>,
         recent: &[(u64, &V)],
-        chunks: fn(&SegmentRemains<F>) -> usize,
-        read: ReadChunk<SegmentRemains<F>, u64, V::Owned>,
+        chunks: fn(&DamagedSegment<F>) -> usize,
+        read: ReadChunkFn<DamagedSegment<F>, u64, V::Owned>,
         keep: fn(&mut Builder<F>, u64, &V) -> Result<()>,
     ) -> Result<()> {
-        let findings = RefCell::new(Vec::new());
+        let issues = RefCell::new(Vec::new());
         let segments = store.segments.iter().map(|segment| {
-            let read_sound = |chunk, values: &mut VecDeque<_>| {
+            let read_intact = |chunk, values: &mut VecDeque<_>| {
                 if let Err(error) = read(segment, chunk, values) {
                     values.clear();
-                    findings.borrow_mut().push(Finding::of(&error, true));
+                    issues.borrow_mut().push(Issue::from_error(&error, true));
                 }
                 Ok(())
             };
-            Source::new(chunks(segment), read_sound, |&id| segment.forgets(id))
+            KeyedSource::new(chunks(segment), read_intact, |&id| segment.has_forgotten(id))
         });
         let copy = |at: usize, values: &mut VecDeque<_>| {
             let (id, value) = recent[at];
@@ -242,13 +250,13 @@ impl<F: Fingerprint> Rescue<F> {
             Ok(())
         };
         let version = store.memtable.version();
-        let logs = Source::new(recent.len(), copy, |&id| store.memtable.forgets(version, id));
+        let logs = KeyedSource::new(recent.len(), copy, |&id| store.memtable.has_forgotten(version, id));
         let mut previous = None;
         let progress = self.progress.clone();
-        let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
-        for newest in Newest::new(segments.chain([logs])) {
-            steps.ask_at(&mut seen)?;
-            // A chunk whose ids do not ascend is damaged, also under a right checksum.
+        let (steps, mut seen) = (ProgressCounter::new(progress.as_ref(), 0), 0);
+        for newest in NewestByKey::new(segments.chain([logs])) {
+            steps.check_cancelled_at(&mut seen)?;
+            // A chunk whose ids do not ascend is damaged, even if its checksum is right.
             if let Some((id, value)) = newest?
                 && previous.is_none_or(|previous| previous < id)
             {
@@ -256,12 +264,12 @@ impl<F: Fingerprint> Rescue<F> {
                 keep(&mut self.builder, id, value.borrow())?;
             }
         }
-        self.result.findings.append(&mut findings.into_inner());
+        self.result.issues.append(&mut issues.into_inner());
         Ok(())
     }
 
-    fn finish(mut self, store: &StoreRemains<F>, options: &SalvageOptions) -> Result<Salvaged> {
-        let SalvageOptions { keep_without_ids, kept_marks, .. } = options;
+    fn finish(mut self, store: &DamagedStore<F>, options: &SalvageOptions) -> Result<SalvageReport> {
+        let SalvageOptions { keep_without_ids, kept_metadata, .. } = options;
         let mut result = self.result;
         self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
         if *keep_without_ids && result.without_ids > 0 {
@@ -277,8 +285,8 @@ impl<F: Fingerprint> Rescue<F> {
             })?;
         }
         let is_whole = result.is_whole();
-        let mut kept = store.marks.iter().filter(|(key, _)| is_whole || kept_marks.contains(key));
-        kept.try_for_each(|(key, value)| self.builder.mark(key, value))?;
+        let mut kept = store.metadata.iter().filter(|(key, _)| is_whole || kept_metadata.contains(key));
+        kept.try_for_each(|(key, value)| self.builder.set_metadata(key, value))?;
         let stats = self.builder.finish()?.stats();
         (result.fingerprints, result.ids) = (stats.fingerprints, stats.ids);
         (result.names, result.notes) = (stats.names, stats.notes);

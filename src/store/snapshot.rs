@@ -1,12 +1,12 @@
-//! The contents of a store at one moment: all operations that only read.
+//! [`Snapshot`]: the contents of a store at one moment, and all operations that only read.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reading::LogInfo;
+use super::log_chain::LogInfo;
 use super::recovery;
-use super::view::{Recent, View};
+use super::view::{MemtableRef, View};
 use crate::codec::Codec;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -14,12 +14,12 @@ use crate::format;
 use crate::fs::{Disk, Fs};
 use crate::manifest::{MANIFEST, Manifest};
 use crate::memtable::Memtable;
-use crate::progress::{ProgressCallback, Steps};
+use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::segment::{self, Match, Segment, Stats};
 
-/// Number of times that a log being written is read again, and the pause before each.
-const SETTLING_TRIES: u32 = 10;
-const SETTLING_PAUSE: Duration = Duration::from_millis(20);
+/// Most refreshes of [`Snapshot::open_retrying`] while a log has a torn tail, and the pause before each.
+const TORN_TAIL_RETRIES: u32 = 10;
+const TORN_TAIL_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the width of a store's fingerprints, 64 or 128 bits. Reads only the manifest.
 ///
@@ -49,7 +49,7 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
 #[derive(Clone, Debug)]
 pub struct Snapshot<F> {
     view: Arc<View<F>>,
-    /// Version of the last memtable.
+    /// Version of the last memtable that this snapshot sees.
     version: u64,
 }
 
@@ -64,34 +64,34 @@ impl<F: Fingerprint> Snapshot<F> {
     /// into memory.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if the path holds no store, [`Error::Width`] if its fingerprints have another width,
-    /// [`Error::UnsupportedVersion`] if it was written by another version of simstore, [`Error::Corrupt`] if a file
-    /// is damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
+    /// [`Error::NotAStore`] if the path is not a store, [`Error::Width`] if its fingerprints have another width,
+    /// [`Error::UnsupportedVersion`] if another version of simstore wrote it, [`Error::Corrupt`] if a file is damaged,
+    /// [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         Snapshot::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
-    /// Like [`Snapshot::open`], but waits until the logs are whole. A log that another process is writing may have a
-    /// torn end for a moment. If the end is still torn after a fifth of a second, it is the result of a crash or of
-    /// damage.
+    /// Like [`Snapshot::open`], but if a log has a torn tail, refreshes for up to 0.2 s until it is complete. A log that
+    /// another process is writing may have a torn tail for a moment. A tail that stays torn is the result of a crash or
+    /// of damage.
     ///
     /// # Errors
     /// Errors of [`Snapshot::open`].
-    pub fn open_settled(path: &Path) -> Result<Self> {
-        Snapshot::open_settled_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
+    pub fn open_retrying(path: &Path) -> Result<Self> {
+        Snapshot::open_retrying_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
-    /// Like [`Snapshot::open_settled`], on another file system, such as [`Disk::resident`].
+    /// Like [`Snapshot::open_retrying`], on another file system, such as [`Disk::resident`].
     ///
     /// # Errors
     /// Errors of [`Snapshot::open`].
-    pub fn open_settled_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+    pub fn open_retrying_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         let mut store = Snapshot::open_on(fs, path)?;
-        for _ in 0..SETTLING_TRIES {
-            if store.logs().iter().all(|log| log.torn_bytes == 0 || log.ended) {
+        for _ in 0..TORN_TAIL_RETRIES {
+            if store.logs().iter().all(|log| log.torn_bytes == 0 || log.is_sealed) {
                 break;
             }
-            std::thread::sleep(SETTLING_PAUSE);
+            std::thread::sleep(TORN_TAIL_RETRY_PAUSE);
             store = store.refresh()?;
         }
         Ok(store)
@@ -108,9 +108,9 @@ impl<F: Fingerprint> Snapshot<F> {
     /// Returns the newest state of the store, as [`Snapshot::open`] reads it. Opens only new files, and reads only
     /// the new part of the logs, so it takes time in proportion to the changes.
     ///
-    /// This relies on logs only being appended to, as every version of simstore does. If the header or the last known
-    /// record of a log has changed, the whole log is read again. Damage before that record is not found until the
-    /// store is opened again.
+    /// This relies on logs being append-only, as in every version of simstore. If the header or the last known record of
+    /// a log has changed, the whole log is read again. Damage before that record is not found until the store is opened
+    /// again.
     ///
     /// # Errors
     /// Errors of [`Snapshot::open`].
@@ -121,11 +121,11 @@ impl<F: Fingerprint> Snapshot<F> {
     fn read(fs: &Arc<dyn Fs>, path: &Path, known: Option<&View<F>>) -> Result<Self> {
         let mut manifest = Manifest::load(&**fs, path)?;
         loop {
-            let error = match recovery::read(fs, path, &manifest, known) {
+            let error = match recovery::read_view(fs, path, &manifest, known) {
                 Ok(view) => return Ok(Snapshot::new(Arc::new(view))),
                 Err(error) => error,
             };
-            // The store may have changed since its manifest was read, so its old files may be gone.
+            // If the store has changed since its manifest was read, its old files may be gone.
             match Manifest::load(&**fs, path) {
                 Ok(newer) if newer != manifest => manifest = newer,
                 _ => return Err(error),
@@ -133,34 +133,41 @@ impl<F: Fingerprint> Snapshot<F> {
         }
     }
 
-    /// The newest state of a view.
+    /// Creates a snapshot of the newest state of a view.
     pub(super) fn new(view: Arc<View<F>>) -> Self {
-        let version = view.memtables.last().map_or(0, Recent::shown);
+        let version = view.memtables.last().map_or(0, MemtableRef::visible_version);
         Snapshot { view, version }
     }
 
-    /// The memtables with the versions that this snapshot sees, oldest first.
+    /// Returns the memtables, oldest first, each with the version that this snapshot sees.
     pub(super) fn memtables(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&Memtable<F>, u64)> + ExactSizeIterator {
         let last = self.view.memtables.len();
         self.view.memtables.iter().enumerate().map(move |(i, recent)| {
-            (&*recent.memtable, if i + 1 == last { self.version } else { recent.shown() })
+            (&*recent.memtable, if i + 1 == last { self.version } else { recent.visible_version() })
         })
     }
 
-    /// Whether a pair in segments before `segment`, or in memtables before `memtable`, is hidden by newer ones.
-    pub(super) fn hides(&self, segment: usize, memtable: usize, fingerprint: F, id: Option<u64>) -> bool {
+    /// Whether a tombstone hides a pair. Checks segments from index `first_segment` on, and memtables from
+    /// index `first_memtable` on.
+    pub(super) fn hides(
+        &self,
+        first_segment: usize,
+        first_memtable: usize,
+        fingerprint: F,
+        id: Option<u64>,
+    ) -> bool {
         let id = id.unwrap_or(0);
-        self.view.segments[segment..].iter().any(|newer| newer.hides(fingerprint, id))
-            || self.memtables().skip(memtable).any(|(newer, version)| {
-                // Most stores have no tombstones: this saves a wait for memory.
-                newer.has_tombstones() && newer.hides(version, fingerprint, id)
+        self.view.segments[first_segment..].iter().any(|newer| newer.has_tombstone(fingerprint, id))
+            || self.memtables().skip(first_memtable).any(|(newer, version)| {
+                // Most stores have no tombstones, so this check saves a cache miss.
+                newer.has_tombstones() && newer.has_tombstone(version, fingerprint, id)
             })
     }
 
-    /// Returns all stored fingerprints within `distance` bits of `fingerprint`: one match for each of their ids,
-    /// sorted by distance, then fingerprint, then id.
+    /// Returns all stored fingerprints within `distance` bits of `fingerprint`. There is one match for each id of a
+    /// fingerprint. Matches are sorted by distance, then fingerprint, then id.
     ///
     /// # Errors
     /// [`Error::Distance`] if the store was built for a smaller distance, [`Error::Corrupt`] if a block that the
@@ -171,8 +178,8 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(matches)
     }
 
-    /// Like [`Snapshot::query`], into a buffer of the caller, which is cleared first. A service that reuses its
-    /// buffer allocates nothing for a query.
+    /// Like [`Snapshot::query`], but clears `matches` and writes the result into it. If the buffer is reused, a query
+    /// allocates nothing.
     ///
     /// # Errors
     /// Errors of [`Snapshot::query`]. After an error the buffer is empty.
@@ -180,21 +187,21 @@ impl<F: Fingerprint> Snapshot<F> {
         matches.clear();
         if distance > self.distance() {
             let path = self.view.path.clone();
-            return Err(Error::Distance { path, asked: distance, supported: self.distance() });
+            return Err(Error::Distance { path, requested: distance, supported: self.distance() });
         }
         let is_hidden = |segment: usize, fingerprint, id| self.hides(segment + 1, 0, fingerprint, id);
         if let Err(error) = segment::query(&self.view.segments, fingerprint, distance, is_hidden, matches) {
             matches.clear();
             return Err(error);
         }
-        self.query_recent(fingerprint, distance, matches);
+        self.query_memtables(fingerprint, distance, matches);
         matches.sort_unstable_by_key(|found| (found.distance, found.fingerprint, found.id));
         matches.dedup();
         Ok(())
     }
 
-    /// Appends the matches in memtables.
-    pub(crate) fn query_recent(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
+    /// Appends the matches in memtables, without those that newer tombstones hide.
+    pub(crate) fn query_memtables(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
         for (i, (memtable, version)) in self.memtables().enumerate() {
             let start = matches.len();
             memtable.query(version, fingerprint, distance, matches);
@@ -205,23 +212,24 @@ impl<F: Fingerprint> Snapshot<F> {
         }
     }
 
-    /// Whether any pair is in memtables only.
-    pub(crate) fn has_recent(&self) -> bool {
+    /// Whether any memtable has a pair.
+    pub(crate) fn has_memtable_pairs(&self) -> bool {
         self.memtables().any(|(memtable, version)| memtable.len(version) > 0)
     }
 
-    /// Whether matches of a segment may be hidden by newer tombstones.
+    /// Whether any newer segment or memtable has tombstones, which may hide matches of a segment.
     pub(crate) fn has_newer_tombstones(&self, segment: usize) -> bool {
         self.view.segments[segment + 1..].iter().any(|newer| !newer.tombstones().is_empty())
             || self.memtables().any(|(memtable, _)| memtable.has_tombstones())
     }
 
-    /// Whether a match of a segment is hidden by newer segments or memtables.
+    /// Whether newer tombstones hide a match of a segment.
     pub(crate) fn is_hidden(&self, segment: usize, found: &Match<F>) -> bool {
         self.hides(segment + 1, 0, found.fingerprint, found.id)
     }
 
-    /// The matches that an earlier snapshot of the same store does not contain; `None` if they cannot be determined.
+    /// Returns the matches that were inserted after `before`, an earlier snapshot of the same store. `None` if the last memtable is
+    /// another one than then.
     pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
         let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
         if !Arc::ptr_eq(&last.memtable, &since.memtable) {
@@ -232,14 +240,21 @@ impl<F: Fingerprint> Snapshot<F> {
         Some(matches)
     }
 
-    /// Removes matches, from index `start` on, that newer segments or memtables hide.
-    fn retain_visible(&self, segment: usize, memtable: usize, start: usize, matches: &mut Vec<Match<F>>) {
+    /// Removes matches, from index `start` on, that are hidden by segments from index `first_segment` on, or by memtables from
+    /// index `first_memtable` on.
+    fn retain_visible(
+        &self,
+        first_segment: usize,
+        first_memtable: usize,
+        start: usize,
+        matches: &mut Vec<Match<F>>,
+    ) {
         if matches.len() == start {
             return;
         }
         let mut kept = start;
         for i in start..matches.len() {
-            if !self.hides(segment, memtable, matches[i].fingerprint, matches[i].id) {
+            if !self.hides(first_segment, first_memtable, matches[i].fingerprint, matches[i].id) {
                 matches[kept] = matches[i];
                 kept += 1;
             }
@@ -254,7 +269,7 @@ impl<F: Fingerprint> Snapshot<F> {
     pub fn contains(&self, fingerprint: F) -> Result<bool> {
         let mut found = false;
         for (i, segment) in self.view.segments.iter().enumerate() {
-            if let Some((block, position)) = segment.find(fingerprint)? {
+            if let Some((block, position)) = segment.locate(fingerprint)? {
                 segment.visit_ids(block, position, |id| {
                     found = found || !self.hides(i + 1, 0, fingerprint, id);
                 })?;
@@ -264,11 +279,11 @@ impl<F: Fingerprint> Snapshot<F> {
             }
         }
         let mut recent = Vec::new();
-        self.query_recent(fingerprint, 0, &mut recent);
+        self.query_memtables(fingerprint, 0, &mut recent);
         Ok(!recent.is_empty())
     }
 
-    /// Whether a fingerprint is stored with an id; in a store without ids, whether it is stored.
+    /// Whether a fingerprint is stored with an id. In a store without ids, `id` is ignored.
     ///
     /// # Errors
     /// Errors of [`Snapshot::contains`].
@@ -281,54 +296,55 @@ impl<F: Fingerprint> Snapshot<F> {
         }
         for segment in self.view.segments.iter().rev() {
             let mut found = false;
-            if let Some((block, position)) = segment.find(fingerprint)? {
+            if let Some((block, position)) = segment.locate(fingerprint)? {
                 segment.visit_ids(block, position, |other| found |= other.is_none_or(|other| other == id))?;
             }
-            if found || segment.hides(fingerprint, id) {
+            if found || segment.has_tombstone(fingerprint, id) {
                 return Ok(found);
             }
         }
         Ok(false)
     }
 
-    /// Number of fingerprints. This is an upper bound while some are in several segments or logs, or deleted but not
-    /// compacted.
+    /// Returns the number of fingerprints. It is an upper bound if fingerprints are in several segments or logs, or are
+    /// deleted but not compacted.
     pub fn len(&self) -> u64 {
         let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
         let memtables = self.memtables().map(|(memtable, version)| memtable.len(version));
         segments.chain(memtables).fold(0, u64::saturating_add)
     }
 
-    /// Whether the store is empty, without even deleted fingerprints that are not compacted yet.
+    /// Whether [`Snapshot::len`] is 0. A store with deleted fingerprints that are not compacted yet is not empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The largest id ever stored, even if it has been deleted; `None` for an empty store, or one without ids. A
-    /// program that numbers its documents can continue after it.
+    /// Returns the largest id ever stored, even if it has been deleted. `None` if no id was ever stored. A program that
+    /// numbers its documents can continue after it.
     pub fn highest_id(&self) -> Option<u64> {
         let recent = self.memtables().filter_map(|(memtable, version)| memtable.highest_id(version)).max();
         if self.keeps_ids() { self.view.manifest.highest_id.max(recent) } else { None }
     }
 
-    /// Returns the value of a key, see [`Transaction::mark`](crate::Transaction::mark).
+    /// Returns the metadata value of a key, see [`Transaction::set_metadata`](crate::Transaction::set_metadata). `None` if the
+    /// key was never set.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the part of the marks with this key is damaged.
-    pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.mark(version, key));
+    /// [`Error::Corrupt`] if the chunk of metadata that would contain the key is damaged.
+    pub fn metadata(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.metadata(version, key));
         if recent.is_some() {
             return Ok(recent);
         }
         for segment in self.view.segments.iter().rev() {
-            if let Some(mark) = segment.mark(key)? {
+            if let Some(mark) = segment.metadata_value(key)? {
                 return Ok(Some(mark));
             }
         }
         Ok(None)
     }
 
-    /// Counts and sizes.
+    /// Returns counts and sizes.
     pub fn stats(&self) -> Stats {
         let mut all = Stats { bytes: self.view.manifest_bytes, ..Stats::default() };
         for stats in self.view.segments.iter().map(|segment| segment.stats()) {
@@ -336,7 +352,7 @@ impl<F: Fingerprint> Snapshot<F> {
             all.ids = all.ids.saturating_add(stats.ids);
             all.names = all.names.saturating_add(stats.names);
             all.tombstones += stats.tombstones;
-            all.marks = all.marks.saturating_add(stats.marks);
+            all.metadata = all.metadata.saturating_add(stats.metadata);
             all.notes = all.notes.saturating_add(stats.notes);
             all.segments += stats.segments;
             all.tables += stats.tables;
@@ -345,7 +361,7 @@ impl<F: Fingerprint> Snapshot<F> {
             all.id_bytes += stats.id_bytes;
             all.name_bytes += stats.name_bytes;
             all.tombstone_bytes += stats.tombstone_bytes;
-            all.mark_bytes += stats.mark_bytes;
+            all.metadata_bytes += stats.metadata_bytes;
             all.note_bytes += stats.note_bytes;
             all.memory += stats.memory;
         }
@@ -358,66 +374,66 @@ impl<F: Fingerprint> Snapshot<F> {
         all
     }
 
-    /// The largest distance that queries may ask for, in bits.
+    /// Returns the largest distance of queries, in bits.
     pub fn distance(&self) -> u32 {
         self.view.manifest.settings.distance
     }
 
-    /// Codec of the tables.
+    /// Returns the codec of the tables.
     pub fn codec(&self) -> Codec {
         self.view.manifest.settings.codec
     }
 
-    /// Whether ids are kept.
+    /// Whether the store has ids.
     pub fn keeps_ids(&self) -> bool {
-        self.view.manifest.settings.ids
+        self.view.manifest.settings.has_ids
     }
 
-    /// The plan of new segments: a name, or `auto`.
+    /// Returns the plan of new segments: a name, or `auto`.
     pub fn plan_policy(&self) -> &str {
         self.view.manifest.settings.plan.as_str()
     }
 
-    /// Describes how texts became fingerprints; empty if the store was given fingerprints.
+    /// Returns the text profile, which describes how texts become fingerprints. Empty if the fingerprints are not of texts.
     pub fn profile(&self) -> &str {
         &self.view.manifest.settings.profile
     }
 
-    /// The store's folder.
+    /// Returns the store's folder.
     pub fn path(&self) -> &Path {
         &self.view.path
     }
 
-    /// Block size of new tables in bytes; `None` is the codec's default.
+    /// Returns the block size of new tables in bytes; `None` is the codec's default.
     pub fn block_size(&self) -> Option<u32> {
         self.view.manifest.settings.block_size
     }
 
-    /// Fingerprints from one restart point to the next in new tables; `None` is the default.
+    /// Returns the span of new tables: fingerprints from one restart point to the next. `None` is the codec's default.
     pub fn span(&self) -> Option<u16> {
         self.view.manifest.settings.span
     }
 
-    /// The logs with operations that are not in segments, oldest first, as of when the store was opened. Later writes
-    /// of this process are not counted.
+    /// Returns the logs with operations that are not in segments, oldest first, as of when the store was opened. Later
+    /// writes of this process are not counted.
     pub fn logs(&self) -> &[LogInfo] {
         let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
         &self.view.logs[self.view.logs.partition_point(in_segments)..]
     }
 
-    /// The segments, oldest first.
+    /// Returns the segments, oldest first.
     pub fn segments(&self) -> &[Arc<Segment<F>>] {
         &self.view.segments
     }
 
-    /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment, ids,
-    /// names, counts. Calls `damaged` with each problem, and returns their number.
+    /// Reads all files, and checks checksums, orders, counts, and that all tables of a segment, its ids and its names
+    /// agree. Calls `damaged` with each problem, and returns the number of problems.
     ///
-    /// Manifest, logs and tombstones are already read whole when a store is opened. If it cannot be opened, use
-    /// [`damage`](super::damage()). A torn end of the newest log counts as a problem, [`Error::TornEnd`]. If another
-    /// process is writing to the store, this end may also be an unfinished write.
+    /// Manifest, logs and tombstones are already checked when a store is opened. If a store cannot be opened, use
+    /// [`find_damaged_files`](super::find_damaged_files()). A torn tail of the newest log counts as a problem,
+    /// [`Error::TornEnd`]. If another process is writing to the store, the torn tail may also be an unfinished write.
     pub fn verify(&self, damaged: impl FnMut(Error)) -> u64 {
-        // Without a callback, it cannot be cancelled.
+        // Without a callback, the only error, cancellation, cannot occur.
         self.verify_steps(None, damaged).0
     }
 
@@ -436,12 +452,12 @@ impl<F: Fingerprint> Snapshot<F> {
         mut damaged: impl FnMut(Error),
     ) -> (u64, Result<()>) {
         let mut problems = 0;
-        for torn in self.logs().iter().filter_map(|log| log.torn_end(self.path())) {
+        for torn in self.logs().iter().filter_map(|log| log.torn_tail(self.path())) {
             problems += 1;
             damaged(torn);
         }
         let total = self.view.segments.iter().map(|segment| segment.verified_fingerprints()).sum();
-        let steps = Steps::new(progress, total);
+        let steps = ProgressCounter::new(progress, total);
         let mut report = |error| {
             problems += 1;
             damaged(error);
@@ -452,7 +468,7 @@ impl<F: Fingerprint> Snapshot<F> {
         let largest = *verified.as_ref().unwrap_or(&None);
         let highest = self.view.manifest.highest_id;
         if largest > highest {
-            // A writer would give this id, and smaller ones, to other documents.
+            // A program that continues numbering after the recorded highest id would reuse ids.
             let (name, found) = ("highest id", highest.unwrap_or(0));
             let expected = "at least the greatest id in the segments: `salvage` the store into a new one";
             let offset = format::manifest_header::HIGHEST_ID as u64;

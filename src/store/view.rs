@@ -1,55 +1,59 @@
-//! What a store holds between one change and the next.
+//! Views: the immutable state of a store that snapshots share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::following::Followed;
-use super::reading::LogInfo;
+use super::log_chain::LogInfo;
+use super::log_tail::LogTail;
 use crate::fingerprint::Fingerprint;
 use crate::fs::Fs;
 use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 
-/// What a store holds between one change and the next; shared by the snapshots of that time.
+/// The segments, logs and memtables of a store between one change of these lists and the next. All snapshots of that time
+/// share it.
 #[derive(Clone, Debug)]
 pub(super) struct View<F> {
+    /// File system for reads.
     pub(super) fs: Arc<dyn Fs>,
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
+    /// Encoded size of the manifest, in bytes.
     pub(super) manifest_bytes: u64,
-    /// The oldest first.
+    /// Oldest first.
     pub(super) segments: Vec<Arc<Segment<F>>>,
-    /// Those that were there when the store was opened, the oldest first.
+    /// Logs as of when the store was opened, oldest first.
     pub(super) logs: Vec<LogInfo>,
-    /// What is not in segments yet, the oldest first; all but the last stay as they are.
-    pub(super) memtables: Vec<Recent<F>>,
-    /// Where a reader goes on in the logs; nothing in a store that is being written to by this process.
-    pub(super) followed: Vec<Arc<Followed<F>>>,
+    /// Memtables that are not flushed yet, oldest first. Only the last one takes writes.
+    pub(super) memtables: Vec<MemtableRef<F>>,
+    /// Log tails that a refresh continues from. Empty in a store that this process has open for writing.
+    pub(super) log_tails: Vec<Arc<LogTail<F>>>,
 }
 
-/// A memtable, and where in the logs it begins.
+/// A memtable with the logs whose operations it holds.
 #[derive(Clone, Debug)]
-pub(super) struct Recent<F> {
+pub(super) struct MemtableRef<F> {
     pub(super) memtable: Arc<Memtable<F>>,
-    /// The numbers of its logs, ascending.
-    pub(super) logs: Vec<u64>,
-    /// The sequence number of the first record of the first of them.
-    pub(super) sequence: u64,
-    /// The newest version that is shown, of a memtable that others read on; else any.
-    pub(super) version: u64,
+    /// Numbers of the logs, ascending.
+    pub(super) log_numbers: Vec<u64>,
+    /// Sequence number of the first record of the oldest log.
+    pub(super) first_sequence: u64,
+    /// Newest version that snapshots of this view may see, or `u64::MAX` without a limit. There is a limit if newer snapshots
+    /// read further records into the same memtable.
+    pub(super) max_version: u64,
 }
 
-impl<F> Recent<F> {
-    /// A memtable of which the newest version is shown.
-    pub(super) fn new(memtable: Arc<Memtable<F>>, logs: Vec<u64>, sequence: u64) -> Self {
-        Recent { memtable, logs, sequence, version: u64::MAX }
+impl<F> MemtableRef<F> {
+    /// Creates a reference without a limit: snapshots see the memtable's current version.
+    pub(super) fn new(memtable: Arc<Memtable<F>>, log_numbers: Vec<u64>, first_sequence: u64) -> Self {
+        MemtableRef { memtable, log_numbers, first_sequence, max_version: u64::MAX }
     }
 }
 
-impl<F: Fingerprint> Recent<F> {
-    /// The version that is shown now.
-    pub(super) fn shown(&self) -> u64 {
-        self.memtable.version().min(self.version)
+impl<F: Fingerprint> MemtableRef<F> {
+    /// Returns the version that a snapshot taken now sees.
+    pub(super) fn visible_version(&self) -> u64 {
+        self.memtable.version().min(self.max_version)
     }
 }

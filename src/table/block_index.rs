@@ -1,76 +1,79 @@
 //! The block index: each block's last fingerprint, and a radix directory over them.
 
 use crate::fingerprint::Fingerprint;
-use crate::kernels;
+use crate::simd;
 
-/// Finds the block of a fingerprint: a line of the directory by its leading bits, then the bits after them.
+/// An index that finds the block of a fingerprint. The leading bits choose a line of the directory; the next 16 bits are
+/// compared with the keys in the line.
 #[derive(Debug)]
 pub(super) struct BlockIndex<F> {
     /// The last fingerprint of each block, strictly ascending.
     last: Vec<F>,
-    /// For each value of the leading bits, the blocks whose last fingerprint has it.
-    directory: Vec<Line>,
+    /// One line for each value of the leading bits, with the blocks whose last fingerprint has this value.
+    directory: Vec<DirectoryLine>,
     /// Number of leading bits.
-    bits: u32,
+    leading_bits: u32,
 }
 
-/// Blocks that a line has room for.
-const ROOM: usize = kernels::RANKED;
-/// In the place of the number of blocks: more than there is room for.
-const CROWDED: u16 = u16::MAX;
-/// In the place of keys that are not there: no less than any key.
+/// Largest number of blocks in a line.
+const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
+/// Marker in place of the number of blocks: more than [`LINE_BLOCKS`].
+const OVERFULL: u16 = u16::MAX;
+/// Filler after the last key of a line. No key is greater.
 const NO_KEY: u16 = u16::MAX;
 
-/// What most look-ups need of the index, in one line of the cache: for each block the 16 bits of its last fingerprint
-/// that follow the leading ones; their number; and the first block, which is that of the next line if there is none.
+/// A cache line with all that most look-ups need: the keys, the number of keys, and the number of the first block. The key of
+/// a block is the 16 bits of its last fingerprint after the leading bits. If the line has no block, the first block is the next
+/// line's.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u16; ROOM + 3]);
+struct DirectoryLine([u16; LINE_BLOCKS + 3]);
 
-impl Line {
-    fn new(first: u32) -> Line {
-        let mut line = Line([NO_KEY; ROOM + 3]);
-        (line.0[ROOM], line.0[ROOM + 1], line.0[ROOM + 2]) = (0, first as u16, (first >> 16) as u16);
+impl DirectoryLine {
+    fn new(first: u32) -> DirectoryLine {
+        let mut line = DirectoryLine([NO_KEY; LINE_BLOCKS + 3]);
+        (line.0[LINE_BLOCKS], line.0[LINE_BLOCKS + 1], line.0[LINE_BLOCKS + 2]) =
+            (0, first as u16, (first >> 16) as u16);
         line
     }
 
     fn push(&mut self, key: u16) {
-        let count = &mut self.0[ROOM];
-        if usize::from(*count) < ROOM {
+        let count = &mut self.0[LINE_BLOCKS];
+        if usize::from(*count) < LINE_BLOCKS {
             *count += 1;
             let place = usize::from(*count) - 1;
             self.0[place] = key;
         } else {
-            *count = CROWDED;
+            *count = OVERFULL;
         }
     }
 
     #[inline(always)]
-    fn is_crowded(&self) -> bool {
-        self.0[ROOM] == CROWDED
+    fn is_overfull(&self) -> bool {
+        self.0[LINE_BLOCKS] == OVERFULL
     }
 
     #[inline(always)]
     fn first(&self) -> usize {
-        usize::from(self.0[ROOM + 1]) | usize::from(self.0[ROOM + 2]) << 16
+        usize::from(self.0[LINE_BLOCKS + 1]) | usize::from(self.0[LINE_BLOCKS + 2]) << 16
     }
 }
 
 impl<F: Fingerprint> BlockIndex<F> {
     pub(super) fn new(last: Vec<F>) -> Self {
-        // Eight to sixteen blocks a line on average: of evenly spread fingerprints hardly one line is crowded.
-        let bits = last.len().checked_ilog2().unwrap_or(0).saturating_sub(3);
-        let mut directory = Vec::with_capacity(1 << bits);
+        // Eight to sixteen blocks for each line on average. If fingerprints are spread evenly, hardly any line is overfull.
+        let leading_bits = last.len().checked_ilog2().unwrap_or(0).saturating_sub(3);
+        let mut directory = Vec::with_capacity(1 << leading_bits);
         let mut block = 0;
-        for value in 0..1_u64 << bits {
-            let mut line = Line::new(block as u32);
-            while block < last.len() && leading(last[block], bits) == value {
-                line.push(key(last[block], bits));
+        for value in 0..1_u64 << leading_bits {
+            let mut line = DirectoryLine::new(block as u32);
+            while block < last.len() && leading(last[block], leading_bits) == value {
+                line.push(key(last[block], leading_bits));
                 block += 1;
             }
             directory.push(line);
         }
-        BlockIndex { last, directory, bits }
+        BlockIndex { last, directory, leading_bits }
     }
 
     /// Number of blocks.
@@ -79,75 +82,74 @@ impl<F: Fingerprint> BlockIndex<F> {
         self.last.len()
     }
 
-    /// The last fingerprint of a block.
+    /// Last fingerprint of a block.
     #[inline(always)]
     pub(super) fn last(&self, block: usize) -> F {
         self.last[block]
     }
 
-    /// Asks for what [`BlockIndex::last`] reads.
+    /// Prefetches the memory that [`BlockIndex::last`] reads.
     #[inline(always)]
     pub(super) fn prefetch_last(&self, block: usize) {
-        kernels::prefetch(&self.last, block);
+        simd::prefetch(&self.last, block);
     }
 
-    /// Asks for what [`BlockIndex::find_range`] reads.
+    /// Prefetches the memory that [`BlockIndex::find_range`] reads.
     #[inline(always)]
     pub(super) fn prefetch(&self, fingerprint: F) {
-        kernels::prefetch(&self.directory, leading(fingerprint, self.bits) as usize);
+        simd::prefetch(&self.directory, leading(fingerprint, self.leading_bits) as usize);
     }
 
-    /// The first block whose last fingerprint is at least `fingerprint`; the number of blocks if there is none.
+    /// Returns the first block whose last fingerprint is at least `fingerprint`, or the number of blocks if no block qualifies.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
         match self.find_range(fingerprint, F::BITS) {
             Some((block, 0)) => block,
-            _ => self.find_last(fingerprint),
+            _ => self.find_by_search(fingerprint),
         }
     }
 
-    /// The first block whose last fingerprint is at least `low`, and the number of blocks after it that the
-    /// fingerprints which share the first `shared` bits with `low` can go on to; `low` has zeros after these bits. `None`
-    /// if one line of the directory is not enough to tell.
+    /// Returns the blocks that can have the fingerprints whose first `shared` bits equal the first bits of `low`: the
+    /// first block whose last fingerprint is at least `low`, and the number of further blocks. `low` has zeros after
+    /// these bits. Returns `None` if one line of the directory does not decide it.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);
-        let value = leading(low, self.bits);
+        let value = leading(low, self.leading_bits);
         let line = &self.directory[value as usize];
-        let (before, up_to) = kernels::ranks(&line.0, key(low, self.bits), key(high, self.bits));
-        // Places without a key look like the largest ones.
-        let up_to = up_to.min(u32::from(line.0[ROOM]));
-        // Keys that lie in the range are told from those that do not where it is not narrower than a key; where there
-        // are none, all further bits are of no consequence. Behind the last block of a line the next line's first one
-        // comes.
-        let told = shared <= self.bits + 16 || before == up_to;
-        let told = told && !line.is_crowded() && shared >= self.bits;
-        told.then_some((line.first() + before as usize, (up_to - before) as usize))
+        let (before, up_to) = simd::ranks(&line.0, key(low, self.leading_bits), key(high, self.leading_bits));
+        // Unused places look like the largest key.
+        let up_to = up_to.min(u32::from(line.0[LINE_BLOCKS]));
+        // The keys decide exactly which blocks end in the range if the range is at least as wide as a key, or if no key lies in
+        // it. After the last block of a line comes the first block of the next line.
+        let is_exact = shared <= self.leading_bits + 16 || before == up_to;
+        let is_exact = is_exact && !line.is_overfull() && shared >= self.leading_bits;
+        is_exact.then_some((line.first() + before as usize, (up_to - before) as usize))
     }
 
-    /// [`BlockIndex::find`] by the fingerprints themselves.
+    /// Like [`BlockIndex::find`], by a binary search of the last fingerprints.
     #[inline(never)]
-    pub(super) fn find_last(&self, fingerprint: F) -> usize {
-        let value = leading(fingerprint, self.bits) as usize;
+    pub(super) fn find_by_search(&self, fingerprint: F) -> usize {
+        let value = leading(fingerprint, self.leading_bits) as usize;
         let from = self.directory[value].first();
-        let to = self.directory.get(value + 1).map_or(self.last.len(), Line::first);
+        let to = self.directory.get(value + 1).map_or(self.last.len(), DirectoryLine::first);
         from + self.last[from..to].partition_point(|&last| last < fingerprint)
     }
 
     /// Bytes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.last.len() * F::BYTES + self.directory.len() * size_of::<Line>()
+        self.last.len() * F::BYTES + self.directory.len() * size_of::<DirectoryLine>()
     }
 }
 
-/// The first `bits` bits.
+/// Returns the first `bits` bits.
 #[inline(always)]
 fn leading<F: Fingerprint>(fingerprint: F, bits: u32) -> u64 {
-    // In two steps, since an index of few blocks asks to shift out all bits.
+    // Shifts in two steps, because an index with few blocks has no leading bits and shifts out all bits.
     (fingerprint >> 1 >> (F::BITS - 1 - bits)).low_u64()
 }
 
-/// The 16 bits after the first `bits` bits.
+/// Returns the 16 bits after the first `bits` bits.
 #[inline(always)]
 fn key<F: Fingerprint>(fingerprint: F, bits: u32) -> u16 {
     (fingerprint << bits >> (F::BITS - 16)).low_u64() as u16
@@ -171,14 +173,14 @@ mod tests {
             for probe in probes.into_iter().chain(last.clone()).chain([0, u64::MAX]) {
                 let expected = last.iter().position(|&l| l >= probe).unwrap_or(last.len());
                 prop_assert_eq!(index.find(probe), expected);
-                prop_assert_eq!(index.find_last(probe), expected);
+                prop_assert_eq!(index.find_by_search(probe), expected);
                 for shared in [0, 3, 20, 40, 55, 60, 64] {
                     let low = probe & u64::prefix_mask(shared);
                     let high = low | !u64::prefix_mask(shared);
                     if let Some((block, more)) = index.find_range(low, shared) {
-                        prop_assert_eq!(block, index.find_last(low));
-                        let to = index.find_last(high);
-                        // One more only where the range ends with a block.
+                        prop_assert_eq!(block, index.find_by_search(low));
+                        let to = index.find_by_search(high);
+                        // One more block is allowed only if the range ends with a block.
                         let ends = last.get(to) == Some(&high);
                         prop_assert!(block + more == to || ends && block + more == to + 1);
                     }

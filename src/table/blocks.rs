@@ -8,26 +8,33 @@ use bitvec::prelude::*;
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
+use crate::file_bytes::Bytes;
 use crate::format;
-use crate::kernels;
-use crate::map::Bytes;
+use crate::simd;
 
-/// The blocks of a table file, and which of them have been found sound.
+/// The blocks of a table file, with a bit for each block whose checksum has been verified.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct TableBlocks {
     path: PathBuf,
     bytes: Bytes,
-    /// Where the first block starts, and the last one ends.
-    all: Range<usize>,
-    size: usize,
-    sound: BitBox<AtomicU64>,
+    /// Byte range of all blocks in the file.
+    extent: Range<usize>,
+    block_size: usize,
+    verified: BitBox<AtomicU64>,
 }
 
-impl Blocks {
-    /// `count` blocks of `size` bytes, the last of which may be shorter, in a part of a file.
-    pub(super) fn new(path: &Path, bytes: Bytes, all: Range<usize>, size: usize, count: usize) -> Self {
-        let sound = BitVec::repeat(false, count).into_boxed_bitslice();
-        Blocks { path: path.to_path_buf(), bytes, all, size, sound }
+impl TableBlocks {
+    /// Creates a view of `count` blocks in the byte range `extent` of a file. A block has `block_size` bytes; the last
+    /// one may be shorter.
+    pub(super) fn new(
+        path: &Path,
+        bytes: Bytes,
+        extent: Range<usize>,
+        block_size: usize,
+        count: usize,
+    ) -> Self {
+        let verified = BitVec::repeat(false, count).into_boxed_bitslice();
+        TableBlocks { path: path.to_path_buf(), bytes, extent, block_size, verified }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -39,17 +46,17 @@ impl Blocks {
         self.bytes.as_ref()
     }
 
-    /// Bytes in memory besides the map.
+    /// Size in memory without the file's bytes, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.sound.len() / 8
+        self.verified.len() / 8
     }
 
     pub(super) fn range(&self, block: usize) -> Range<usize> {
-        let start = self.all.start + block * self.size;
-        start..(start + self.size).min(self.all.end)
+        let start = self.extent.start + block * self.block_size;
+        start..(start + self.block_size).min(self.extent.end)
     }
 
-    /// The bytes of a block, after its checksum has been verified once.
+    /// Returns the bytes of a block. Verifies its checksum the first time.
     #[inline(always)]
     pub(super) fn get(&self, block: usize) -> Result<&[u8]> {
         let bytes = self.unverified(block);
@@ -59,7 +66,7 @@ impl Blocks {
         Ok(bytes)
     }
 
-    /// The bytes of a block, whatever they are.
+    /// Returns the bytes of a block without verifying them.
     #[inline(always)]
     pub(super) fn unverified(&self, block: usize) -> &[u8] {
         &self.bytes.as_ref()[self.range(block)]
@@ -67,7 +74,7 @@ impl Blocks {
 
     #[inline(always)]
     fn is_verified(&self, block: usize) -> bool {
-        self.sound.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+        self.verified.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
     }
 
     #[cold]
@@ -76,15 +83,15 @@ impl Blocks {
         if expected != found {
             return Err(self.damaged(block, Damage::Checksum { part: "block", expected, found }));
         }
-        self.sound.set_aliased(block, true);
+        self.verified.set_aliased(block, true);
         Ok(())
     }
 
-    /// Has the operating system read a block, unless it has been read before: the blocks of a query then come from
-    /// the disk together instead of one after the other.
+    /// If a block has not been verified before, advises the operating system to read it ahead. So the disk reads the blocks of a
+    /// query together, not one after the other.
     #[inline(always)]
-    pub(super) fn fetch(&self, block: usize) {
-        if block < self.sound.len() && !self.is_verified(block) {
+    pub(super) fn prefetch_from_disk(&self, block: usize) {
+        if block < self.verified.len() && !self.is_verified(block) {
             self.will_need(block);
         }
     }
@@ -94,17 +101,17 @@ impl Blocks {
         self.bytes.will_need(self.range(block));
     }
 
-    /// Says that these blocks, and as many after them, will be read one after the other.
+    /// Advises the operating system to read ahead these blocks and equally many blocks after them.
     pub(super) fn read_ahead(&self, blocks: Range<usize>) {
-        let start = self.all.start + blocks.start * self.size;
-        let end = start + 2 * blocks.len() * self.size;
-        self.bytes.will_need(start.min(self.all.end)..end.min(self.all.end));
+        let start = self.extent.start + blocks.start * self.block_size;
+        let end = start + 2 * blocks.len() * self.block_size;
+        self.bytes.will_need(start.min(self.extent.end)..end.min(self.extent.end));
     }
 
-    /// Asks for the first line of a block.
+    /// Prefetches the first cache line of a block.
     #[inline(always)]
     pub(super) fn prefetch_head(&self, block: usize) {
-        kernels::prefetch(self.bytes.as_ref(), self.all.start + block * self.size);
+        simd::prefetch(self.bytes.as_ref(), self.extent.start + block * self.block_size);
     }
 
     #[cold]

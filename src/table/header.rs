@@ -4,32 +4,32 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use crate::codec::{Codec, SymbolCounts};
+use crate::codec::{Codec, SymbolCounter};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_header as field};
-use crate::huffman::Code;
+use crate::huffman::HuffmanCode;
 use crate::permutation::Permutation;
 use crate::plan::TablePlan;
 
-/// What a table holds and how.
+/// The header of a table file: plan, codec, sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableHeader<F> {
-    /// How the table is probed.
+    /// Plan of the table: permutation, prefix, flips.
     pub plan: TablePlan<F>,
-    /// How its blocks are coded.
+    /// Codec of the blocks.
     pub codec: Codec,
-    /// Size of a block in bytes, a power of two; the last block may be shorter.
+    /// Size of a block in bytes, a power of two. The last block may be shorter.
     pub block_size: u32,
-    /// Fingerprints from one restart point to the next; 0 for a codec that has none.
+    /// Number of fingerprints from one restart point to the next; 0 if the codec has no restart points.
     pub span: u16,
     /// Number of fingerprints.
     pub fingerprints: u64,
-    /// The Huffman code; without words for a codec that has none.
-    pub(crate) code: Code,
+    /// Huffman code; without code words if the codec has no Huffman code.
+    pub(crate) code: HuffmanCode,
 }
 
-/// Refuses a span that tables of a codec cannot have; `None` is its default.
+/// Refuses a span that tables of a codec cannot have. `None`, the codec's default, is valid.
 pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
     let message = match span {
         Some(_) if !codec.has_spans() => {
@@ -44,13 +44,13 @@ pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
 }
 
 impl<F: Fingerprint> TableHeader<F> {
-    /// The header of a table of the counted fingerprints; a block size or span of `None` is the codec's default.
+    /// Creates the header of a table of the counted fingerprints. A block size or span of `None` is the codec's default.
     pub(crate) fn new(
         plan: TablePlan<F>,
         codec: Codec,
         block_size: Option<u32>,
         span: Option<u16>,
-        counts: &SymbolCounts<F>,
+        counts: &SymbolCounter<F>,
     ) -> Result<Self> {
         format::check_block_size(block_size)?;
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
@@ -62,27 +62,26 @@ impl<F: Fingerprint> TableHeader<F> {
 
     /// Offset of the first block, in bytes.
     ///
-    /// Blocks start at a page where the table is large enough (about 4 MiB) for a page not to count.
+    /// In tables of at least about 4 MiB the blocks start at a page. Smaller tables save these bytes.
     pub(crate) fn blocks_offset(&self) -> u32 {
         let least_bytes = self.fingerprints.saturating_mul(u64::from(F::BITS) / 2) / 8;
         if least_bytes >= 1 << 22 {
-            return format::PAGE;
+            return format::PAGE_BYTES;
         }
-        let (_, fields) = field::code_lengths(F::BITS, self.codec.symbols(F::BITS));
+        let (_, fields) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
         (fields as u32).next_multiple_of(format::MIN_BLOCKS_OFFSET)
     }
 
-    /// The length of the Huffman code word of each symbol, 0 where there is none: `format-spec/table.md` says what the
-    /// symbols are.
+    /// Length in bits of each symbol's Huffman code word, 0 if it has none. `format-spec/table.md` defines the symbols.
     pub fn code_lengths(&self) -> &[u8] {
         self.code.lengths()
     }
 
-    /// The bytes up to the first block.
+    /// Encodes the header and the padding up to the first block.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.blocks_offset() as usize];
         bytes[..8].copy_from_slice(&format::TABLE_MAGIC);
-        LittleEndian::write_u32(&mut bytes[field::VERSION..], self.codec.version());
+        LittleEndian::write_u32(&mut bytes[field::VERSION..], self.codec.format_version());
         bytes[field::BITS] = F::BITS as u8;
         bytes[field::CODEC] = self.codec.number();
         bytes[field::PREFIX_BITS] = self.plan.prefix_bits as u8;
@@ -91,7 +90,7 @@ impl<F: Fingerprint> TableHeader<F> {
         LittleEndian::write_u16(&mut bytes[field::SPAN..], self.span);
         LittleEndian::write_u32(&mut bytes[field::BLOCKS_OFFSET..], self.blocks_offset());
         LittleEndian::write_u64(&mut bytes[field::FINGERPRINTS..], self.fingerprints);
-        let (lengths, _) = field::code_lengths(F::BITS, self.codec.symbols(F::BITS));
+        let (lengths, _) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
         bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
         for (i, pair) in self.code_lengths().chunks(2).enumerate() {
             bytes[lengths + i] = pair[0] | pair[1] << 4;
@@ -99,8 +98,8 @@ impl<F: Fingerprint> TableHeader<F> {
         bytes
     }
 
-    /// Reads the header of a whole table file, and the offset of its first block. Its checksum stands in the
-    /// footer.
+    /// Decodes the header of a complete table file. Returns it with the offset of the first block in bytes. The caller checks
+    /// the header's checksum, which is in the footer.
     pub(crate) fn decode(path: &Path, file: &[u8]) -> Result<(Self, u32)> {
         let wrong = |offset: usize, name, found, expected| {
             Err(Error::corrupt(path, offset as u64, Damage::Field { name, found, expected }))
@@ -112,13 +111,13 @@ impl<F: Fingerprint> TableHeader<F> {
         if file.len() < field::PERMUTATION {
             return Err(truncated(field::PERMUTATION));
         }
-        let codec = Codec::of_number(file[field::CODEC])
+        let codec = Codec::from_number(file[field::CODEC])
             .map_err(|damage| Error::corrupt(path, field::CODEC as u64, damage))?;
         let version = LittleEndian::read_u32(&file[field::VERSION..]);
-        if version != codec.version() {
+        if version != codec.format_version() {
             return wrong(field::VERSION, "version", u64::from(version), "that of tables of its codec");
         }
-        let (lengths, end) = field::code_lengths(F::BITS, codec.symbols(F::BITS));
+        let (lengths, end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
         let bytes = file.get(..end).ok_or_else(|| truncated(end))?;
         let bits = bytes[field::BITS];
         if u32::from(bits) != F::BITS {
@@ -149,7 +148,7 @@ impl<F: Fingerprint> TableHeader<F> {
         }
         format::check_reserved(path, field::RESERVED, &bytes[field::RESERVED..field::BLOCKS_OFFSET])?;
         let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
-        if !(format::MIN_BLOCKS_OFFSET.max(end as u32)..=format::PAGE).contains(&blocks_offset) {
+        if !(format::MIN_BLOCKS_OFFSET.max(end as u32)..=format::PAGE_BYTES).contains(&blocks_offset) {
             let expected = "256 to 4096, and not before the end of the fields";
             return wrong(field::BLOCKS_OFFSET, "blocks offset", u64::from(blocks_offset), expected);
         }
@@ -158,8 +157,9 @@ impl<F: Fingerprint> TableHeader<F> {
             return wrong(field::PERMUTATION, "permutation", found, "each bit of a fingerprint once");
         };
         let code = bytes[lengths..end].iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
-        let code = Code::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
-        let without_code = !codec.facts().has_code && code.lengths().iter().any(|&length| length > 0);
+        let code =
+            HuffmanCode::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
+        let without_code = !codec.spec().has_code && code.lengths().iter().any(|&length| length > 0);
         let padding = &file[end..file.len().min(blocks_offset as usize)];
         if without_code {
             return Err(Error::corrupt(path, lengths as u64, Damage::IncompleteCode));

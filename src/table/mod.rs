@@ -1,20 +1,20 @@
-//! Tables: one permuted, sorted, compressed copy of a segment's fingerprints each (`format-spec/table.md`).
+//! Tables. Each is a permuted, sorted, compressed copy of the fingerprints of a segment (`format-spec/table.md`).
 
 mod block_index;
 mod blocks;
-mod filter;
-mod flips;
-mod group;
+mod bloom_filter;
+mod coding_stats;
 mod header;
-mod neighbours;
 mod probe;
+mod probe_group;
+mod probe_masks;
 mod reader;
 mod verify;
 mod writer;
 
 pub use self::header::TableHeader;
 pub(crate) use self::header::check_span;
-pub(crate) use self::probe::{Hit, probe};
+pub(crate) use self::probe::{ProbeHit, probe};
 pub use self::reader::{BlockInfo, Table, TableScan};
 pub(crate) use self::writer::TableWriter;
 

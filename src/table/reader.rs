@@ -1,4 +1,4 @@
-//! Reading a table file.
+//! Reads a table file.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -6,32 +6,32 @@ use std::sync::OnceLock;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::block_index::BlockIndex;
-use super::blocks::Blocks;
-use super::filter::Filter;
-use super::flips::Flips;
+use super::blocks::TableBlocks;
+use super::bloom_filter::BloomFilter;
 use super::header::TableHeader;
-use crate::codec::{AnyCodec, BlockCodec, BlockHeader, Near, Range, with_codec};
+use super::probe_masks::ProbeMasks;
+use crate::codec::{AnyCodec, BlockCodec, BlockHeader, FingerprintRange, HammingBall, with_codec};
 use crate::error::{Damage, Error, Result};
+use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
-use crate::huffman::Decoder;
-use crate::kernels::{self, Work};
-use crate::map::Bytes;
+use crate::huffman::HuffmanDecoder;
+use crate::simd::{self, Kernel};
 
 /// An open table file.
 #[derive(Debug)]
 pub struct Table<F> {
     header: TableHeader<F>,
     pub(super) codec: AnyCodec,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: TableBlocks,
     pub(super) index: BlockIndex<F>,
-    /// The plan's prefix as a mask of the original fingerprint.
+    /// The plan's prefix, as a mask of the original fingerprint, before the permutation.
     prefix_mask: F,
-    pub(super) flips: Flips<F>,
-    filter: OnceLock<Filter<F>>,
+    pub(super) probe_masks: ProbeMasks<F>,
+    filter: OnceLock<BloomFilter<F>>,
 }
 
-/// What stands in the header of a block.
+/// The header of a block, with its location in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo<F> {
     /// Offset of the block in its file, in bytes.
@@ -40,7 +40,7 @@ pub struct BlockInfo<F> {
     pub len: usize,
     /// Number of fingerprints.
     pub fingerprints: usize,
-    /// `elias-fano`: lower bits of each fingerprint; the others: bits of a restart point.
+    /// Width in bits of the lower part of a fingerprint (`elias-fano`) or of a restart point (other codecs).
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,
@@ -49,12 +49,12 @@ pub struct BlockInfo<F> {
 }
 
 impl<F: Fingerprint> Table<F> {
-    /// Opens the bytes of a table file: checks header, footer and block index, not the blocks. `path` is for
-    /// messages only.
+    /// Opens the bytes of a table file. Checks header, footer and block index, but not the blocks. `path` appears only in
+    /// messages.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the bytes are not a whole table file of this width,
-    /// [`Error::UnsupportedVersion`] if they are of a newer format.
+    /// [`Error::Corrupt`] if the bytes are not a complete table file for fingerprints of this width,
+    /// [`Error::UnsupportedVersion`] if they have a newer format.
     pub fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let file = bytes.as_ref();
         let end = format::check_ends(path, file, format::TABLE_MAGIC, format::TABLE_VERSIONS, footer::LEN)?;
@@ -67,7 +67,7 @@ impl<F: Fingerprint> Table<F> {
         let offset = blocks_offset as usize;
         let size = header.block_size as usize;
 
-        // All sizes follow from the footer's two: compare them in 128 bits, where nothing overflows.
+        // All sizes follow from the two lengths in the footer. 128-bit integers prevent an overflow.
         let blocks = LittleEndian::read_u64(&foot[footer::BLOCKS..]);
         let blocks_len = LittleEndian::read_u64(&foot[footer::BLOCKS_LEN..]);
         let expected = offset as u128 + u128::from(blocks_len) + u128::from(blocks) * F::BYTES as u128;
@@ -83,7 +83,7 @@ impl<F: Fingerprint> Table<F> {
             && (shortest == 0 || shortest >= BlockHeader::<F>::LEN)
             && blocks < u64::from(u32::MAX)
             && blocks <= header.fingerprints
-            && header.fingerprints <= blocks * format::MAX_BLOCK_COUNT as u64;
+            && header.fingerprints <= blocks * format::MAX_BLOCK_FINGERPRINTS as u64;
         if !sound_len {
             let expected = "as many as the length of the blocks and the number of fingerprints allow";
             let damage = Damage::Field { name: "blocks", found: blocks, expected };
@@ -101,20 +101,20 @@ impl<F: Fingerprint> Table<F> {
 
         let codec = AnyCodec::new(header.codec, &header.code, header.span, header.block_size);
         let prefix_mask = header.plan.prefix_mask();
-        let flips = Flips::new(&header);
-        let blocks = Blocks::new(path, bytes, offset..index_offset, size, blocks as usize);
+        let probe_masks = ProbeMasks::new(&header);
+        let blocks = TableBlocks::new(path, bytes, offset..index_offset, size, blocks as usize);
         Ok(Table {
             header,
             codec,
             blocks,
             index: BlockIndex::new(last),
             prefix_mask,
-            flips,
+            probe_masks,
             filter: OnceLock::new(),
         })
     }
 
-    /// What the table holds and how.
+    /// Header of the table: plan, codec, sizes.
     pub fn header(&self) -> &TableHeader<F> {
         &self.header
     }
@@ -129,57 +129,60 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.file().len() as u64
     }
 
-    /// Bytes in memory besides the map: block index, radix directory, which blocks are verified, the filter if there is
-    /// one, and the decoding table of the Huffman code, 32 KiB whatever the size of the table.
+    /// Size in memory without the file's bytes, in bytes. Includes the block index with its radix directory, the bits of verified
+    /// blocks, the Bloom filter if it has been built, and the decoding table of the Huffman code. The decoding table has 32 KiB
+    /// for any size of the table.
     pub fn memory(&self) -> usize {
-        let decoder = if self.header.codec.facts().has_code { Decoder::MEMORY } else { 0 };
-        let filter = self.filter().map_or(0, Filter::memory);
-        self.index.memory() + self.blocks.memory() + decoder + self.flips.memory() + filter
+        let decoder = if self.header.codec.spec().has_code { HuffmanDecoder::MEMORY } else { 0 };
+        let filter = self.filter().map_or(0, BloomFilter::memory);
+        self.index.memory() + self.blocks.memory() + decoder + self.probe_masks.memory() + filter
     }
 
-    /// What tells of most probes that they find nothing, once it has been made.
+    /// Bloom filter of the prefixes, if it has been built.
     #[inline(always)]
-    pub(super) fn filter(&self) -> Option<&Filter<F>> {
+    pub(super) fn filter(&self) -> Option<&BloomFilter<F>> {
         self.filter.get()
     }
 
-    /// Makes the table's filter, if it gains from one: reads all blocks, and takes a byte a fingerprint.
+    /// Builds the table's Bloom filter, if the table gains from one. Reads all blocks. The filter takes about one byte of memory
+    /// for each fingerprint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
-    pub(crate) fn make_filter(&self) -> Result<()> {
+    pub(crate) fn build_filter(&self) -> Result<()> {
         if self.filter().is_some() {
             return Ok(());
         }
         let plan = &self.header.plan;
-        let flipped = if plan.flips == 0 { 0 } else { self.flips.bits };
-        let masks = &self.flips.masks[self.flips.wide..];
-        let Some(mut filter) = Filter::new(self.header.fingerprints, flipped, plan.prefix_bits, masks) else {
+        let flipped = if plan.flips == 0 { 0 } else { self.probe_masks.flipped_bits };
+        let masks = &self.probe_masks.masks[self.probe_masks.partial_len..];
+        let Some(mut filter) = BloomFilter::new(self.header.fingerprints, flipped, plan.prefix_bits, masks)
+        else {
             return Ok(());
         };
         self.scan().try_for_each(|value| value.map(|value| filter.insert(value)))?;
-        // If another thread was faster, its filter is the same.
+        // If another thread was faster, its filter is equal.
         let _ = self.filter.set(filter);
         Ok(())
     }
 
-    /// The file's path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         self.blocks.path()
     }
 
-    /// The block that a permuted fingerprint would be in.
+    /// Returns the block where a permuted fingerprint would be.
     pub(crate) fn block_of(&self, permuted: F) -> usize {
         self.index.find(permuted)
     }
 
-    /// Asks for what [`Table::block_of`] reads.
+    /// Prefetches the memory that [`Table::block_of`] reads.
     #[inline]
     pub(crate) fn prefetch_line(&self, permuted: F) {
         self.index.prefetch(permuted);
     }
 
-    /// Asks for the start of a block.
+    /// Prefetches the start of a block.
     #[inline]
     pub(crate) fn prefetch_block(&self, block: usize) {
         self.blocks.prefetch_head(block);
@@ -190,15 +193,15 @@ impl<F: Fingerprint> Table<F> {
         self.header.plan.permutation.apply(fingerprint)
     }
 
-    /// The bits of the original fingerprint that make the prefix.
+    /// Mask of the prefix bits in the original fingerprint, before the permutation.
     pub(crate) fn prefix_mask(&self) -> F {
         self.prefix_mask
     }
 
-    /// What stands in the header of a block.
+    /// Returns the header and the location of a block.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such block, [`Error::Corrupt`] if it is damaged.
+    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if it is damaged.
     pub fn block_info(&self, block: usize) -> Result<BlockInfo<F>> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
@@ -213,18 +216,18 @@ impl<F: Fingerprint> Table<F> {
         })
     }
 
-    /// Appends the permuted fingerprints of a block, in order.
+    /// Appends the permuted fingerprints of a block to `fingerprints`, in ascending order.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if there is no such block, [`Error::Corrupt`] if it is damaged.
+    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if it is damaged.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<F>) -> Result<()> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
-        with_codec!(&self.codec, codec => kernels::dispatch(Decode { codec, bytes, fingerprints }))
+        with_codec!(&self.codec, codec => simd::dispatch(DecodeKernel { codec, bytes, fingerprints }))
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
-    /// Says that these blocks, and as many after them, will be decoded one after the other.
+    /// Advises the operating system that these blocks, and equally many after them, will be read in order.
     pub(crate) fn will_need(&self, blocks: std::ops::Range<usize>) {
         self.blocks.read_ahead(blocks);
     }
@@ -240,28 +243,32 @@ impl<F: Fingerprint> Table<F> {
         )))
     }
 
-    /// Calls `visitor` with block, position in the block and value of each permuted fingerprint from `low` to
-    /// `high`, in order.
+    /// Calls `visitor` with each permuted fingerprint from `low` to `high`, both inclusive, in order. Its arguments are the
+    /// block's number, the position in the block, and the fingerprint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
     pub fn visit(&self, low: F, high: F, mut visitor: impl FnMut(usize, usize, F)) -> Result<()> {
-        kernels::dispatch(Visit { table: self, range: Range { low, high }, visitor: &mut visitor })
+        simd::dispatch(VisitKernel {
+            table: self,
+            range: FingerprintRange { low, high },
+            visitor: &mut visitor,
+        })
     }
 
-    /// The fingerprints in the table's order, permuted.
+    /// Iterates over all fingerprints of the table, permuted, in ascending order.
     pub fn scan(&self) -> TableScan<'_, F> {
         TableScan { table: self, block: 0, decoded: Vec::new(), position: 0 }
     }
 }
 
-struct Decode<'a, F, C> {
+struct DecodeKernel<'a, F, C> {
     codec: &'a C,
     bytes: &'a [u8],
     fingerprints: &'a mut Vec<F>,
 }
 
-impl<F: Fingerprint, C: BlockCodec<F>> Work for Decode<'_, F, C> {
+impl<F: Fingerprint, C: BlockCodec<F>> Kernel for DecodeKernel<'_, F, C> {
     type Output = std::result::Result<(), Damage>;
 
     #[inline(always)]
@@ -270,23 +277,23 @@ impl<F: Fingerprint, C: BlockCodec<F>> Work for Decode<'_, F, C> {
     }
 }
 
-struct Visit<'a, F, V> {
+struct VisitKernel<'a, F, V> {
     table: &'a Table<F>,
-    range: Range<F>,
+    range: FingerprintRange<F>,
     visitor: V,
 }
 
-impl<F: Fingerprint, V: FnMut(usize, usize, F)> Work for Visit<'_, F, V> {
+impl<F: Fingerprint, V: FnMut(usize, usize, F)> Kernel for VisitKernel<'_, F, V> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run(mut self) -> Result<()> {
-        let Visit { table, range, .. } = self;
+        let VisitKernel { table, range, .. } = self;
         for block in table.index.find(range.low)..table.index.len() {
             let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
             let visitor = |i, value| (self.visitor)(block, i, value);
             let visited = with_codec!(&table.codec, codec => match codec.locate(bytes, range, last) {
-                Ok(Some(spot)) => codec.visit_from(bytes, spot.index, range, Near::ALL, visitor),
+                Ok(Some(start)) => codec.visit_from(bytes, start.index, range, HammingBall::ALL, visitor),
                 Ok(None) => Ok(()),
                 Err(damage) => Err(damage),
             });
@@ -299,9 +306,9 @@ impl<F: Fingerprint, V: FnMut(usize, usize, F)> Work for Visit<'_, F, V> {
     }
 }
 
-/// Iterates over the permuted fingerprints of a table in order; made by [`Table::scan`].
+/// An iterator over the permuted fingerprints of a table in ascending order. [`Table::scan`] creates it.
 ///
-/// Ends after the first error.
+/// It ends after the first error.
 #[derive(Debug)]
 pub struct TableScan<'a, F> {
     table: &'a Table<F>,

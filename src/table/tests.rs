@@ -4,14 +4,14 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::{Codec, SymbolCounts};
+use crate::codec::{Codec, SymbolCounter};
 use crate::error::{Error, Result};
+use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
-use crate::map::Bytes;
 use crate::permutation::Permutation;
 use crate::plan::{Plan, TablePlan};
 
-/// The bytes of a table of these fingerprints, permuted and sorted here.
+/// Encodes a table of `fingerprints`, which are permuted and sorted here.
 fn write<F: Fingerprint>(
     fingerprints: &[F],
     plan: &TablePlan<F>,
@@ -22,7 +22,7 @@ fn write<F: Fingerprint>(
     let mut permuted: Vec<F> = fingerprints.iter().map(|&x| plan.permutation.apply(x)).collect();
     permuted.sort_unstable();
     permuted.dedup();
-    let mut counts = SymbolCounts::new(codec);
+    let mut counts = SymbolCounter::new(codec);
     permuted.iter().for_each(|&x| counts.push(x));
     let header = TableHeader {
         plan: plan.clone(),
@@ -76,9 +76,9 @@ fn check<F: Fingerprint>(
 
     let queries: Vec<F> = fingerprints.iter().step_by(7).copied().chain([F::ZERO, F::MAX]).collect();
     for (i, &query) in queries.iter().enumerate() {
-        // With a filter everything is found as without one.
+        // The second half of the queries uses a Bloom filter. The results must be the same.
         if i == queries.len() / 2 {
-            table.make_filter().unwrap();
+            table.build_filter().unwrap();
         }
         for distance in 0..=plan.flips + 2 {
             let mut found = Vec::new();
@@ -187,7 +187,7 @@ fn other_widths_and_versions_are_refused() {
         let error = open::<u64>(&bytes).unwrap_err();
         assert!(matches!(error, Error::UnsupportedVersion { supported: 5, .. }), "{error}");
     }
-    // Versions of other tables.
+    // Valid versions, but of tables with other codecs.
     for version in [4, 5] {
         bytes[8] = version;
         let header_crc = crc32fast::hash(&bytes[..256]);
@@ -209,7 +209,7 @@ fn unsorted_fingerprints_are_refused() {
         block_size: 256,
         span: 0,
         fingerprints: 3,
-        code: SymbolCounts::<u64>::new(Codec::EliasFano).code(),
+        code: SymbolCounter::<u64>::new(Codec::EliasFano).code(),
     };
     let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header.clone()).unwrap();
     writer.push(7).unwrap();
@@ -222,7 +222,7 @@ fn unsorted_fingerprints_are_refused() {
 #[test]
 fn neighbours_differ_where_the_codec_looks() {
     let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
-    // Xor gives 1, 2, 7 and 12, minus 1, 2, 1 and 4.
+    // Neighbours differ by 1, 2, 7 and 12 (xor), and by 1, 2, 1 and 4 (difference).
     let fingerprints = [0_u64, 1, 3, 4, 8];
     let (by_xor, by_minus) = ([1, 1, 1, 1], [0, 1, 1, 2]);
     for (codec, expected) in [
@@ -273,7 +273,7 @@ fn codings_are_told_as_they_stand_in_the_blocks() {
             at += decoded.len();
         }
         assert_eq!(at, fingerprints.len());
-        // Of six members, five are near others, and from some of the earlier ones they differ in the fewest bits.
+        // Five of the six members are near others. Some are nearest to a fingerprint before their predecessor.
         let is_all_differences = codec == Codec::AllDifferences;
         assert_eq!(
             (near > coded / 2, earlier > coded / 10),

@@ -1,4 +1,4 @@
-//! Checking all of a table file.
+//! Verifies a whole table file.
 
 use std::ops::ControlFlow;
 
@@ -12,14 +12,15 @@ use crate::format::{self, table_footer as footer};
 use crate::progress;
 
 impl<F: Fingerprint> Table<F> {
-    /// Checks all that [`Table::open`] does not: every block's checksum and all of them together, the order
-    /// of all fingerprints, the block index, and their number. Calls `damaged` with each error and goes on;
-    /// returns how many fingerprints could be read.
+    /// Checks the parts that [`Table::open`] does not check: each block's checksum, the checksum of all these checksums,
+    /// the order and the number of the fingerprints, and their agreement with the block index. Calls `damaged` with each
+    /// error and continues. Returns the number of readable fingerprints.
     ///
-    /// `visitor` gets the permuted fingerprints of each block, none of one that cannot be read, and says whether to go on.
+    /// Calls `visitor` for each block with its permuted fingerprints, or with an empty slice if the block is unreadable.
+    /// `visitor` returns `Break` to stop.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] if it says no.
+    /// [`Error::Cancelled`] if `visitor` stops the verification.
     pub fn verify(
         &self,
         mut visitor: impl FnMut(&[F]) -> ControlFlow<()>,
@@ -36,7 +37,7 @@ impl<F: Fingerprint> Table<F> {
                 damaged(error);
                 whole = false;
                 previous = Some(self.index.last(block));
-                progress::go_on(visitor(&[]))?;
+                progress::break_to_cancelled(visitor(&[]))?;
                 continue;
             }
             let ascending = decoded.windows(2).all(|pair| pair[0] < pair[1]);
@@ -52,7 +53,7 @@ impl<F: Fingerprint> Table<F> {
                 damaged(self.blocks.damaged(block, damage));
             }
             count += decoded.len() as u64;
-            progress::go_on(visitor(&decoded))?;
+            progress::break_to_cancelled(visitor(&decoded))?;
         }
         if whole && count != self.header().fingerprints {
             let damage =
@@ -68,7 +69,7 @@ impl<F: Fingerprint> Table<F> {
         Ok(count)
     }
 
-    /// Whether the block is coded as its fingerprints are.
+    /// Checks that a block has exactly the encoding of its fingerprints.
     fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
         with_codec!(&self.codec, codec => codec.check(self.blocks.unverified(block), fingerprints))
     }

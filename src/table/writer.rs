@@ -1,4 +1,4 @@
-//! Writing a table file.
+//! Writes a table file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,26 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use super::header::TableHeader;
 use super::reader::Table;
-use crate::codec::{AnyCodec, BlockCodec, Codec, SymbolCounts, with_codec};
+use crate::codec::{AnyCodec, BlockCodec, Codec, SymbolCounter, with_codec};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
 use crate::plan::TablePlan;
 
-/// Writes a table to any sink, block by block.
+/// A writer of a table to any sink, block by block.
 pub(crate) struct TableWriter<F, W> {
     sink: W,
     path: PathBuf,
     header: TableHeader<F>,
     codec: AnyCodec,
     header_crc: u32,
-    /// Of the checksums of the blocks.
+    /// Checksum of the checksums of the blocks.
     blocks_crc: crc32fast::Hasher,
-    /// Fingerprints that are not in a block yet start at `cursor`.
+    /// Pushed fingerprints. The ones from `cursor` on are not in a block yet.
     pending: Vec<F>,
     cursor: usize,
-    /// Enough pending fingerprints to fill any block.
-    fill: usize,
+    /// Number of pending fingerprints that fills any block.
+    fill_threshold: usize,
     pushed: u64,
     block: Vec<u8>,
     blocks: u64,
@@ -35,22 +35,22 @@ pub(crate) struct TableWriter<F, W> {
 }
 
 impl<F: Fingerprint, W: Write> TableWriter<F, W> {
-    /// Starts a table: writes its header. `path` is for messages only.
+    /// Starts a table and writes its header. `path` appears only in messages.
     pub(crate) fn new(mut sink: W, path: &Path, header: TableHeader<F>) -> Result<Self> {
         let block_size = header.block_size;
         let codec = AnyCodec::new(header.codec, &header.code, header.span, block_size);
         let bytes = header.encode();
         sink.write_all(&bytes).map_err(Error::io(path, "write"))?;
-        let fill = format::MAX_BLOCK_COUNT.min(block_size as usize * 8);
+        let fill_threshold = format::MAX_BLOCK_FINGERPRINTS.min(block_size as usize * 8);
         Ok(TableWriter {
             sink,
             path: path.to_path_buf(),
             codec,
             header_crc: crc32fast::hash(&bytes),
             blocks_crc: crc32fast::Hasher::new(),
-            pending: Vec::with_capacity(fill * 4),
+            pending: Vec::with_capacity(fill_threshold * 4),
             cursor: 0,
-            fill,
+            fill_threshold,
             pushed: 0,
             block: vec![0; block_size as usize],
             blocks: 0,
@@ -60,8 +60,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         })
     }
 
-    /// Adds a permuted fingerprint, larger than the one before. Returns how many fingerprints the block has
-    /// that this completes, in most cases none.
+    /// Adds a permuted fingerprint, greater than the one before. If this completes a block, writes the block and returns its
+    /// number of fingerprints.
     pub(crate) fn push(&mut self, fingerprint: F) -> Result<Option<usize>> {
         if let Some(&previous) = self.pending.last()
             && previous >= fingerprint
@@ -73,16 +73,20 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
             });
         }
         if self.pending.len() == self.pending.capacity() {
-            // The last one stays for the check of the order.
+            // The last fingerprint stays, to check the order.
             self.pending.drain(..self.cursor);
             self.cursor = 0;
         }
         self.pending.push(fingerprint);
         self.pushed += 1;
-        if self.pending.len() - self.cursor > self.fill { self.write_block().map(Some) } else { Ok(None) }
+        if self.pending.len() - self.cursor > self.fill_threshold {
+            self.write_block().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
-    /// Writes the next block from what is pending, which is not empty, and returns its number of fingerprints.
+    /// Writes the next block from the pending fingerprints, which are not empty. Returns its number of fingerprints.
     fn write_block(&mut self) -> Result<usize> {
         let pending = &self.pending[self.cursor..];
         let (count, len) = with_codec!(&self.codec, codec => fill_block(codec, pending, &mut self.block));
@@ -98,13 +102,13 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         Ok(count)
     }
 
-    /// Completes the next block although there are not enough fingerprints to fill any; `None` at the end.
+    /// Writes the next block from the remaining fingerprints after the last push. Returns its number of fingerprints, or
+    /// `None` if none remain.
     pub(crate) fn drain(&mut self) -> Result<Option<usize>> {
         if self.cursor == self.pending.len() { Ok(None) } else { self.write_block().map(Some) }
     }
 
-    /// Writes what is left, the block index and the footer, and hands back the sink and the length of the file
-    /// in bytes.
+    /// Writes the remaining blocks, the block index and the footer. Returns the sink and the length of the file in bytes.
     pub(crate) fn finish(mut self) -> Result<(W, u64)> {
         while self.drain()?.is_some() {}
         if self.pushed != self.header.fingerprints {
@@ -141,8 +145,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     }
 }
 
-/// Fills a block; returns its number of fingerprints and of bytes. The last block of a table, which holds all
-/// that is pending, ends where its content ends.
+/// Fills a block. Returns its number of fingerprints and its length in bytes. The last block of a table, which has all
+/// pending fingerprints, ends where its content ends.
 fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: &mut [u8]) -> (usize, usize) {
     let fit = codec.fit(pending, block.len());
     let len = if fit.count == pending.len() { fit.bytes } else { block.len() };
@@ -153,7 +157,7 @@ fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: 
 }
 
 impl<F: Fingerprint> Table<F> {
-    /// The bytes of a table file of these fingerprints, which are permuted and strictly ascending.
+    /// Encodes a table file in memory. The fingerprints are permuted and strictly ascending.
     ///
     /// ```
     /// use simstore::plan::Plan;
@@ -179,7 +183,7 @@ impl<F: Fingerprint> Table<F> {
         Table::encode_with(Path::new("table in memory"), fingerprints, plan, codec, block_size, None)
     }
 
-    /// [`Table::encode`] with spans of a length; `None` is the codec's default. `path` is for messages only.
+    /// Like [`Table::encode`], with a given span; `None` is the codec's default. `path` appears only in messages.
     pub(crate) fn encode_with(
         path: &Path,
         fingerprints: &[F],
@@ -188,10 +192,10 @@ impl<F: Fingerprint> Table<F> {
         block_size: Option<u32>,
         span: Option<u16>,
     ) -> Result<Vec<u8>> {
-        let mut counts = SymbolCounts::new(codec);
+        let mut counts = SymbolCounter::new(codec);
         let mut previous = None;
         for &fingerprint in fingerprints {
-            // What is out of order is refused by the writer, with a message.
+            // The writer refuses a fingerprint out of order, with a message.
             if previous < Some(fingerprint) {
                 counts.push(fingerprint);
             }

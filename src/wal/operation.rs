@@ -1,4 +1,4 @@
-//! Operations and their bytes.
+//! Operations of a log, and their encoding.
 
 use std::marker::PhantomData;
 
@@ -7,14 +7,15 @@ use byteorder::{ByteOrder, LittleEndian};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{
-    MAX_KEY, MAX_MARK, MAX_NAME, MAX_NOTE, MAX_PAYLOAD, VERSION, VERSION_WITH_NOTES, check_text,
+    MAX_METADATA_KEY_BYTES, MAX_METADATA_VALUE_BYTES, MAX_NAME_BYTES, MAX_NOTE_BYTES, MAX_PAYLOAD_BYTES,
+    VERSION, VERSION_WITH_NOTES, check_text,
 };
 
 const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
 const DELETE: u8 = 3;
-const MARK: u8 = 4;
-/// From version 4 on.
+const METADATA: u8 = 4;
+/// Supported from format version 4 on.
 const NOTE: u8 = 5;
 
 /// A change of a store.
@@ -29,23 +30,23 @@ pub(crate) enum Operation<'a, F> {
         fingerprint: F,
         id: u64,
     },
-    /// What the caller keeps together with what else its record holds.
-    Mark {
+    /// Sets a metadata value; committed together with the other operations of its record.
+    Metadata {
         key: &'a str,
         value: &'a [u8],
     },
-    /// What is kept with a document.
+    /// Sets the note of a document.
     Note {
         id: u64,
         note: &'a [u8],
     },
 }
 
-/// The operations of one record, encoded as they are added.
+/// The payload of a record: its operations, encoded.
 #[derive(Debug)]
 pub(crate) struct Payload<F> {
     bytes: Vec<u8>,
-    /// The version of the format that has all of them.
+    /// Oldest format version that supports all operations of the payload.
     version: u32,
     fingerprints: PhantomData<fn(F)>,
 }
@@ -57,7 +58,7 @@ impl<F> Default for Payload<F> {
 }
 
 impl<F: Fingerprint> Payload<F> {
-    /// Adds an operation. One that is refused leaves the payload as it was.
+    /// Appends an operation. An error leaves the payload unchanged.
     pub(crate) fn push(&mut self, operation: &Operation<'_, F>) -> Result<()> {
         let within = |what, len: usize, limit| {
             let message = || format!("a {what} of {len} bytes: shorten it to {limit} bytes at most");
@@ -67,19 +68,20 @@ impl<F: Fingerprint> Payload<F> {
             Operation::Insert { name, .. } => {
                 let name = name.unwrap_or_default();
                 check_text("name", name.as_bytes())?;
-                within("name", name.len(), MAX_NAME)?
+                within("name", name.len(), MAX_NAME_BYTES)?
             }
-            Operation::Mark { key, value } => {
+            Operation::Metadata { key, value } => {
                 check_text("key of a mark", key.as_bytes())?;
-                within("key of a mark", key.len(), MAX_KEY)? + within("mark", value.len(), MAX_MARK)?
+                within("key of a mark", key.len(), MAX_METADATA_KEY_BYTES)?
+                    + within("mark", value.len(), MAX_METADATA_VALUE_BYTES)?
             }
             Operation::Delete { .. } => 0,
-            Operation::Note { note, .. } => within("note", note.len(), MAX_NOTE)?,
+            Operation::Note { note, .. } => within("note", note.len(), MAX_NOTE_BYTES)?,
         };
-        // No operation takes more than this beside what is of any length.
-        if self.bytes.len() + len + 64 > MAX_PAYLOAD {
+        // The fixed-size fields of an operation take at most 64 bytes.
+        if self.bytes.len() + len + 64 > MAX_PAYLOAD_BYTES {
             let message =
-                format!("a transaction of more than {MAX_PAYLOAD} bytes: split it into smaller ones");
+                format!("a transaction of more than {MAX_PAYLOAD_BYTES} bytes: split it into smaller ones");
             return Err(Error::BadArgument(message));
         }
         match *operation {
@@ -89,8 +91,8 @@ impl<F: Fingerprint> Payload<F> {
                 self.push_bytes(name.as_bytes());
             }
             Operation::Delete { fingerprint, id } => self.push_pair(DELETE, fingerprint, id),
-            Operation::Mark { key, value } => {
-                self.bytes.push(MARK);
+            Operation::Metadata { key, value } => {
+                self.bytes.push(METADATA);
                 self.push_bytes(key.as_bytes());
                 self.push_bytes(value);
             }
@@ -121,20 +123,20 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.is_empty()
     }
 
-    /// The version of the format that a log must have to hold it.
+    /// Oldest format version of a log that can hold the payload.
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    /// Its length in bytes.
+    /// Payload length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Calls `visitor` with the operations, in order. They are read back from their bytes: keeping another copy of
-    /// each would be no less work.
+    /// Calls `visitor` with each operation, in order. Operations are decoded again, since keeping a copy of each would
+    /// take as much work.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
-        let mut operations = Operations::new(&self.bytes, self.version);
+        let mut operations = OperationReader::new(&self.bytes, self.version);
         while let Ok(Some(operation)) = operations.next() {
             visitor(operation);
         }
@@ -146,15 +148,15 @@ impl<F: Fingerprint> Payload<F> {
     }
 }
 
-/// How many inserts a payload holds, by the kinds and the lengths of its operations alone: nothing is counted behind one that is
-/// cut off or unknown.
+/// Number of inserts in a payload. Looks only at the kinds and lengths of operations, and stops at the first one that
+/// is truncated or unknown.
 pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
     let (mut rest, mut inserts) = (payload, 0);
     while let Some(&kind) = rest.first() {
         let (fields, texts) = match kind {
             INSERT | DELETE => (1 + F::BYTES + 8, 0),
             INSERT_NAMED => (1 + F::BYTES + 8, 1),
-            MARK => (1, 2),
+            METADATA => (1, 2),
             NOTE => (1 + 8, 1),
             _ => break,
         };
@@ -172,45 +174,45 @@ pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
     inserts
 }
 
-/// Reads the operations of a payload one after the other.
-pub(super) struct Operations<'a, F> {
+/// Decoder of the operations in a payload.
+pub(super) struct OperationReader<'a, F> {
     payload: &'a [u8],
     at: usize,
-    /// The last kind that the version has, and how messages say it.
-    last: (u8, &'static str),
+    /// Largest operation kind of the format version, and the expected kinds for error messages.
+    max_kind: (u8, &'static str),
     fingerprints: PhantomData<F>,
 }
 
-impl<'a, F: Fingerprint> Operations<'a, F> {
-    /// Of a log of this version.
-    pub(super) fn new(payload: &'a [u8], version: u32) -> Operations<'a, F> {
-        let last = if version < VERSION_WITH_NOTES { (MARK, "1 to 4") } else { (NOTE, "1 to 5") };
-        Operations { payload, at: 0, last, fingerprints: PhantomData }
+impl<'a, F: Fingerprint> OperationReader<'a, F> {
+    /// Creates a decoder for the payload of a log with this format version.
+    pub(super) fn new(payload: &'a [u8], version: u32) -> OperationReader<'a, F> {
+        let max_kind = if version < VERSION_WITH_NOTES { (METADATA, "1 to 4") } else { (NOTE, "1 to 5") };
+        OperationReader { payload, at: 0, max_kind, fingerprints: PhantomData }
     }
 
-    /// How many bytes have been read: after an error, where it is.
+    /// Number of bytes decoded. After an error, this is its offset in the payload.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// The next operation, `None` at the end of the payload.
+    /// Decodes the next operation; `None` at the end of the payload.
     pub(super) fn next(&mut self) -> Result<Option<Operation<'a, F>>, Damage> {
         if self.at == self.payload.len() {
             return Ok(None);
         }
         let kind = self.payload[self.at];
-        let (last, expected) = self.last;
-        if !(INSERT..=last).contains(&kind) {
+        let (max_kind, expected) = self.max_kind;
+        if !(INSERT..=max_kind).contains(&kind) {
             return Err(Damage::Field { name: "kind", found: u64::from(kind), expected });
         }
         self.at += 1;
-        if kind == MARK {
-            let key = self.text(MAX_KEY, "at most 4096 bytes")?;
-            let value = self.bytes(MAX_MARK, "at most 4096 bytes")?;
-            return Ok(Some(Operation::Mark { key, value }));
+        if kind == METADATA {
+            let key = self.text(MAX_METADATA_KEY_BYTES, "at most 4096 bytes")?;
+            let value = self.bytes(MAX_METADATA_VALUE_BYTES, "at most 4096 bytes")?;
+            return Ok(Some(Operation::Metadata { key, value }));
         }
         if kind == NOTE {
-            let (id, note) = (self.u64()?, self.bytes(MAX_NOTE, "at most 16777216 bytes")?);
+            let (id, note) = (self.u64()?, self.bytes(MAX_NOTE_BYTES, "at most 16777216 bytes")?);
             return Ok(Some(Operation::Note { id, note }));
         }
         let fingerprint = F::read_le(self.take(F::BYTES)?);
@@ -218,7 +220,7 @@ impl<'a, F: Fingerprint> Operations<'a, F> {
         Ok(Some(match kind {
             INSERT => Operation::Insert { fingerprint, id, name: None },
             INSERT_NAMED => {
-                let name = Some(self.text(MAX_NAME, "at most 65536 bytes")?);
+                let name = Some(self.text(MAX_NAME_BYTES, "at most 65536 bytes")?);
                 Operation::Insert { fingerprint, id, name }
             }
             _ => Operation::Delete { fingerprint, id },

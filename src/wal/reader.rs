@@ -1,28 +1,28 @@
-//! Reading a log, up to where a crash left it.
+//! Reads a log up to its end, or up to the point where a crash left it.
 
 use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::operation::{self, Operation, Operations};
+use super::operation::{self, Operation, OperationReader};
 use super::record_crc;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header, log_record};
 
-/// What the header of a log says.
+/// Contents of a log's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogStart {
-    /// The version of the format.
+pub(crate) struct LogHeader {
+    /// Format version.
     pub(crate) version: u32,
-    /// The sequence number of the first record.
+    /// Sequence number of the first record.
     pub(crate) first_sequence: u64,
-    /// The log before it.
+    /// Previous log of the store, if any.
     pub(crate) previous: Option<PreviousLog>,
 }
 
-/// How many inserts the records of a log from a position on hold, without a look at their checksums; those that follow damage
-/// are not counted. Names and notes take most of some logs: lengths alone would foretell far too many.
+/// Number of inserts in a log from a byte offset on, up to the first damaged record. Checksums are not verified. Used to
+/// size a memtable: the file length alone would give a far too large estimate, since names and notes fill most of some logs.
 pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
     let (mut at, mut inserts) = ((from as usize).max(log_header::LEN), 0);
     while let Some(fields) = log.get(at..).and_then(|rest| rest.get(..log_record::LEN)) {
@@ -37,76 +37,88 @@ pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
     inserts
 }
 
-/// What a log says of the one before it, all of which was durable when it was started.
+/// The reference from a log to the previous log, which was durable when the log was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousLog {
     pub(crate) number: u64,
-    /// Bytes of its header and its sound records.
+    /// Bytes of the previous log's header and sound records.
     pub(crate) len: u64,
 }
 
-/// Where reading a log ended, and where it can go on when the log has grown.
+/// A position in a log: where a read ended, and where the next read continues when the log has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogEnd {
-    pub(crate) start: LogStart,
-    /// The sequence number of the record that would follow the last sound one.
+pub(crate) struct LogPosition {
+    pub(crate) header: LogHeader,
+    /// Sequence number of the record after the last sound one.
     pub(crate) next_sequence: u64,
-    /// Whether the last record says that the log was closed, and that all before it was synced.
+    /// Whether the last record is an end record: the log was closed, after all earlier records were synced.
     pub(crate) closed: bool,
-    /// Bytes of the header and the sound records.
+    /// Bytes of the header and the sound records read so far.
     pub(crate) sound_bytes: u64,
-    /// Bytes that follow and are no sound record: a crash cut them off, or they are being written.
+    /// Bytes after the sound records: a record torn by a crash, or one that is being written.
     pub(crate) torn_bytes: u64,
-    /// Where the last sound record starts, and its checksum.
+    /// Byte offset and checksum of the last sound record.
     pub(crate) last: Option<(u64, u32)>,
 }
 
-impl LogEnd {
-    /// Sound records with operations.
+impl LogPosition {
+    /// Number of sound records with operations.
     pub(crate) fn records(&self) -> u64 {
-        self.next_sequence - self.start.first_sequence - u64::from(self.closed)
+        self.next_sequence - self.header.first_sequence - u64::from(self.closed)
     }
 }
 
-/// A record whose checksum is right.
-pub(super) struct Record<'a> {
+/// A record with a valid checksum.
+pub(super) struct LogRecord<'a> {
     pub(super) sequence: u64,
+    /// Bytes of the file that were durable when the record was written.
     durable: u64,
-    /// Its fields, payload and padding.
+    /// Fields, payload and padding.
     pub(super) bytes: &'a [u8],
     payload: &'a [u8],
 }
 
-impl Record<'_> {
-    /// Whether it ends a log that was closed.
+impl LogRecord<'_> {
+    /// Whether this is an end record, which closes a log.
     pub(super) fn is_end(&self) -> bool {
         self.payload.is_empty()
     }
 }
 
-/// Visits the operations of a log, each with the sequence number of its record, and never only some of a record's.
-/// `None` if the header is torn: then the log was never synced, and holds nothing. After an error, what was visited
-/// must be discarded.
+/// Reads a log. Calls `visit` with the sequence number of a record and each of its operations. A record is visited
+/// either completely or not at all.
+///
+/// Returns `None` if the header is torn: then the log was never synced and is empty. After an error, the caller must
+/// discard the visited operations.
 pub(crate) fn read_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
     visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
-) -> Result<Option<LogEnd>> {
-    let Some(from) = start_log::<F>(path, bytes, number)? else { return Ok(None) };
+) -> Result<Option<LogPosition>> {
+    let Some(from) = read_log_header::<F>(path, bytes, number)? else { return Ok(None) };
     continue_log(path, bytes, number, from, visit).map(Some)
 }
 
-/// The end of a log's header; `None` if it is torn.
-pub(crate) fn start_log<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<LogEnd>> {
-    let Some(start) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
-    let (next_sequence, sound_bytes) = (start.first_sequence, log_header::LEN as u64);
+/// Reads the header of a log. Returns the position after it, or `None` if the header is torn.
+pub(crate) fn read_log_header<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+) -> Result<Option<LogPosition>> {
+    let Some(header) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
+    let (next_sequence, sound_bytes) = (header.first_sequence, log_header::LEN as u64);
     let torn_bytes = bytes.len() as u64 - sound_bytes;
-    Ok(Some(LogEnd { start, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
+    Ok(Some(LogPosition { header, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
 }
 
-/// Whether a log still has the header and the last record that were read of it.
-pub(crate) fn is_as_read<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64, read: &LogEnd) -> bool {
+/// Whether the bytes of a log still have the header and the last record that were read before.
+pub(crate) fn is_unchanged<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+    read: &LogPosition,
+) -> bool {
     let has_record = |(at, crc): (u64, u32)| {
         let record = record_at(bytes, at as usize, number);
         record.is_ok_and(|record| {
@@ -116,18 +128,18 @@ pub(crate) fn is_as_read<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64,
         })
     };
     read.sound_bytes <= bytes.len() as u64
-        && matches!(read_header::<F>(path, bytes, number), Ok(Some(start)) if start == read.start)
+        && matches!(read_header::<F>(path, bytes, number), Ok(Some(start)) if start == read.header)
         && read.last.is_none_or(has_record)
 }
 
-/// Visits what a log holds behind the place where an earlier call ended.
+/// Reads a log from the position where an earlier call ended, like [`read_log`].
 pub(crate) fn continue_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
-    from: LogEnd,
+    from: LogPosition,
     mut visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
-) -> Result<LogEnd> {
+) -> Result<LogPosition> {
     let mut end = from;
     if from.sound_bytes > bytes.len() as u64 {
         let damage = Damage::Truncated { expected: from.sound_bytes, found: bytes.len() as u64 };
@@ -143,7 +155,7 @@ pub(crate) fn continue_log<F: Fingerprint>(
                 break;
             }
         };
-        visit_record(path, at, &record, end.start.version, &mut visit)?;
+        visit_record(path, at, &record, end.header.version, &mut visit)?;
         end.closed = record.is_end();
         end.last = Some((end.sound_bytes, LittleEndian::read_u32(&record.bytes[log_record::CRC..])));
         end.sound_bytes += record.bytes.len() as u64;
@@ -153,12 +165,12 @@ pub(crate) fn continue_log<F: Fingerprint>(
     Ok(end)
 }
 
-/// Checks the header; returns what it says, `None` if it is torn.
+/// Checks and decodes the header of a log; `None` if it is torn.
 pub(super) fn read_header<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
-) -> Result<Option<LogStart>> {
+) -> Result<Option<LogHeader>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
     if let Some(found) = version.filter(|_| bytes.starts_with(&format::LOG_MAGIC)) {
         format::check_version(path, found, format::LOG_VERSIONS)?;
@@ -194,24 +206,24 @@ pub(super) fn read_header<F: Fingerprint>(
         Damage::Field { name: "previous", found: previous, expected: "less than the number of this log" };
     field(log_header::PREVIOUS, damage, previous < number)?;
     let len = LittleEndian::read_u64(&header[log_header::PREVIOUS_LEN..]);
-    let expected = "a multiple of 8, 56 at least; 0 where there is no previous log";
+    let expected = "a multiple of 8, 56 at min_sequence; 0 where there is no previous log";
     let damage = Damage::Field { name: "previous length", found: len, expected };
     let is_len = len.is_multiple_of(log_record::ALIGNMENT as u64) && len >= log_header::LEN as u64;
     field(log_header::PREVIOUS_LEN, damage, if previous == 0 { len == 0 } else { is_len })?;
     format::check_reserved(path, log_header::RESERVED, &header[log_header::RESERVED..log_header::CRC])?;
     let previous = (previous > 0).then_some(PreviousLog { number: previous, len });
     let version = LittleEndian::read_u32(&header[log_header::VERSION..]);
-    Ok(Some(LogStart { version, first_sequence: first, previous }))
+    Ok(Some(LogHeader { version, first_sequence: first, previous }))
 }
 
-/// The length of a record with its padding, from its fields.
+/// Length of a record with its padding, in bytes. `fields` are its first bytes.
 pub(super) fn record_len(fields: &[u8]) -> u64 {
     let payload = u64::from(LittleEndian::read_u32(&fields[log_record::PAYLOAD_LEN..]));
     (log_record::LEN as u64 + payload).next_multiple_of(log_record::ALIGNMENT as u64)
 }
 
-/// The record at a position of the file, if its checksum is right.
-pub(super) fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<Record<'_>, Damage> {
+/// Decodes the record at a byte offset of the file and verifies its checksum.
+pub(super) fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<LogRecord<'_>, Damage> {
     let rest = &bytes[at..];
     let truncated = |expected: u64| Damage::Truncated { expected, found: rest.len() as u64 };
     let fields = rest.get(..log_record::LEN).ok_or(truncated(log_record::LEN as u64))?;
@@ -234,7 +246,7 @@ pub(super) fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<Record<'
         return Err(Damage::Checksum { part: "record", expected, found });
     }
     let payload = LittleEndian::read_u32(&record[log_record::PAYLOAD_LEN..]) as usize;
-    Ok(Record {
+    Ok(LogRecord {
         sequence: LittleEndian::read_u64(&record[log_record::SEQUENCE..]),
         durable: LittleEndian::read_u64(&record[log_record::DURABLE..]),
         bytes: record,
@@ -246,18 +258,20 @@ fn wrong_sequence(found: u64) -> Damage {
     Damage::Field { name: "sequence", found, expected: "one more than that of the record before" }
 }
 
-/// Fails if what is not sound at `at` was synced: a later record, of sequence number `least` or above, says that more
-/// than `at` bytes of the file were durable when it was written. Otherwise a crash explains it.
+/// Returns `damage` as an error if the unsound bytes at the offset `at` had been synced. They had if a later record, with
+/// a sequence number of at least `min_sequence`, says that more than `at` bytes of the file were durable when it was
+/// written. Otherwise a crash explains the unsound bytes.
 fn refuse_if_synced(
     path: &Path,
     bytes: &[u8],
     number: u64,
     at: usize,
-    least: u64,
+    min_sequence: u64,
     damage: Damage,
 ) -> Result<()> {
-    // A hostile file may hold many long records that overlap: a crash does not leave that either.
-    let mut may_checksum = 4 * (bytes.len() - at) as u64;
+    // A hostile file may have many long records that overlap. The budget bounds the time for their checksums. Running out
+    // of it counts as damage, since no crash leaves such a file.
+    let mut checksum_budget = 4 * (bytes.len() - at) as u64;
     for later in (at..bytes.len()).step_by(log_record::ALIGNMENT).skip(1) {
         let rest = &bytes[later..];
         let Some(fields) = rest.get(..log_record::LEN) else { break };
@@ -268,22 +282,22 @@ fn refuse_if_synced(
         let durable = LittleEndian::read_u64(&fields[log_record::DURABLE..]);
         let len = record_len(fields);
         let fits = len <= rest.len() as u64 && durable <= later as u64;
-        if !fits || sequence < least || durable <= at as u64 {
+        if !fits || sequence < min_sequence || durable <= at as u64 {
             continue;
         }
-        if len > may_checksum || record_at(bytes, later, number).is_ok() {
+        if len > checksum_budget || record_at(bytes, later, number).is_ok() {
             return Err(Error::corrupt(path, at as u64, damage));
         }
-        may_checksum -= len;
+        checksum_budget -= len;
     }
     Ok(())
 }
 
-/// Visits the operations of a record of a log of this version after all of them have been checked.
+/// Checks all operations of a record, and then visits them. `version` is the format version of the log.
 pub(super) fn visit_record<F: Fingerprint>(
     path: &Path,
     at: usize,
-    record: &Record<'_>,
+    record: &LogRecord<'_>,
     version: u32,
     visit: &mut impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<()> {
@@ -297,7 +311,7 @@ pub(super) fn visit_record<F: Fingerprint>(
         let damage = Damage::Field { name: "durable", found: record.durable, expected };
         return corrupt(log_record::DURABLE, damage);
     }
-    let mut operations = Operations::<F>::new(record.payload, version);
+    let mut operations = OperationReader::<F>::new(record.payload, version);
     loop {
         match operations.next() {
             Ok(Some(_)) => {}
@@ -305,7 +319,7 @@ pub(super) fn visit_record<F: Fingerprint>(
             Err(damage) => return corrupt(log_record::LEN + operations.position(), damage),
         }
     }
-    let mut operations = Operations::<F>::new(record.payload, version);
+    let mut operations = OperationReader::<F>::new(record.payload, version);
     while let Ok(Some(operation)) = operations.next() {
         visit(record.sequence, operation)?;
     }

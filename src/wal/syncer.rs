@@ -1,4 +1,4 @@
-//! Group commit: one sync for all who wait for one.
+//! Group commit: one sync for all threads that wait for durability.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::fs::SyncFile;
 
-/// Makes a log durable, for all threads that wait for it: the first thread syncs for all waiting threads.
+/// Makes a log durable. If several threads wait for durability, the first one syncs for all of them.
 pub(crate) struct LogSyncer {
     path: PathBuf,
     file: Box<dyn SyncFile>,
@@ -17,26 +17,28 @@ pub(crate) struct LogSyncer {
     written: AtomicU64,
     /// Bytes known to be durable.
     durable: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
+    /// Notified when a sync has ended.
     ended: Condvar,
-    /// Tells who gathers others for a sync that somebody has come.
+    /// Notified when a thread has arrived, for the thread that collects others before its sync.
     joined: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    /// Somebody syncs, or gathers others before.
+struct SyncState {
+    /// Whether a thread is syncing, or collecting other threads before its sync.
     syncing: bool,
-    /// Bytes that the sync under way, or the last one, makes durable.
+    /// Bytes that the current or last sync makes durable.
     target: u64,
-    /// Threads that wait for that sync.
+    /// Number of threads that wait for that sync.
     sharing: usize,
-    /// Threads that wait for the next one.
+    /// Number of threads that wait for the next sync.
     waiting: usize,
-    /// Threads that are worth waiting for: those that shared the last sync, and those that came while it ran.
+    /// Number of threads to wait for before the next sync: those that shared the last sync, and those that arrived
+    /// while it ran.
     expected: usize,
-    /// Why a sync failed. From then on the contents of the disk are unknown, and another sync could succeed without writing the
-    /// lost data.
+    /// Error of a failed sync. After it, the contents of the disk are unknown, and another sync could succeed without
+    /// writing the lost data.
     failure: Option<(io::ErrorKind, String)>,
 }
 
@@ -62,9 +64,9 @@ impl LogSyncer {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Returns once the first `len` bytes are durable. If no thread is syncing, this one does. It first waits for as many
-    /// threads as waited during the last sync, but at most for `delay`; a single thread does not wait. A failed sync is never
-    /// retried: all waiting threads fail, now and later.
+    /// Returns once the first `len` bytes are durable. If no thread is syncing, this thread does. It first waits until
+    /// as many threads have arrived as waited during the last sync, but at most for `delay`; a single thread does not
+    /// wait. A failed sync is never retried: all waiting threads fail, now and later.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
             let path = self.path.display();
@@ -100,38 +102,38 @@ impl LogSyncer {
         }
     }
 
-    /// Syncs, as the only thread that does.
-    fn sync(&self, state: MutexGuard<'_, State>, delay: Duration) {
-        let few = |state: &mut State| state.waiting < state.expected;
-        let gathered = self.joined.wait_timeout_while(state, delay, few);
-        let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+    /// Collects other threads and syncs the file. Only one thread is in this function at a time.
+    fn sync(&self, state: MutexGuard<'_, SyncState>, delay: Duration) {
+        let is_incomplete = |state: &mut SyncState| state.waiting < state.expected;
+        let collected = self.joined.wait_timeout_while(state, delay, is_incomplete);
+        let (mut state, _) = collected.unwrap_or_else(PoisonError::into_inner);
         // Only what was written before the sync began is certain to be covered by it.
         let written = self.written.load(Ordering::Acquire);
         state.target = written;
         state.sharing = std::mem::take(&mut state.waiting);
         drop(state);
-        // If the file's sync panics, this one counts as failed and nobody waits for ever.
-        let mut round = Round { syncer: self, outcome: Err(io::Error::other("the sync was interrupted")) };
-        round.outcome = self.file.sync().map(|()| written);
+        // If the file's sync panics, the round counts as failed, so that no thread waits forever.
+        let mut round = SyncRound { syncer: self, result: Err(io::Error::other("the sync was interrupted")) };
+        round.result = self.file.sync().map(|()| written);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A sync under way; its end is told to all who wait.
-struct Round<'a> {
+/// A running sync. Dropping it stores the result and wakes all waiting threads.
+struct SyncRound<'a> {
     syncer: &'a LogSyncer,
-    outcome: io::Result<u64>,
+    result: io::Result<u64>,
 }
 
-impl Drop for Round<'_> {
+impl Drop for SyncRound<'_> {
     fn drop(&mut self) {
         let mut state = self.syncer.lock();
         state.syncing = false;
         state.expected = state.sharing + state.waiting;
-        match &self.outcome {
+        match &self.result {
             Ok(durable) => self.syncer.durable.store(*durable, Ordering::Release),
             Err(error) => {
                 let reason = format!("{error}; recent writes may be lost: open the store again");
@@ -150,19 +152,19 @@ mod tests {
 
     use super::*;
 
-    const FAILS: usize = usize::MAX;
+    const FAILS_NEXT: usize = usize::MAX;
 
     /// A file whose syncs take 1 ms. It records the number of bytes written when each sync began.
     #[derive(Default)]
-    struct Counting {
+    struct CountingFile {
         written: AtomicU64,
         covered: AtomicU64,
         syncs: AtomicUsize,
     }
 
-    impl SyncFile for Arc<Counting> {
+    impl SyncFile for Arc<CountingFile> {
         fn sync(&self) -> io::Result<()> {
-            if self.syncs.load(Ordering::SeqCst) == FAILS {
+            if self.syncs.load(Ordering::SeqCst) == FAILS_NEXT {
                 thread::sleep(Duration::from_millis(20));
                 self.syncs.store(0, Ordering::SeqCst);
                 return Err(io::Error::other("the disk is on fire"));
@@ -175,8 +177,8 @@ mod tests {
         }
     }
 
-    fn counting() -> (Arc<Counting>, LogSyncer) {
-        let file = Arc::new(Counting::default());
+    fn counting() -> (Arc<CountingFile>, LogSyncer) {
+        let file = Arc::new(CountingFile::default());
         (file.clone(), LogSyncer::new(Path::new("000001.log"), Box::new(file), 0))
     }
 
@@ -212,7 +214,7 @@ mod tests {
         let (file, syncer) = counting();
         syncer.set_written(8);
         syncer.sync_to(8, Duration::ZERO).unwrap();
-        file.syncs.store(FAILS, Ordering::SeqCst);
+        file.syncs.store(FAILS_NEXT, Ordering::SeqCst);
         syncer.set_written(16);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -231,39 +233,39 @@ mod tests {
 
     #[test]
     fn a_sync_that_panics_leaves_nobody_waiting() {
-        struct Panics;
-        impl SyncFile for Panics {
+        struct PanickingFile;
+        impl SyncFile for PanickingFile {
             fn sync(&self) -> io::Result<()> {
                 panic!("on purpose")
             }
         }
-        let syncer = LogSyncer::new(Path::new("000001.log"), Box::new(Panics), 8);
+        let syncer = LogSyncer::new(Path::new("000001.log"), Box::new(PanickingFile), 8);
         thread::scope(|scope| assert!(scope.spawn(|| syncer.sync_to(8, Duration::ZERO)).join().is_err()));
         assert!(syncer.sync_to(8, Duration::ZERO).is_err());
     }
 
-    /// Longer than any test.
-    const FOR_EVER: Duration = Duration::from_secs(1 << 40);
+    /// A delay that is longer than any test.
+    const UNLIMITED_DELAY: Duration = Duration::from_secs(1 << 40);
 
     #[test]
     fn who_is_alone_waits_for_nobody() {
         let (file, syncer) = counting();
         for len in 1..=50 {
             syncer.set_written(len);
-            syncer.sync_to(len, FOR_EVER).unwrap();
+            syncer.sync_to(len, UNLIMITED_DELAY).unwrap();
             assert_eq!(file.syncs.load(Ordering::SeqCst) as u64, len);
         }
     }
 
     /// A file whose syncs block until they are released.
     #[derive(Default)]
-    struct Held {
-        /// How many syncs have begun, and how many may end.
+    struct BlockingFile {
+        /// Number of syncs that have begun, and number of syncs that may end.
         syncs: Mutex<(u32, u32)>,
         changed: Condvar,
     }
 
-    impl Held {
+    impl BlockingFile {
         fn await_begun(&self, count: u32) {
             let syncs = self.syncs.lock().unwrap();
             drop(self.changed.wait_while(syncs, |syncs| syncs.0 < count).unwrap());
@@ -279,7 +281,7 @@ mod tests {
         }
     }
 
-    impl SyncFile for Arc<Held> {
+    impl SyncFile for Arc<BlockingFile> {
         fn sync(&self) -> io::Result<()> {
             let mut syncs = self.syncs.lock().unwrap();
             syncs.0 += 1;
@@ -290,20 +292,20 @@ mod tests {
         }
     }
 
-    fn held() -> (Arc<Held>, LogSyncer) {
-        let file = Arc::new(Held::default());
+    fn held() -> (Arc<BlockingFile>, LogSyncer) {
+        let file = Arc::new(BlockingFile::default());
         (file.clone(), LogSyncer::new(Path::new("000001.log"), Box::new(file), 0))
     }
 
-    /// Waits until the syncer is in a state.
-    fn await_state(syncer: &LogSyncer, reached: impl Fn(&State) -> bool) {
+    /// Waits until the state of the syncer fulfils a condition.
+    fn await_state(syncer: &LogSyncer, reached: impl Fn(&SyncState) -> bool) {
         while !reached(&syncer.lock()) {
             thread::yield_now();
         }
     }
 
-    /// One who came while another synced waits for that one to come again, and both share a sync; a third who cannot wait
-    /// makes it begin.
+    /// A thread that arrived during another thread's sync waits until that thread returns, and both share the next sync.
+    /// A third thread without a delay starts this sync at once.
     #[test]
     fn who_is_not_alone_waits_for_the_others() {
         for third in [false, true] {
@@ -313,23 +315,23 @@ mod tests {
                 syncer.sync_to(len, delay).unwrap();
             };
             thread::scope(|scope| {
-                let first = scope.spawn(|| write(8, FOR_EVER));
+                let first = scope.spawn(|| write(8, UNLIMITED_DELAY));
                 file.await_begun(1);
-                let second = scope.spawn(|| write(16, FOR_EVER));
+                let second = scope.spawn(|| write(16, UNLIMITED_DELAY));
                 await_state(&syncer, |state| state.waiting == 1);
                 file.let_end(1);
                 first.join().unwrap();
                 await_state(&syncer, |state| state.syncing && state.expected == 2);
                 assert_eq!((file.begun(), syncer.durable()), (1, 8));
                 file.let_end(2);
-                write(24, if third { Duration::ZERO } else { FOR_EVER });
+                write(24, if third { Duration::ZERO } else { UNLIMITED_DELAY });
                 second.join().unwrap();
             });
             assert_eq!((file.begun(), syncer.durable()), (2, 24));
         }
     }
 
-    /// Those who were waited for in vain are not waited for again.
+    /// Threads that did not return within the delay are not waited for again.
     #[test]
     fn who_went_away_is_waited_for_once() {
         let (file, syncer) = held();
@@ -339,7 +341,7 @@ mod tests {
         syncer.sync_to(8, Duration::from_millis(1)).unwrap();
         assert_eq!(syncer.lock().expected, 1);
         syncer.set_written(16);
-        syncer.sync_to(16, FOR_EVER).unwrap();
+        syncer.sync_to(16, UNLIMITED_DELAY).unwrap();
         assert_eq!((file.begun(), syncer.durable()), (2, 16));
     }
 }

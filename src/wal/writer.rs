@@ -1,4 +1,4 @@
-//! Writing a log.
+//! Writer of a log.
 
 use std::io;
 use std::marker::PhantomData;
@@ -9,64 +9,65 @@ use std::time::Duration;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::operation::Payload;
-use super::reader::{LogStart, PreviousLog};
+use super::reader::{LogHeader, PreviousLog};
 use super::record_crc;
 use super::syncer::LogSyncer;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header, log_record};
-use crate::fs::{Fs, TEMPORARY, WriteFile};
+use crate::fs::{Fs, TEMPORARY_SUFFIX, WriteFile};
 
-/// The buffer for records is not kept when it is larger, in bytes.
-const KEPT_BUFFER: usize = 1 << 20;
+/// Maximum capacity of the record buffer that is kept between records, in bytes.
+const MAX_KEPT_BUFFER: usize = 1 << 20;
 
-/// A log that is being written.
+/// Writer of a log.
 pub(crate) struct LogWriter<F> {
     path: PathBuf,
     file: Box<dyn WriteFile>,
     version: u32,
     number: u64,
+    /// Bytes handed to the operating system.
     len: u64,
     next_sequence: u64,
-    /// The record being written, so that it takes one call.
+    /// Buffer for the encoded record, which is written in one call.
     record: Vec<u8>,
-    /// The log was closed, or a record may be partly written: a record after it would not be read.
+    /// Whether the log was closed, or a record may be partly written. A reader would ignore records after it.
     failed: bool,
     syncer: Arc<LogSyncer>,
     fingerprints: PhantomData<fn(F)>,
 }
 
 impl<F: Fingerprint> LogWriter<F> {
-    /// Creates a log, replacing an existing one. The file gets its name only when its header is durable, so a crash leaves no
-    /// log without a header; the folder is not synced. The part of the previous log that the header names is durable. The
-    /// version is the oldest that supports everything to be written.
+    /// Creates a log, replacing an existing one. The file gets its name only after its header is durable, so a crash
+    /// leaves no log without a header. The folder is not synced. The part of the previous log that `header` names must
+    /// already be durable. `header.version` must be the oldest format version that supports all records to come.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
         number: u64,
-        start: LogStart,
+        header: LogHeader,
     ) -> Result<LogWriter<F>> {
-        if start.first_sequence > format::MAX_FIRST_SEQUENCE {
+        if header.first_sequence > format::MAX_FIRST_SEQUENCE {
             let reason = "sequence numbers are exhausted: `salvage` the store into a new one";
             return Err(Error::Exhausted { path: path.to_path_buf(), reason });
         }
         let mut temporary = path.as_os_str().to_owned();
-        temporary.push(TEMPORARY);
+        temporary.push(TEMPORARY_SUFFIX);
         let temporary = PathBuf::from(temporary);
         let mut file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
         let handle = file.sync_handle().map_err(Error::io(path, "open"))?;
-        let header = header(F::BITS, number, start);
-        file.write_all(&header).map_err(Error::io(&temporary, "write"))?;
+        let encoded = encode_header(F::BITS, number, header);
+        file.write_all(&encoded).map_err(Error::io(&temporary, "write"))?;
         file.sync().map_err(Error::io(&temporary, "sync"))?;
         fs.rename(&temporary, path).map_err(Error::io(path, "rename to"))?;
-        let len = header.len() as u64;
+        let len = encoded.len() as u64;
         Ok(LogWriter {
             path: path.to_path_buf(),
             file,
-            version: start.version,
+            version: header.version,
             number,
             len,
-            next_sequence: start.first_sequence,
+            next_sequence: header.first_sequence,
             record: Vec::new(),
             failed: false,
             syncer: Arc::new(LogSyncer::new(path, handle, len)),
@@ -74,8 +75,8 @@ impl<F: Fingerprint> LogWriter<F> {
         })
     }
 
-    /// Hands a record to the operating system in one write call; returns its sequence number. After a file error every further
-    /// call fails: a record after a partial one would not be read.
+    /// Hands a record to the operating system in one write call and returns its sequence number. After a file error,
+    /// every further call fails, since a reader would ignore a record after a partial one.
     pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
         if payload.is_empty() {
             return Err(Error::Bug("a record of a log without operations".to_string()));
@@ -86,8 +87,8 @@ impl<F: Fingerprint> LogWriter<F> {
         self.write(payload.bytes())
     }
 
-    /// Says that the log was closed: makes it durable, and ends it with a record that says so. One without records needs
-    /// none. Nothing is written after it.
+    /// Closes the log: makes it durable and appends an end record. A log without records gets no end record. No record
+    /// can be appended afterwards.
     pub(crate) fn close(&mut self) -> Result<()> {
         if self.len == log_header::LEN as u64 {
             return Ok(());
@@ -113,7 +114,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.next_sequence += 1;
         self.syncer.set_written(self.len);
         self.record.clear();
-        self.record.shrink_to(KEPT_BUFFER);
+        self.record.shrink_to(MAX_KEPT_BUFFER);
         Ok(sequence)
     }
 
@@ -132,7 +133,7 @@ impl<F: Fingerprint> LogWriter<F> {
         LittleEndian::write_u32(&mut record[log_record::CRC..], crc);
     }
 
-    /// The version of the format.
+    /// Format version.
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
@@ -142,33 +143,33 @@ impl<F: Fingerprint> LogWriter<F> {
         self.len
     }
 
-    /// The entry for this log in the header of the next log, valid once this log is durable.
+    /// Reference to this log for the header of the next log; valid once this log is durable.
     pub(crate) fn as_previous(&self) -> PreviousLog {
         PreviousLog { number: self.number, len: self.len }
     }
 
-    /// The sequence number of the next record.
+    /// Sequence number of the next record.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
-    /// The syncer that makes the log durable, for any number of threads.
+    /// Syncer that makes the log durable, shared by any number of threads.
     pub(crate) fn syncer(&self) -> Arc<LogSyncer> {
         self.syncer.clone()
     }
 }
 
-fn header(bits: u32, number: u64, start: LogStart) -> [u8; log_header::LEN] {
-    let mut header = [0; log_header::LEN];
-    header[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
-    LittleEndian::write_u32(&mut header[log_header::VERSION..], start.version);
-    header[log_header::BITS] = bits as u8;
-    LittleEndian::write_u64(&mut header[log_header::NUMBER..], number);
-    LittleEndian::write_u64(&mut header[log_header::FIRST_SEQUENCE..], start.first_sequence);
-    let PreviousLog { number: before, len } = start.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
-    LittleEndian::write_u64(&mut header[log_header::PREVIOUS..], before);
-    LittleEndian::write_u64(&mut header[log_header::PREVIOUS_LEN..], len);
-    let crc = crc32fast::hash(&header[..log_header::CRC]);
-    LittleEndian::write_u32(&mut header[log_header::CRC..], crc);
-    header
+fn encode_header(bits: u32, number: u64, header: LogHeader) -> [u8; log_header::LEN] {
+    let mut bytes = [0; log_header::LEN];
+    bytes[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
+    LittleEndian::write_u32(&mut bytes[log_header::VERSION..], header.version);
+    bytes[log_header::BITS] = bits as u8;
+    LittleEndian::write_u64(&mut bytes[log_header::NUMBER..], number);
+    LittleEndian::write_u64(&mut bytes[log_header::FIRST_SEQUENCE..], header.first_sequence);
+    let PreviousLog { number: before, len } = header.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
+    LittleEndian::write_u64(&mut bytes[log_header::PREVIOUS..], before);
+    LittleEndian::write_u64(&mut bytes[log_header::PREVIOUS_LEN..], len);
+    let crc = crc32fast::hash(&bytes[..log_header::CRC]);
+    LittleEndian::write_u32(&mut bytes[log_header::CRC..], crc);
+    bytes
 }

@@ -2,8 +2,8 @@
 
 use simstore::Codec;
 
-use super::forging::{Page, Table, file, one_table, put_bits};
-use crate::support::seal::{Files, name_files};
+use super::forging::{SpecPage, ForgedTable, file_mut, one_table, put_bits};
+use crate::support::seal::{StoreFiles, update_manifest};
 
 const COUNT: usize = 4;
 const WIDTH: usize = 6;
@@ -13,27 +13,27 @@ const LENGTHS: usize = 36 + 64;
 const FEW: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 
 /// A store with a changed first block.
-fn block(base: &Files, change: impl FnOnce(&mut Vec<u8>)) -> Files {
+fn block(base: &StoreFiles, change: impl FnOnce(&mut Vec<u8>)) -> StoreFiles {
     table(base, |table| change(&mut table.blocks[0]))
 }
 
-fn table(base: &Files, change: impl FnOnce(&mut Table)) -> Files {
+fn table(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
     let mut files = base.clone();
-    let bytes = file(&mut files, ".table");
-    let mut table = Table::read(bytes);
+    let bytes = file_mut(&mut files, ".table");
+    let mut table = ForgedTable::read(bytes);
     change(&mut table);
     *bytes = table.write();
-    name_files(&mut files);
+    update_manifest(&mut files);
     files
 }
 
-pub(super) fn reading(page: &mut Page) {
+pub(super) fn reading(page: &mut SpecPage) {
     let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FEW));
     let spans = one_table(Codec::Gap, Some(1), &FEW);
-    page.as_is("block-field", "no fingerprints", "count is 0", block(&gap, |block| block[COUNT] = 0));
-    page.as_is("block-field", "more than bits", "count is 255", block(&gap, |block| block[COUNT] = 255));
-    page.as_is("block-field", "width 65", "width is 65", block(&gap, |block| block[WIDTH] = 65));
-    page.as_is(
+    page.add("block-field", "no fingerprints", "count is 0", block(&gap, |block| block[COUNT] = 0));
+    page.add("block-field", "more than bits", "count is 255", block(&gap, |block| block[COUNT] = 255));
+    page.add("block-field", "width 65", "width is 65", block(&gap, |block| block[WIDTH] = 65));
+    page.add(
         "block-field",
         "width 64 of elias-fano",
         "width is 64",
@@ -41,26 +41,26 @@ pub(super) fn reading(page: &mut Page) {
     );
 
     let says = "width is 64";
-    page.as_is("layout", "restart points of 64 bits", says, block(&spans, |block| block[WIDTH] = 64));
-    page.as_is("layout", "low bits", "width is 63", block(&elias_fano, |block| block[WIDTH] = 63));
+    page.add("layout", "restart points of 64 bits", says, block(&spans, |block| block[WIDTH] = 64));
+    page.add("layout", "low bits", "width is 63", block(&elias_fano, |block| block[WIDTH] = 63));
 
     // Restart points of 6 bits, positions of 11; all spans start where the directory ends, and have no bits.
     let (says, position) =
         ("the positions of a block's spans are not ascending", |i: usize| FIELDS + i * 17 + 6);
     let end = (FIELDS + 3 * 17) as u64;
-    page.as_is(
+    page.add(
         "positions",
         "descending",
         says,
         block(&spans, |block| put_bits(block, position(1), 11, end + 1)),
     );
-    page.as_is(
+    page.add(
         "positions",
         "in the directory",
         says,
         block(&spans, |block| put_bits(block, position(0), 11, 0)),
     );
-    page.as_is(
+    page.add(
         "positions",
         "outside of the block",
         says,
@@ -68,14 +68,14 @@ pub(super) fn reading(page: &mut Page) {
     );
 
     let says = "invalid code word";
-    page.as_is("word", "of a code of one word", says, block(&gap, |block| put_bits(block, FIELDS, 1, 1)));
+    page.add("word", "of a code of one word", says, block(&gap, |block| put_bits(block, FIELDS, 1, 1)));
     let says = "the lengths of a span's code words and tails";
     // Eleven words and eleven tails of 4 bits take 55 bits, and there are 40, all of them 0.
     let eight: Vec<u64> = (1..=8).map(|i| i * 16).collect();
     let eight = one_table(Codec::Gap, None, &eight);
-    page.as_is("tails", "of more fingerprints", says, block(&eight, |block| block[COUNT] = 12));
+    page.add("tails", "of more fingerprints", says, block(&eight, |block| block[COUNT] = 12));
     let says = "the number of upper bits and the block's count";
-    page.as_is(
+    page.add(
         "upper-bits",
         "one less",
         says,
@@ -84,7 +84,7 @@ pub(super) fn reading(page: &mut Page) {
             put_bits(block, one, 1, 0);
         }),
     );
-    page.as_is(
+    page.add(
         "upper-bits",
         "one more",
         says,
@@ -95,15 +95,15 @@ pub(super) fn reading(page: &mut Page) {
     );
 }
 
-pub(super) fn coding(page: &mut Page) {
+pub(super) fn coding(page: &mut SpecPage) {
     let says = "a block and the code of its fingerprints";
     // 0x10 and 0x3f differ first in the bit worth 2^5; 0x20 has it.
     let set_bit = one_table(Codec::FirstDifference, None, &[0x10, 0x3f]);
-    page.as_is("set-bit", "the predecessor is changed", says, block(&set_bit, |block| block[8] = 0x20));
+    page.add("set-bit", "the predecessor is changed", says, block(&set_bit, |block| block[8] = 0x20));
 
     // Spans of two neighbours: each has the word of symbol 0, which is the bit 0, and no tail.
     let pairs = one_table(Codec::Gap, Some(2), &[16, 17, 18, 19]);
-    page.as_is(
+    page.add(
         "hole",
         "a bit",
         says,
@@ -116,7 +116,7 @@ pub(super) fn coding(page: &mut Page) {
     // Seven words of one bit and seven tails of 4 bits take 35 bits.
     let eight: Vec<u64> = (1..=8).map(|i| i * 16).collect();
     let eight = one_table(Codec::Gap, None, &eight);
-    page.as_is(
+    page.add(
         "overlap",
         "a byte less",
         says,
@@ -124,12 +124,12 @@ pub(super) fn coding(page: &mut Page) {
             assert_eq!(block.pop(), Some(0));
         }),
     );
-    page.as_is("padding", "a bit", says, block(&eight, |block| put_bits(block, FIELDS + 7, 1, 1)));
+    page.add("padding", "a bit", says, block(&eight, |block| put_bits(block, FIELDS + 7, 1, 1)));
 
     // 0 and 2^40 + 2^10 + 2^3: two positions of 6 bits.
     let near = one_table(Codec::AllDifferences, None, &[0, 1 << 40 | 1 << 10 | 1 << 3]);
     let tail = |block: &[u8]| block.len() * 8 - 12;
-    page.as_is(
+    page.add(
         "differing",
         "positions that descend",
         says,
@@ -138,7 +138,7 @@ pub(super) fn coding(page: &mut Page) {
             put_bits(block, at, 12, 10 | 3 << 6);
         }),
     );
-    page.as_is(
+    page.add(
         "differing",
         "a position twice",
         says,
@@ -149,7 +149,7 @@ pub(super) fn coding(page: &mut Page) {
             table.index[0] = 1 << 40;
         }),
     );
-    page.as_is(
+    page.add(
         "differing",
         "a position above",
         says,
@@ -162,7 +162,7 @@ pub(super) fn coding(page: &mut Page) {
     );
     // 0 and 1 have a gap of 2^0; then the symbol says one bit below it, and there is no such bit.
     let one = one_table(Codec::AllDifferences, None, &[0, 1]);
-    page.as_is(
+    page.add(
         "differing",
         "a bit below the lowest",
         says,
@@ -179,7 +179,7 @@ pub(super) fn coding(page: &mut Page) {
     // The third is one bit from the first, which is one place before the second.
     let earlier = one_table(Codec::AllDifferences, None, &[1 << 20, 1 << 20 | 0x5_5555, 1 << 50 | 1 << 20]);
     for back in [0, 2, 15] {
-        page.as_is(
+        page.add(
             "back",
             &format!("{back}"),
             says,

@@ -6,7 +6,7 @@ use simstore::fs::Fs;
 use simstore::{BuildOptions, Builder, Codec, Durability, PlanChoice, Store, StoreOptions};
 
 use crate::support::disk::SimulatedDisk;
-use crate::support::seal::{Files, name_files, seal_file, seal_store};
+use crate::support::seal::{StoreFiles, update_manifest, seal_file, seal_store};
 
 /// A forged store, and the rule that it breaks.
 pub(super) struct Case {
@@ -16,58 +16,58 @@ pub(super) struct Case {
     pub(super) how: String,
     /// A part of the crate's message.
     pub(super) says: &'static str,
-    pub(super) files: Files,
+    pub(super) files: StoreFiles,
 }
 
 /// The cases of one page.
-pub(super) struct Page {
+pub(super) struct SpecPage {
     pub(super) name: &'static str,
     pub(super) cases: Vec<Case>,
 }
 
-impl Page {
-    pub(super) fn new(name: &'static str) -> Page {
-        Page { name, cases: Vec::new() }
+impl SpecPage {
+    pub(super) fn new(name: &'static str) -> SpecPage {
+        SpecPage { name, cases: Vec::new() }
     }
 
     /// Adds a case whose checksums are as they should be or as the case wants them.
-    pub(super) fn as_is(&mut self, rule: &'static str, how: &str, says: &'static str, files: Files) {
+    pub(super) fn add(&mut self, rule: &'static str, how: &str, says: &'static str, files: StoreFiles) {
         self.cases.push(Case { page: self.name, rule, how: how.to_owned(), says, files });
     }
 
     /// Adds a case of a changed store, with the right checksums.
-    pub(super) fn sealed(
+    pub(super) fn add_sealed(
         &mut self,
         rule: &'static str,
         how: &str,
         says: &'static str,
-        base: &Files,
-        change: impl FnOnce(&mut Files),
+        base: &StoreFiles,
+        change: impl FnOnce(&mut StoreFiles),
     ) {
         let mut files = base.clone();
         change(&mut files);
         seal_store(&mut files);
-        self.as_is(rule, how, says, files);
+        self.add(rule, how, says, files);
     }
 
     /// Adds a case of a changed store whose manifest names the changed files; their checksums are left as they are.
-    pub(super) fn named(
+    pub(super) fn add_named(
         &mut self,
         rule: &'static str,
         how: &str,
         says: &'static str,
-        base: &Files,
-        change: impl FnOnce(&mut Files),
+        base: &StoreFiles,
+        change: impl FnOnce(&mut StoreFiles),
     ) {
         let mut files = base.clone();
         change(&mut files);
-        name_files(&mut files);
-        self.as_is(rule, how, says, files);
+        update_manifest(&mut files);
+        self.add(rule, how, says, files);
     }
 }
 
 /// The files on a simulated disk with one store, `store`.
-pub(super) fn files_of(disk: &SimulatedDisk) -> Files {
+pub(super) fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     let paths = disk.paths().into_iter().filter(|path| path != Path::new("store"));
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let files = paths.map(|path| (name(&path), disk.content(&path).unwrap()));
@@ -75,27 +75,27 @@ pub(super) fn files_of(disk: &SimulatedDisk) -> Files {
 }
 
 /// A simulated disk with these files.
-pub(super) fn disk_of(files: &Files) -> SimulatedDisk {
+pub(super) fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
-    files.iter().for_each(|(name, bytes)| disk.put(&format!("store/{name}"), bytes));
+    files.iter().for_each(|(name, bytes)| disk.write_file(&format!("store/{name}"), bytes));
     disk
 }
 
 /// The name of the only file with this ending.
-pub(super) fn name_of(files: &Files, ending: &str) -> String {
+pub(super) fn file_name(files: &StoreFiles, ending: &str) -> String {
     let names: Vec<&String> = files.keys().filter(|name| name.ends_with(ending)).collect();
     let [name] = names[..] else { panic!("{ending}: {names:?}") };
     name.clone()
 }
 
-pub(super) fn file<'f>(files: &'f mut Files, ending: &str) -> &'f mut Vec<u8> {
-    let name = name_of(files, ending);
+pub(super) fn file_mut<'f>(files: &'f mut StoreFiles, ending: &str) -> &'f mut Vec<u8> {
+    let name = file_name(files, ending);
     files.get_mut(&name).unwrap()
 }
 
 /// Two segments, the second with tombstones, and a log. The first has ids, names, notes and marks.
-pub(super) fn whole_store() -> Files {
+pub(super) fn whole_store() -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {
         fs: disk.as_fs(),
@@ -117,10 +117,10 @@ pub(super) fn whole_store() -> Files {
     }
     batch.insert(0x21, 8);
     for id in [1, 2, 7] {
-        batch.note(id, &[id as u8; 3]).unwrap();
+        batch.set_note(id, &[id as u8; 3]).unwrap();
     }
-    batch.mark("feed", &[1, 2]).unwrap();
-    batch.mark("文", &[]).unwrap();
+    batch.set_metadata("feed", &[1, 2]).unwrap();
+    batch.set_metadata("文", &[]).unwrap();
     batch.commit(Durability::Os).unwrap();
     store.flush().unwrap();
     let mut batch = store.transaction();
@@ -135,7 +135,7 @@ pub(super) fn whole_store() -> Files {
 }
 
 /// One segment of one table without ids.
-pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> Files {
+pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = BuildOptions {
         fs: disk.as_fs(),
@@ -187,7 +187,7 @@ pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
 }
 
 /// Changes a field of a segment in the manifest, by its offset in the entry.
-pub(super) fn put_segment(files: &mut Files, segment: usize, field: usize, value: &[u8]) {
+pub(super) fn put_segment(files: &mut StoreFiles, segment: usize, field: usize, value: &[u8]) {
     let manifest = files.get_mut("MANIFEST").unwrap();
     let at = segments(manifest)[segment];
     put(manifest, at + field, value);
@@ -201,15 +201,15 @@ pub(super) fn seal_footer(bytes: &mut [u8], covered: usize) {
 }
 
 /// A chunked file.
-pub(super) struct Chunked {
+pub(super) struct ForgedChunkedFile {
     header: Vec<u8>,
     /// Of each chunk the key, if the directory has keys, and the bytes.
     pub(super) chunks: Vec<(Option<u64>, Vec<u8>)>,
     magic: Vec<u8>,
 }
 
-impl Chunked {
-    pub(super) fn read(name: &str, bytes: &[u8]) -> Chunked {
+impl ForgedChunkedFile {
+    pub(super) fn read(name: &str, bytes: &[u8]) -> ForgedChunkedFile {
         let (header, entry) = match name.rsplit('.').next().unwrap() {
             "ids" => (32, 8),
             "marks" => (16, 8),
@@ -223,7 +223,7 @@ impl Chunked {
             let (start, end) = (u64_at(bytes, at) as usize, u64_at(bytes, at + entry) as usize);
             ((entry == 16).then(|| u64_at(bytes, at + 8)), bytes[start..end].to_vec())
         };
-        Chunked {
+        ForgedChunkedFile {
             header: bytes[..header].to_vec(),
             chunks: (0..count).map(chunk).collect(),
             magic: bytes[bytes.len() - 8..].to_vec(),
@@ -249,28 +249,28 @@ impl Chunked {
 }
 
 /// Gives the only file with this ending other chunks.
-pub(super) fn put_chunks(files: &mut Files, ending: &str, chunks: Vec<(Option<u64>, Vec<u8>)>) {
-    let name = name_of(files, ending);
+pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Option<u64>, Vec<u8>)>) {
+    let name = file_name(files, ending);
     let bytes = files.get_mut(&name).unwrap();
-    let mut chunked = Chunked::read(&name, bytes);
+    let mut chunked = ForgedChunkedFile::read(&name, bytes);
     chunked.chunks = chunks;
     *bytes = chunked.write();
     seal_file(&name, bytes);
 }
 
 /// A table file.
-pub(super) struct Table {
+pub(super) struct ForgedTable {
     pub(super) header: Vec<u8>,
     pub(super) blocks: Vec<Vec<u8>>,
     pub(super) index: Vec<u64>,
 }
 
-impl Table {
-    pub(super) fn read(bytes: &[u8]) -> Table {
+impl ForgedTable {
+    pub(super) fn read(bytes: &[u8]) -> ForgedTable {
         let foot = bytes.len() - 40;
         let start = u32_at(bytes, 24);
         let index = start + u64_at(bytes, foot + 8) as usize;
-        Table {
+        ForgedTable {
             header: bytes[..start].to_vec(),
             blocks: bytes[start..index].chunks(u32_at(bytes, 16)).map(<[u8]>::to_vec).collect(),
             index: bytes[index..foot].chunks(8).map(|field| u64_at(field, 0)).collect(),

@@ -1,11 +1,11 @@
 //! Rules of logs.
 
-use super::forging::{Page, name_of, put, whole_store};
-use crate::support::seal::Files;
+use super::forging::{SpecPage, file_name, put, whole_store};
+use crate::support::seal::StoreFiles;
 
 /// A record, whose checksum is made right when its place is known.
 #[derive(Clone)]
-struct Record {
+struct ForgedRecord {
     sequence: u64,
     durable: u64,
     payload: Vec<u8>,
@@ -15,16 +15,16 @@ struct Record {
 
 /// The fields of a header that cases change, and records.
 #[derive(Clone)]
-struct Log {
+struct ForgedLog {
     version: u8,
     bits: u8,
     number: u64,
     first_sequence: u64,
     previous: (u64, u64),
-    records: Vec<Record>,
+    records: Vec<ForgedRecord>,
 }
 
-impl Log {
+impl ForgedLog {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 56];
         put(&mut bytes, 0, b"simstlog");
@@ -76,20 +76,20 @@ fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// A store whose only log is one that a test makes: two records.
-struct Base {
-    files: Files,
+struct LogBase {
+    files: StoreFiles,
     name: String,
-    log: Log,
+    log: ForgedLog,
 }
 
-impl Base {
-    fn new() -> Base {
+impl LogBase {
+    fn new() -> LogBase {
         let files = whole_store();
-        let name = name_of(&files, ".log");
+        let name = file_name(&files, ".log");
         let field = |at: usize| u64::from_le_bytes(files["MANIFEST"][at..at + 8].try_into().unwrap());
         let (number, sequence) = (field(32), field(40));
-        let record = |sequence, payload| Record { sequence, durable: 0, payload, reserved: 0, padding: 0 };
-        let log = Log {
+        let record = |sequence, payload| ForgedRecord { sequence, durable: 0, payload, reserved: 0, padding: 0 };
+        let log = ForgedLog {
             version: 4,
             bits: 64,
             number,
@@ -100,24 +100,24 @@ impl Base {
                 record(sequence + 1, with_text(&insert_named(0x60, 12), &[b"name"])),
             ],
         };
-        Base { files, name, log }
+        LogBase { files, name, log }
     }
 
-    fn with(&self, bytes: Vec<u8>) -> Files {
+    fn with(&self, bytes: Vec<u8>) -> StoreFiles {
         let mut files = self.files.clone();
         files.insert(self.name.clone(), bytes);
         files
     }
 
     /// The store with a changed log.
-    fn changed(&self, change: impl FnOnce(&mut Log)) -> Files {
+    fn changed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut log = self.log.clone();
         change(&mut log);
         self.with(log.bytes())
     }
 
     /// The store with a log after this one.
-    fn followed(&self, change: impl FnOnce(&mut Log)) -> Files {
+    fn followed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut next = self.log.clone();
         next.previous = (self.log.number, self.log.bytes().len() as u64);
         next.number += 1;
@@ -138,50 +138,50 @@ fn insert_named(fingerprint: u64, id: u64) -> Vec<u8> {
 }
 
 /// The stores that the others are made from: nothing is wrong with them.
-pub(super) fn sound() -> Vec<Files> {
-    let base = Base::new();
+pub(super) fn sound() -> Vec<StoreFiles> {
+    let base = LogBase::new();
     vec![base.changed(|_| ()), base.followed(|_| ())]
 }
 
-pub(super) fn page() -> Page {
-    let (base, mut page) = (Base::new(), Page::new("log.md"));
+pub(super) fn page() -> SpecPage {
+    let (base, mut page) = (LogBase::new(), SpecPage::new("log.md"));
     header(&base, &mut page);
     records(&base, &mut page);
     page
 }
 
-fn header(base: &Base, page: &mut Page) {
+fn header(base: &LogBase, page: &mut SpecPage) {
     let mut other = base.log.bytes();
     other[0] = b'S';
-    page.as_is("header-magic", "another", "another kind of file", base.with(other));
-    page.as_is("width", "128 bits", "128", base.changed(|log| log.bits = 128));
-    page.as_is("width", "32 bits", "bits is 32", base.changed(|log| log.bits = 32));
+    page.add("header-magic", "another", "another kind of file", base.with(other));
+    page.add("width", "128 bits", "128", base.changed(|log| log.bits = 128));
+    page.add("width", "32 bits", "bits is 32", base.changed(|log| log.bits = 32));
     let says = "the number of the log and the name of its file";
-    page.as_is("number", "another", says, base.changed(|log| log.number += 1));
+    page.add("number", "another", says, base.changed(|log| log.number += 1));
     let says = "first sequence is";
-    page.as_is("first-sequence", "2^63 + 1", says, base.changed(|log| log.first_sequence = (1 << 63) + 1));
+    page.add("first-sequence", "2^63 + 1", says, base.changed(|log| log.first_sequence = (1 << 63) + 1));
     let number = base.log.number;
-    page.as_is("previous", "its own", "previous is", base.changed(|log| log.previous = (number, 56)));
+    page.add("previous", "its own", "previous is", base.changed(|log| log.previous = (number, 56)));
     for (how, previous) in
         [("57", (1, 57)), ("48", (1, 48)), ("56 without a previous log", (0, 56)), ("0 with one", (1, 0))]
     {
-        page.as_is("previous-length", how, "previous length is", base.changed(|log| log.previous = previous));
+        page.add("previous-length", how, "previous length is", base.changed(|log| log.previous = previous));
     }
     let says = "the header of this log and its checksum";
     let mut log = base.log.clone();
     log.records.clear();
     let header = log.bytes();
-    page.as_is("damaged-header", "cut short", says, base.with(header[..20].to_vec()));
-    page.as_is("damaged-header", "no bytes", says, base.with(Vec::new()));
-    page.as_is("damaged-header", "all zero", says, base.with(vec![0; 56]));
+    page.add("damaged-header", "cut short", says, base.with(header[..20].to_vec()));
+    page.add("damaged-header", "no bytes", says, base.with(Vec::new()));
+    page.add("damaged-header", "all zero", says, base.with(vec![0; 56]));
     let mut wrong = header;
     wrong[30] ^= 1;
-    page.as_is("damaged-header", "a wrong checksum", says, base.with(wrong));
+    page.add("damaged-header", "a wrong checksum", says, base.with(wrong));
 
     let says = "the sound part of this log and what the next log says was synced of it";
-    page.as_is("next-log", "ends behind", says, base.followed(|next| next.previous.1 -= 8));
-    page.as_is("next-log", "ends before", says, base.followed(|next| next.previous.1 += 8));
-    page.as_is(
+    page.add("next-log", "ends behind", says, base.followed(|next| next.previous.1 -= 8));
+    page.add("next-log", "ends before", says, base.followed(|next| next.previous.1 += 8));
+    page.add(
         "missing-log",
         "between two",
         "open",
@@ -191,9 +191,9 @@ fn header(base: &Base, page: &mut Page) {
     );
     let mut files = base.files.clone();
     files.remove(&base.name);
-    page.as_is("missing-log", "the first", "open", files);
+    page.add("missing-log", "the first", "open", files);
     let says = "the records of this log and of what comes before it";
-    page.as_is(
+    page.add(
         "sequence",
         "of the first log",
         says,
@@ -202,7 +202,7 @@ fn header(base: &Base, page: &mut Page) {
             log.records.iter_mut().for_each(|record| record.sequence += 1);
         }),
     );
-    page.as_is(
+    page.add(
         "sequence",
         "of the next log",
         says,
@@ -213,26 +213,26 @@ fn header(base: &Base, page: &mut Page) {
     );
 }
 
-fn records(base: &Base, page: &mut Page) {
+fn records(base: &LogBase, page: &mut SpecPage) {
     let start = 56 + base.log.records[0].payload.len().next_multiple_of(8) as u64 + 32;
     let mut synced = base.changed(|log| log.records[1].durable = start);
     let log = synced.get_mut(&base.name).unwrap();
     log[56 + 40] ^= 1;
-    page.as_is("synced", "a later record says so", "checksum of the record", synced);
+    page.add("synced", "a later record says so", "checksum of the record", synced);
     let mut torn = base.log.bytes();
     torn.extend(b"torn");
-    page.as_is("torn-end", "four bytes", "bytes", base.with(torn));
+    page.add("torn-end", "four bytes", "bytes", base.with(torn));
     let says = "reserved is 1";
     // A rule of README.md, and only records have these bytes.
-    page.as_is("padding", "reserved bytes", says, base.changed(|log| log.records[0].reserved = 1));
-    page.as_is("padding", "of 1", says, base.changed(|log| log.records[0].padding = 1));
-    page.as_is(
+    page.add("padding", "reserved bytes", says, base.changed(|log| log.records[0].reserved = 1));
+    page.add("padding", "of 1", says, base.changed(|log| log.records[0].padding = 1));
+    page.add(
         "durable",
         "above the offset",
         "durable is 57",
         base.changed(|log| log.records[0].durable = 57),
     );
-    page.as_is(
+    page.add(
         "durable",
         "below that of an end record",
         "durable is 56",
@@ -242,7 +242,7 @@ fn records(base: &Base, page: &mut Page) {
         }),
     );
     let mut payload = |rule, how: &str, says, version: u8, payload: Vec<u8>| {
-        page.as_is(
+        page.add(
             rule,
             how,
             says,

@@ -1,41 +1,41 @@
 //! Rules of the manifest.
 
-use super::forging::{Page, one_table, put, put_segment, segments, whole_store};
-use crate::support::seal::Files;
+use super::forging::{SpecPage, one_table, put, put_segment, segments, whole_store};
+use crate::support::seal::StoreFiles;
 use simstore::Codec;
 
 /// Changes some bytes of the manifest.
-fn bytes(at: usize, value: &[u8]) -> impl FnOnce(&mut Files) + use<> {
+fn bytes(at: usize, value: &[u8]) -> impl FnOnce(&mut StoreFiles) + use<> {
     let value = value.to_vec();
     move |files| put(files.get_mut("MANIFEST").unwrap(), at, &value)
 }
 
-pub(super) fn page() -> Page {
-    let (base, mut page) = (whole_store(), Page::new("manifest.md"));
+pub(super) fn page() -> SpecPage {
+    let (base, mut page) = (whole_store(), SpecPage::new("manifest.md"));
     let mut wrong = base.clone();
     let manifest = wrong.get_mut("MANIFEST").unwrap();
     let at = manifest.len() - 12;
     manifest[at] ^= 1;
-    page.as_is("checksum", "of the file", "checksum of the manifest", wrong);
+    page.add("checksum", "of the file", "checksum of the manifest", wrong);
 
     header(&base, &mut page);
     segment(&base, &mut page);
 
-    page.sealed("text", "the name of the plan", "text is", &base, bytes(68 + 4, &[0xff]));
-    page.sealed("text", "the name of a segment's plan", "text is", &base, |files| {
+    page.add_sealed("text", "the name of the plan", "text is", &base, bytes(68 + 4, &[0xff]));
+    page.add_sealed("text", "the name of a segment's plan", "text is", &base, |files| {
         let manifest = files.get_mut("MANIFEST").unwrap();
         let at = manifest.len() - 13;
         manifest[at] = 0xff;
     });
-    page.sealed(
+    page.add_sealed(
         "cut-short",
         "the profile is longer than the file",
         "cut short",
         &base,
         bytes(64, &[0xff; 4]),
     );
-    page.sealed("cut-short", "three segments", "cut short", &base, bytes(56, &[3]));
-    page.sealed("left-over", "a byte", "bytes after the last segment is 1", &base, |files| {
+    page.add_sealed("cut-short", "three segments", "cut short", &base, bytes(56, &[3]));
+    page.add_sealed("left-over", "a byte", "bytes after the last segment is 1", &base, |files| {
         let manifest = files.get_mut("MANIFEST").unwrap();
         manifest.insert(manifest.len() - 12, 0);
     });
@@ -44,7 +44,7 @@ pub(super) fn page() -> Page {
     for name in &endings {
         let mut files = base.clone();
         files.remove(name);
-        page.as_is("missing-file", name, "open", files);
+        page.add("missing-file", name, "open", files);
         let mut files = base.clone();
         let manifest = files.get_mut("MANIFEST").unwrap();
         let bytes = &base[name];
@@ -54,7 +54,7 @@ pub(super) fn page() -> Page {
         let end = manifest.len() - 12;
         let crc = crc32fast::hash(&manifest[..end]);
         put(manifest, end, &crc.to_le_bytes());
-        page.as_is(
+        page.add(
             "other-file",
             name,
             "the footers of this file and of the one that the manifest names",
@@ -63,10 +63,10 @@ pub(super) fn page() -> Page {
     }
     let says = "the numbers of fingerprints of the table and of the manifest";
     let table = one_table(Codec::Gap, None, &[1, 2, 3]);
-    page.sealed("other-file", "another number of fingerprints", says, &table, |files| {
+    page.add_sealed("other-file", "another number of fingerprints", says, &table, |files| {
         put_segment(files, 0, 8, &4_u64.to_le_bytes());
     });
-    page.sealed(
+    page.add_sealed(
         "permuted",
         "the tables change places",
         "the first table must not be permuted",
@@ -79,21 +79,21 @@ pub(super) fn page() -> Page {
             files.insert(tables[1].clone(), first);
         },
     );
-    page.sealed("incomplete", "no flips", "are found by no table", &base, |files| {
+    page.add_sealed("incomplete", "no flips", "are found by no table", &base, |files| {
         files.iter_mut().filter(|(name, _)| name.ends_with(".table")).for_each(|(_, table)| table[15] = 0);
     });
-    page.sealed("incomplete", "a larger distance", "are found by no table", &base, bytes(13, &[4]));
+    page.add_sealed("incomplete", "a larger distance", "are found by no table", &base, bytes(13, &[4]));
 
     let says = "highest id";
-    page.sealed("highest-id", "299, and 300 is stored", says, &base, bytes(48, &299_u64.to_le_bytes()));
-    page.sealed("highest-id", "none", says, &base, |files| {
+    page.add_sealed("highest-id", "299, and 300 is stored", says, &base, bytes(48, &299_u64.to_le_bytes()));
+    page.add_sealed("highest-id", "none", says, &base, |files| {
         bytes(15, &[1])(files);
         bytes(48, &[0; 8])(files);
     });
     page
 }
 
-fn header(base: &Files, page: &mut Page) {
+fn header(base: &StoreFiles, page: &mut SpecPage) {
     for (how, at, value, says) in [
         ("bits 32", 12, &[32][..], "bits is 32"),
         ("distance 17", 13, &[17], "distance is 17"),
@@ -107,9 +107,9 @@ fn header(base: &Files, page: &mut Page) {
         ("next number above 2^48", 24, &[1, 0, 0, 0, 0, 0, 1, 0], "next number is"),
         ("first log not below the next number", 32, &[0xff], "first log is 255"),
     ] {
-        page.sealed("field", how, says, base, bytes(at, value));
+        page.add_sealed("field", how, says, base, bytes(at, value));
     }
-    page.sealed(
+    page.add_sealed(
         "field",
         "a highest id, and the flag says that there is none",
         "highest id is",
@@ -117,8 +117,8 @@ fn header(base: &Files, page: &mut Page) {
         bytes(15, &[1]),
     );
     let without_notes = one_table(Codec::Gap, None, &[1, 2, 3]);
-    page.sealed("field", "next number of a segment", "number is 1", &without_notes, bytes(24, &[1]));
-    page.sealed("field", "version 4 without notes", "version is 4", &without_notes, |files| {
+    page.add_sealed("field", "next number of a segment", "number is 1", &without_notes, bytes(24, &[1]));
+    page.add_sealed("field", "version 4 without notes", "version is 4", &without_notes, |files| {
         let manifest = files.get_mut("MANIFEST").unwrap();
         let at = segments(manifest)[0];
         manifest[8] = 4;
@@ -127,7 +127,7 @@ fn header(base: &Files, page: &mut Page) {
     });
 }
 
-fn segment(base: &Files, page: &mut Page) {
+fn segment(base: &StoreFiles, page: &mut SpecPage) {
     let number = |value: u64| value.to_le_bytes().to_vec();
     for (how, field, value, says) in [
         ("number above the next", 0, number(99), "number is 99"),
@@ -141,15 +141,15 @@ fn segment(base: &Files, page: &mut Page) {
         ("no id file, and the store keeps ids", 52, vec![26, 0, 0, 0], "ids is 5"),
         ("no notes, and a note file", 56, number(0), "notes is 0"),
     ] {
-        page.sealed("segment-field", how, says, base, |files| put_segment(files, 0, field, &value));
+        page.add_sealed("segment-field", how, says, base, |files| put_segment(files, 0, field, &value));
     }
-    page.sealed("segment-field", "the number of another segment", "number is", base, |files| {
+    page.add_sealed("segment-field", "the number of another segment", "number is", base, |files| {
         let manifest = &files["MANIFEST"];
         let first = manifest[segments(manifest)[0]];
         put_segment(files, 1, 0, &[first]);
     });
     let without_ids = one_table(Codec::Gap, None, &[1, 2, 3]);
-    page.sealed("segment-field", "ids without a file", "ids is 1", &without_ids, |files| {
+    page.add_sealed("segment-field", "ids without a file", "ids is 1", &without_ids, |files| {
         put_segment(files, 0, 16, &number(1));
     });
 }

@@ -2,9 +2,9 @@
 //! `format-spec/`, and a forged store here, whose checksums are right unless the rule is about them.
 
 mod blocks;
-mod by_id;
+mod segment_values;
 mod forging;
-mod frame;
+mod file_frame;
 mod log;
 mod manifest;
 mod table;
@@ -21,14 +21,14 @@ use simstore::{Codec, Snapshot, Store, StoreOptions};
 
 use self::forging::{Case, disk_of, one_table, whole_store};
 use crate::structure::root;
-use crate::support::seal::Files;
+use crate::support::seal::StoreFiles;
 
 /// Pages of files that the engine does not read: parts and stages are tested in the corpus package, shards in the wheel, similar
 /// documents and sketches in the text package.
-const OTHERS: [&str; 5] = ["part.md", "shards.md", "similar.md", "sketch.md", "stage.md"];
+const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum RuleKind {
     /// A reader must reject it.
     Reject,
     /// A full check must find it.
@@ -37,13 +37,13 @@ enum Kind {
 
 fn cases() -> Vec<Case> {
     let pages = [
-        frame::page(),
+        file_frame::page(),
         table::page(),
-        by_id::ids(),
-        by_id::names(),
-        by_id::notes(),
-        by_id::tombstones(),
-        by_id::marks(),
+        segment_values::ids(),
+        segment_values::names(),
+        segment_values::notes(),
+        segment_values::tombstones(),
+        segment_values::marks(),
         log::page(),
         manifest::page(),
     ];
@@ -51,11 +51,11 @@ fn cases() -> Vec<Case> {
 }
 
 /// The rules of the pages, by page and name.
-fn rules() -> BTreeMap<(String, String), Kind> {
+fn rules() -> BTreeMap<(String, String), RuleKind> {
     let mut rules = BTreeMap::new();
     for entry in fs::read_dir(root().join("format-spec")).unwrap().map(|entry| entry.unwrap()) {
         let page = entry.file_name().into_string().unwrap();
-        if !page.ends_with(".md") || OTHERS.contains(&&*page) {
+        if !page.ends_with(".md") || PAGES_TESTED_ELSEWHERE.contains(&&*page) {
             continue;
         }
         let mut kind = None;
@@ -63,8 +63,8 @@ fn rules() -> BTreeMap<(String, String), Kind> {
             if line.starts_with('#') {
                 let heading = line.to_lowercase();
                 kind = match () {
-                    () if heading.ends_with("a reader must reject") => Some(Kind::Reject),
-                    () if heading.ends_with("a full check must find") => Some(Kind::Find),
+                    () if heading.ends_with("a reader must reject") => Some(RuleKind::Reject),
+                    () if heading.ends_with("a full check must find") => Some(RuleKind::Find),
                     () => None,
                 };
             }
@@ -95,7 +95,7 @@ fn each_rule_of_the_pages_has_a_case() {
 }
 
 /// The problems of a store for one who reads all of it, and for a full check.
-fn problems(files: &Files) -> [Vec<String>; 2] {
+fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
     let snapshot = match Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store")) {
         Ok(snapshot) => snapshot,
         Err(error) => return [vec![error.to_string()], vec![error.to_string()]],
@@ -108,7 +108,7 @@ fn problems(files: &Files) -> [Vec<String>; 2] {
     refused(snapshot.notes_of(&ids).err());
     refused(snapshot.pairs_of_ids(&ids.into_iter().collect()).err());
     for key in ["", "a", "feed", "文"] {
-        refused(snapshot.mark(key).err());
+        refused(snapshot.metadata(key).err());
     }
     for method in [BatchMethod::Stream, BatchMethod::LookUp] {
         refused(snapshot.batch_query_by(&[0x10, 0x13, 0x20], snapshot.distance(), method).err());
@@ -122,7 +122,7 @@ fn problems(files: &Files) -> [Vec<String>; 2] {
     [read, found]
 }
 
-fn sound() -> Vec<Files> {
+fn sound() -> Vec<StoreFiles> {
     let few = [0x10, 0x20, 0x30, 0x48];
     let tables = Codec::ALL.map(|codec| one_table(codec, None, &few));
     [vec![whole_store()], tables.to_vec(), log::sound()].concat()
@@ -138,7 +138,7 @@ fn forged_stores_are_refused() {
     let missed = |case: &Case| {
         let [read, found] = problems(&case.files);
         let kind = rules[&(case.page.to_owned(), case.rule.to_owned())];
-        let all = if kind == Kind::Reject { &read } else { &found };
+        let all = if kind == RuleKind::Reject { &read } else { &found };
         let says = |all: &[String]| all.iter().any(|problem| problem.replace('`', "").contains(case.says));
         let is_fine = says(all) && says(&found);
         let Case { page, rule, how, says, .. } = case;

@@ -2,8 +2,8 @@
 
 use simstore::Codec;
 
-use super::forging::{Page, Table, file, one_table, put, put_bits, put_segment, seal_footer, whole_store};
-use crate::support::seal::{Files, name_files};
+use super::forging::{SpecPage, ForgedTable, file_mut, one_table, put, put_bits, put_segment, seal_footer, whole_store};
+use crate::support::seal::{StoreFiles, update_manifest};
 
 /// Four fingerprints with gaps of 16, 16 and 24: symbol 4, and tails of 4 bits.
 const FEW: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
@@ -19,34 +19,34 @@ const FIRST: usize = 8;
 const FIELDS: usize = 128;
 
 /// Changes the only table of a store.
-fn table(files: &mut Files, change: impl FnOnce(&mut Table)) {
-    let bytes = file(files, ".table");
-    let mut table = Table::read(bytes);
+fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
+    let bytes = file_mut(files, ".table");
+    let mut table = ForgedTable::read(bytes);
     change(&mut table);
     *bytes = table.write();
-    name_files(files);
+    update_manifest(files);
 }
 
 /// A store with a changed table, whose checksums are right.
-fn changed(base: &Files, change: impl FnOnce(&mut Table)) -> Files {
+fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
     let mut files = base.clone();
     table(&mut files, change);
     files
 }
 
 /// Changes the footer of the only table, from its start, and seals it and the manifest.
-fn with_footer(base: &Files, change: impl FnOnce(&mut [u8])) -> Files {
+fn with_footer(base: &StoreFiles, change: impl FnOnce(&mut [u8])) -> StoreFiles {
     let mut files = base.clone();
-    let bytes = file(&mut files, ".table");
+    let bytes = file_mut(&mut files, ".table");
     let foot = bytes.len() - 40;
     change(&mut bytes[foot..]);
     seal_footer(bytes, 28);
-    name_files(&mut files);
+    update_manifest(&mut files);
     files
 }
 
-pub(super) fn page() -> Page {
-    let mut page = Page::new("table.md");
+pub(super) fn page() -> SpecPage {
+    let mut page = SpecPage::new("table.md");
     opening(&mut page);
     parts(&mut page);
     super::blocks::reading(&mut page);
@@ -55,7 +55,7 @@ pub(super) fn page() -> Page {
     page
 }
 
-fn opening(page: &mut Page) {
+fn opening(page: &mut SpecPage) {
     let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FEW));
     for (how, at, value, says) in [
         ("bits 128", 12, &[128][..], "bits is 128"),
@@ -69,24 +69,24 @@ fn opening(page: &mut Page) {
         ("blocks offset 255", 24, &[255, 0, 0, 0], "blocks offset is 255"),
         ("blocks offset 4097", 24, &[1, 16, 0, 0], "blocks offset is 4097"),
     ] {
-        page.as_is("field", how, says, changed(&gap, |table| put(&mut table.header, at, value)));
+        page.add("field", how, says, changed(&gap, |table| put(&mut table.header, at, value)));
     }
-    page.as_is(
+    page.add(
         "field",
         "a span of elias-fano",
         "span is 1",
         changed(&elias_fano, |table| table.header[20] = 1),
     );
     let version = |codec, version| changed(&one_table(codec, None, &FEW), |table| table.header[8] = version);
-    page.as_is("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
-    page.as_is("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
-    page.as_is(
+    page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
+    page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
+    page.add(
         "permutation",
         "bit 1 twice",
         "permutation is 1",
         changed(&gap, |table| table.header[PERMUTATION] = 1),
     );
-    page.as_is(
+    page.add(
         "permutation",
         "bit 64",
         "permutation is 64",
@@ -94,7 +94,7 @@ fn opening(page: &mut Page) {
     );
     // Symbol 4 alone has a word, of one bit.
     for (how, lengths) in [("one of two bits", [2]), ("three of one bit", [0x11]), ("13 bits", [13])] {
-        page.as_is(
+        page.add(
             "code",
             how,
             "code",
@@ -104,21 +104,21 @@ fn opening(page: &mut Page) {
             }),
         );
     }
-    page.as_is("no-words", "a word", "code", changed(&elias_fano, |table| table.header[LENGTHS] = 1));
+    page.add("no-words", "a word", "code", changed(&elias_fano, |table| table.header[LENGTHS] = 1));
 }
 
-fn parts(page: &mut Page) {
+fn parts(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, None, &FEW);
     let says = "cut short";
-    page.as_is("parts", "longer blocks", says, with_footer(&base, |foot| foot[8] += 1));
-    page.as_is("parts", "one block more", says, with_footer(&base, |foot| foot[0] += 1));
+    page.add("parts", "longer blocks", says, with_footer(&base, |foot| foot[8] += 1));
+    page.add("parts", "one block more", says, with_footer(&base, |foot| foot[0] += 1));
     let says = "blocks is";
-    page.as_is("blocks", "an entry of the index more", says, changed(&base, |table| table.index.push(0x100)));
+    page.add("blocks", "an entry of the index more", says, changed(&base, |table| table.index.push(0x100)));
     let fingerprints =
         |count: u64| changed(&base, |table| put(&mut table.header, FINGERPRINTS, &count.to_le_bytes()));
-    page.as_is("blocks", "more than fingerprints", says, fingerprints(0));
-    page.as_is("blocks", "too many fingerprints in each", says, fingerprints(65_536));
-    page.as_is(
+    page.add("blocks", "more than fingerprints", says, fingerprints(0));
+    page.add("blocks", "too many fingerprints in each", says, fingerprints(65_536));
+    page.add(
         "last-block",
         "8 bytes",
         says,
@@ -130,16 +130,16 @@ fn parts(page: &mut Page) {
     );
     for (part, at) in [("header", 16), ("block index", 24)] {
         let says = ["checksum of the header", "checksum of the block index"][usize::from(at == 24)];
-        page.as_is("checksum", part, says, with_footer(&base, |foot| foot[at] ^= 1));
+        page.add("checksum", part, says, with_footer(&base, |foot| foot[at] ^= 1));
     }
-    page.named("checksum", "footer", "checksum of the footer", &base, |files| {
-        let bytes = file(files, ".table");
+    page.add_named("checksum", "footer", "checksum of the footer", &base, |files| {
+        let bytes = file_mut(files, ".table");
         let at = bytes.len() - 12;
         bytes[at] ^= 1;
     });
     let says = "the fingerprints of the block index are not ascending";
     for second in [0x48, 0x47] {
-        page.as_is(
+        page.add(
             "index-order",
             &format!("72, then {second}"),
             says,
@@ -151,22 +151,22 @@ fn parts(page: &mut Page) {
         );
     }
     let mut wrong = base.clone();
-    let bytes = file(&mut wrong, ".table");
+    let bytes = file_mut(&mut wrong, ".table");
     bytes[256] ^= 1;
     // The checksum of all checksums is right.
     let (foot, crc) = (bytes.len() - 40, crc32fast::hash(&bytes[256..260]));
     put(bytes, foot + 20, &crc.to_le_bytes());
     seal_footer(bytes, 28);
-    name_files(&mut wrong);
-    page.as_is("block-checksum", "of the only block", "checksum of the block", wrong);
+    update_manifest(&mut wrong);
+    page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
 /// Rules of a full check, without the rules for the coding of blocks.
-fn checking(page: &mut Page) {
+fn checking(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, Some(1), &FEW);
     let says = "the fingerprints of a block are not ascending";
     // Of spans of one fingerprint, each is a restart point; 0x38 above the first take 6 bits, positions 11.
-    page.as_is(
+    page.add(
         "order",
         "restart points that descend",
         says,
@@ -176,7 +176,7 @@ fn checking(page: &mut Page) {
         }),
     );
     let gap = one_table(Codec::Gap, None, &FEW[..2]);
-    page.as_is(
+    page.add(
         "order",
         "a block that starts before the end of the one before",
         says,
@@ -192,7 +192,7 @@ fn checking(page: &mut Page) {
     );
     let last = page.cases.last_mut().unwrap();
     put_segment(&mut last.files, 0, 8, &4_u64.to_le_bytes());
-    name_files(&mut last.files);
+    update_manifest(&mut last.files);
 
     let top = [u64::MAX - 19, u64::MAX - 3];
     let wrapped = 11_u64;
@@ -202,7 +202,7 @@ fn checking(page: &mut Page) {
         (Codec::EliasFano, None, "elias-fano"),
     ] {
         let base = one_table(codec, span, &top);
-        page.as_is(
+        page.add(
             "large-sum",
             how,
             says,
@@ -220,7 +220,7 @@ fn checking(page: &mut Page) {
             }),
         );
     }
-    page.as_is(
+    page.add(
         "last",
         "the index says one more",
         "a block's last fingerprint and the block index",
@@ -228,18 +228,18 @@ fn checking(page: &mut Page) {
             table.index[0] += 1;
         }),
     );
-    page.as_is(
+    page.add(
         "count",
         "one more in the header",
         "the number of fingerprints in the blocks and in the header",
         {
             let mut files = changed(&base, |table| table.header[FINGERPRINTS] += 1);
             put_segment(&mut files, 0, 8, &5_u64.to_le_bytes());
-            name_files(&mut files);
+            update_manifest(&mut files);
             files
         },
     );
-    page.as_is(
+    page.add(
         "blocks-checksum",
         "another",
         "checksum of the checksums of the blocks",
@@ -248,9 +248,9 @@ fn checking(page: &mut Page) {
         }),
     );
     let says = "the fingerprints of the first table and of this one";
-    page.sealed("same-set", "another fingerprint in the second table", says, &whole_store(), |files| {
+    page.add_sealed("same-set", "another fingerprint in the second table", says, &whole_store(), |files| {
         let name = files.keys().find(|name| name.ends_with("-01.table")).unwrap().clone();
-        let mut table = Table::read(&files[&name]);
+        let mut table = ForgedTable::read(&files[&name]);
         assert_eq!((table.blocks.len(), usize::from(table.blocks[0][COUNT])), (1, 4));
         // The first fingerprint of the second table is moved, with those that follow from it, by one bit.
         table.blocks[0][FIRST + 7] ^= 0x80;

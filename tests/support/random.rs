@@ -1,7 +1,7 @@
 //! Random numbers, the same on every run and every machine; for all tests and benches.
 #![allow(dead_code, reason = "some need only one of these")]
 
-/// SplitMix64: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
+/// `SplitMix64`: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014.
 pub(crate) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

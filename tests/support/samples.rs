@@ -28,10 +28,10 @@ impl Random {
 }
 
 /// A fingerprint, the id of its document, and the document's name if it has one.
-pub(crate) type Document<F> = (F, u64, Option<String>);
+pub(crate) type SampleDocument<F> = (F, u64, Option<String>);
 
 /// Gives each fingerprint to a document: ids ascend with gaps, every third document has a name.
-pub(crate) fn documents<F: Fingerprint>(random: &mut Random, fingerprints: &[F]) -> Vec<Document<F>> {
+pub(crate) fn documents<F: Fingerprint>(random: &mut Random, fingerprints: &[F]) -> Vec<SampleDocument<F>> {
     let mut id = 0;
     let document = |(i, &fingerprint): (usize, &F)| {
         id += 1 + random.below(1000);
@@ -51,7 +51,7 @@ fn name(i: usize) -> String {
 }
 
 /// Fills and finishes a store.
-pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[Document<F>]) -> Snapshot<F> {
+pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[SampleDocument<F>]) -> Snapshot<F> {
     for (fingerprint, id, name) in documents {
         match name {
             Some(name) => builder.insert_named(*fingerprint, *id, name).unwrap(),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// The files of a store by name.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type StoreFiles = BTreeMap<String, Vec<u8>>;
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
     bytes.get(at..at + 4).map_or(0, |field| u32::from_le_bytes(field.try_into().unwrap()) as usize)
@@ -16,21 +16,21 @@ fn u64_at(bytes: &[u8], at: usize) -> usize {
     field.map_or(0, |field| u64::from_le_bytes(field.try_into().unwrap()).min(1 << 60) as usize)
 }
 
-fn put(bytes: &mut [u8], at: usize, crc: u32) {
+fn put_crc(bytes: &mut [u8], at: usize, crc: u32) {
     if let Some(field) = bytes.get_mut(at..at + 4) {
         field.copy_from_slice(&crc.to_le_bytes());
     }
 }
 
 /// Seals a block or chunk; `all` becomes the checksum of the checksums.
-fn seal_part(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
+fn seal_block(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
     if part.len() < 4 {
         return;
     }
     let mut crc = crc32fast::Hasher::new();
     crc.update(&(number as u64).to_le_bytes());
     crc.update(&part[4..]);
-    put(part, 0, crc.finalize());
+    put_crc(part, 0, crc.finalize());
     all.update(&part[..4]);
 }
 
@@ -41,14 +41,14 @@ fn seal_table(bytes: &mut [u8]) {
     let index = (blocks + u64_at(bytes, foot + 8)).min(foot);
     let mut all = crc32fast::Hasher::new();
     for (number, block) in bytes[blocks..index].chunks_mut(block_size).enumerate() {
-        seal_part(number, block, &mut all);
+        seal_block(number, block, &mut all);
     }
     let crcs = [crc32fast::hash(&bytes[..blocks]), all.finalize(), crc32fast::hash(&bytes[index..foot])];
     for (i, crc) in crcs.into_iter().enumerate() {
-        put(bytes, foot + 16 + 4 * i, crc);
+        put_crc(bytes, foot + 16 + 4 * i, crc);
     }
     let crc = crc32fast::hash(&bytes[foot..foot + 28]);
-    put(bytes, foot + 28, crc);
+    put_crc(bytes, foot + 28, crc);
 }
 
 fn seal_chunked(bytes: &mut [u8], header: usize, entry: usize) {
@@ -60,21 +60,21 @@ fn seal_chunked(bytes: &mut [u8], header: usize, entry: usize) {
         let at = directory + chunk * entry;
         let (start, end) = (u64_at(bytes, at), u64_at(bytes, at + entry));
         if let Some(chunk_bytes) = bytes.get_mut(start..end) {
-            seal_part(chunk, chunk_bytes, &mut all);
+            seal_block(chunk, chunk_bytes, &mut all);
         }
     }
     let crcs = [crc32fast::hash(&bytes[..header]), all.finalize(), crc32fast::hash(&bytes[directory..foot])];
     for (i, crc) in crcs.into_iter().enumerate() {
-        put(bytes, foot + 8 + 4 * i, crc);
+        put_crc(bytes, foot + 8 + 4 * i, crc);
     }
     let crc = crc32fast::hash(&bytes[foot..foot + 20]);
-    put(bytes, foot + 20, crc);
+    put_crc(bytes, foot + 20, crc);
 }
 
 fn seal_manifest(bytes: &mut [u8]) {
     let Some(foot) = bytes.len().checked_sub(12) else { return };
     let crc = crc32fast::hash(&bytes[..foot]);
-    put(bytes, foot, crc);
+    put_crc(bytes, foot, crc);
 }
 
 /// Seals a file by the ending of its name.
@@ -91,13 +91,13 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
 }
 
 /// Seals all files, and the manifest with the footers of the others.
-pub(crate) fn seal_store(files: &mut Files) {
+pub(crate) fn seal_store(files: &mut StoreFiles) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
-    name_files(files);
+    update_manifest(files);
 }
 
 /// Puts the footers of all files into the manifest, and seals it.
-pub(crate) fn name_files(files: &mut Files) {
+pub(crate) fn update_manifest(files: &mut StoreFiles) {
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
     // After two texts.
     let mut at = 68 + u32_at(&manifest, 64);
@@ -119,7 +119,7 @@ pub(crate) fn name_files(files: &mut Files) {
         names.extend((flags & 16 > 0).then(|| format!("{number:06}.notes")));
         for name in names {
             if let Some(file) = files.get(&name) {
-                put(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);
+                put_crc(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);
             }
             at += 4;
         }

@@ -1,19 +1,19 @@
-//! Sketches of sets of some sizes, beside the two ways that they are made of: minima over all members alone, and rounds alone. Prints
-//! Markdown: microseconds a set, the fastest of some rounds.
+//! Measures MinHash signatures of sets of several sizes. Compares the two algorithms that the implementation combines: minima
+//! over all members, and rounds. Prints a Markdown table of microseconds per set, the fastest of several repetitions.
 //!
-//! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 are the instructions that are used, at most.
+//! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 limit the instruction set.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use simstore::processor::{Work, dispatch};
-use simstore_text::sketch;
+use simstore::simd::{Kernel, dispatch};
+use simstore_text::minhash;
 
 const POSITIONS: usize = 512;
 const SETS: usize = 64;
 const REPEATED: usize = 20;
 
-/// Numbers as good as random.
+/// Returns the next output of SplitMix64.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,10 +40,10 @@ impl Constants {
     }
 }
 
-/// Of each position the minimum over all members.
+/// Computes the minimum over all members for each position.
 struct Minima<'a>(&'a [u64], &'a Constants);
 
-impl Work for Minima<'_> {
+impl Kernel for Minima<'_> {
     type Output = [u32; POSITIONS];
 
     #[inline(always)]
@@ -65,11 +65,11 @@ impl Work for Minima<'_> {
     }
 }
 
-/// Rounds in which each member goes to one position, until all positions have one; after 512 rounds those that have none get it one by
-/// one.
+/// Assigns each member to one position in each round, until every position has a member. Positions that are empty after 512 rounds
+/// get their minimum over all members, one by one.
 struct Rounds<'a>(&'a [u64], &'a Constants);
 
-impl Work for Rounds<'_> {
+impl Kernel for Rounds<'_> {
     type Output = [u64; POSITIONS];
 
     #[inline(always)]
@@ -98,7 +98,7 @@ impl Work for Rounds<'_> {
     }
 }
 
-/// Microseconds a set.
+/// Returns the time per set in microseconds.
 fn microseconds(sets: &[Vec<u64>], make: impl Fn(&[u64])) -> f64 {
     let time = || {
         let started = Instant::now();
@@ -121,7 +121,7 @@ fn main() {
             black_box(dispatch(Rounds(set, &constants)));
         });
         let both = microseconds(&sets, |set| {
-            black_box(sketch(set));
+            black_box(minhash(set));
         });
         println!("| {members} | {minima:.2} | {rounds:.2} | {both:.2} |");
     }

@@ -1,30 +1,31 @@
-//! The steps from a text to its signature, on one thread; prints Markdown: microseconds a document, the fastest of some rounds.
+//! Measures the steps from a text to its signature, on one thread. Prints a Markdown table of microseconds per document, the
+//! fastest of several rounds.
 //!
-//! `cargo bench -p simstore-text --bench steps -- FILE ...` takes files of documents, one a line of JSON with the field `text`.
-//! `--documents=N` takes more than the first 2,000 of each file.
+//! `cargo bench -p simstore-text --bench steps -- FILE ...` reads files with one document per line, as JSON with the field `text`.
+//! `--documents=N` reads the first N documents of each file instead of 2,000.
 
 use std::hint::black_box;
 use std::io::BufRead;
 use std::time::Instant;
 
-use simstore_text::{Profile, Steps};
+use simstore_text::{Profile, SignatureSteps};
 
 const ROUNDS: usize = 7;
 
-type Error = Box<dyn std::error::Error>;
-/// A name and the work for one text.
-type Timed<'a> = (&'a str, Box<dyn FnMut(&str) + 'a>);
+type BoxError = Box<dyn std::error::Error>;
+/// The name of a step, and the function that runs it for one text.
+type TimedStep<'a> = (&'a str, Box<dyn FnMut(&str) + 'a>);
 
-fn texts(path: &str, count: usize) -> Result<Vec<String>, Error> {
+fn texts(path: &str, count: usize) -> Result<Vec<String>, BoxError> {
     let lines = std::io::BufReader::new(std::fs::File::open(path)?).lines().take(count);
-    let text = |line: std::io::Result<String>| -> Result<String, Error> {
+    let text = |line: std::io::Result<String>| -> Result<String, BoxError> {
         let document: serde_json::Value = serde_json::from_str(&line?)?;
         Ok(document["text"].as_str().ok_or("a line without a text")?.to_owned())
     };
     lines.map(text).collect()
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), BoxError> {
     let (mut files, mut count) = (Vec::new(), 2000);
     for arg in std::env::args().skip(1).filter(|arg| arg != "--bench") {
         match arg.split_once('=') {
@@ -39,12 +40,12 @@ fn main() -> Result<(), Error> {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for file in files {
         let texts = texts(&file, count)?;
-        let [mut clean, mut shingle, mut distinct, mut sign] = [(); 4].map(|()| Steps::default());
-        let mut timed: Vec<Timed> = vec![
+        let [mut clean, mut shingle, mut distinct, mut sign] = [(); 4].map(|()| SignatureSteps::default());
+        let mut timed: Vec<TimedStep> = vec![
             ("clean", Box::new(|text| _ = black_box(clean.clean(&shingles, text)))),
             ("shingle", Box::new(|text| _ = black_box(shingle.shingle(&shingles, text)))),
             ("distinct", Box::new(|text| _ = black_box(distinct.distinct(&shingles, text)))),
-            ("sign", Box::new(|text| _ = black_box(sign.sign(&shingles, text)))),
+            ("sign", Box::new(|text| _ = black_box(sign.signature(&shingles, text)))),
             ("simhash", Box::new(|text| _ = black_box(simhash.fingerprint::<u64>(text)))),
         ];
         let mut fastest = vec![f64::MAX; timed.len()];

@@ -1,11 +1,11 @@
-//! Masks of 64 bits.
+//! 64-bit masks.
 
-/// Returns the mask of 64 flags, each 0 or 1: bit i is flag i.
+/// Packs 64 flags, each 0 or 1, into a mask: bit i is flag i.
 #[inline(always)]
-pub(crate) fn mask(flags: &[u8; 64]) -> u64 {
+pub(crate) fn mask_from_flags(flags: &[u8; 64]) -> u64 {
     let mut mask = 0;
     for (at, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // The product brings the lowest bits of the eight bytes side by side to the top.
+        // The multiplication collects the lowest bits of the eight bytes in the top byte.
         let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         mask |= bits << (8 * at);
     }
@@ -22,7 +22,7 @@ mod tests {
         #[test]
         fn each_flag_is_a_bit(bits in any::<u64>()) {
             let flags = std::array::from_fn(|i| (bits >> i & 1) as u8);
-            prop_assert_eq!(mask(&flags), bits);
+            prop_assert_eq!(mask_from_flags(&flags), bits);
         }
     }
 }

@@ -1,636 +1,132 @@
-//! Turns documents into fingerprints: cleaning, features, weights, simhash.
+//! Text fingerprints for near-duplicate detection: simhash fingerprints, MinHash signatures, and a store that finds similar
+//! documents.
 //!
-//! A [`Profile`] defines how a text becomes features. Its name is enough to make the same fingerprints again:
+//! A [`Profile`] defines how a text becomes *features*: which markup is removed, how the text is split into words, and how the
+//! features are weighted. Fingerprints and signatures are computed from the features. Texts may be in Chinese, English or any
+//! other language.
+//!
+//! # Fingerprints
+//!
+//! A simhash fingerprint has 64 or 128 bits. Fingerprints of similar texts differ in few bits. The engine, `simstore`, stores
+//! fingerprints and finds all of them within k bits of a query.
 //!
 //! ```
 //! use simstore_text::Profile;
 //!
-//! let profile: Profile = "words-3".parse()?;
-//! let text = "---\nid: 17\n---\nA rose is a rose is a rose.";
-//! let simhash = profile.fingerprint::<u64>(text).unwrap();
+//! let profile = Profile::default();
+//! let simhash = profile.fingerprint::<u64>("A rose is a rose is a rose.").unwrap();
 //! assert_eq!(simhash.features, 3);
 //! assert!(simhash.is_short());
+//! assert_eq!(profile.fingerprint::<u64>("?!"), None);
+//! ```
+//!
+//! Fingerprints of short texts are unreliable: see [`Simhash::is_short`].
+//!
+//! # Profiles
+//!
+//! The name of a profile contains all its settings: a tokenizer, then options. The same name gives the same fingerprints on every
+//! machine and in every version. Weights are integers, hash functions have fixed seeds, and tests compare with literal values.
+//!
+//! ```
+//! use simstore_text::Profile;
+//!
+//! let profile: Profile = "words-2,plain-text".parse()?;
+//! let mut features = Vec::new();
+//! profile.visit_features("To <b>be</b>, or not", |feature, _weight| features.push(feature.to_owned()));
+//! assert_eq!(features, ["to be", "be or", "or not"]);
 //! # Ok::<(), simstore::Error>(())
 //! ```
 //!
-//! Fingerprints are meant to be the same on every machine and in every version: weights are integers, hashes have a fixed seed, and tests
-//! compare with literal values.
+//! Some profiles need files, such as a dictionary of Chinese words: see [`Resources`]. [`DocumentFrequencies`] learns such a
+//! file, a table of inverse document frequencies, from a corpus. A [`Preset`] reproduces the fingerprints of another tool, bit
+//! for bit.
 //!
-//! Some profiles need files in addition to their name, such as a dictionary: see [`Resources`]. [`DocumentFrequencies`] builds such a file
-//! from a corpus: a table of inverse document frequencies.
+//! # Similarity and signatures
 //!
-//! Read the code in this order. [`Profile`] is the entry point. `clean`, `tokenize`, `weights` and `hash` are its steps, each in a folder
-//! or file of that name. [`simhash`](fn@simhash) adds up the hashes of the weighted features. [`Preset`] reproduces the fingerprints of
-//! other tools, bit for bit. [`SimilarDocuments`] is a live store of documents that finds similar ones.
+//! The similarity of two texts is the [Jaccard similarity](fn@jaccard) of their [feature sets](Profile::feature_set). The profile
+//! [`Profile::shingles`] defines the features for this purpose: every three successive words.
+//!
+//! A [`Signature`] estimates the similarity without the texts. It has 512 bits, one for each MinHash function (b-bit MinHash with
+//! b = 1), in eight *bands* of 64 bits.
+//!
+//! ```
+//! use simstore_text::{MinHasher, Profile, jaccard};
+//!
+//! let shingles = Profile::shingles();
+//! let texts = ["To be, or not to be, that is", "To be, or not to be, this is"];
+//! let [a, b] = texts.map(|text| shingles.feature_set(text));
+//! assert_eq!(jaccard(&a, &b), 0.5);
+//!
+//! let hasher = MinHasher::new(shingles);
+//! let [a, b] = texts.map(|text| hasher.signature(text).unwrap());
+//! // A bit differs with probability (1 - 0.5) / 2.
+//! assert!((90..170).contains(&a.distance(&b)));
+//! ```
+//!
+//! Bands make similar texts searchable: two texts become candidates if one of the first few bands differs in at most k bits. A
+//! [`BandSearch`] chooses k for a similarity and a recall.
+//!
+//! # A store of similar documents
+//!
+//! [`SimilarDocuments`] is a live store. It adds each new document, or returns the stored documents that are similar to it.
+//!
+//! ```
+//! use simstore::StoreOptions;
+//! use simstore_text::{Profile, SimilarAddition, SimilarDocuments, SimilarSettings};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("pages");
+//! let settings = SimilarSettings::new(0.8, 0.95)?.with_texts();
+//! let pages = SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings)?;
+//! let text = "The quick brown fox jumps over the lazy dog, and over the sleeping cat.";
+//! assert_eq!(pages.add(text, 1, None)?, SimilarAddition::Added);
+//! assert!(matches!(pages.add(&text.replace("cat", "fox"), 2, None)?, SimilarAddition::SimilarTo(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to start in the code
+//!
+//! `profile` is the entry point. Its steps are `clean`, `tokenize`, `weights` and `feature_hash`; `simhash` adds up the hashes
+//! of the weighted features. `minhash` makes signatures, and `band_search` computes the recall of a search by bands.
+//! `similar_store` is the store of similar documents.
 #![forbid(unsafe_code)]
 
-use std::cell::RefCell;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::Arc;
-
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
-
-use crate::clean::{Buffers, Cleaned};
-use crate::distinct::{Distinct, HashesSeen};
-use crate::hash::FeatureHash;
-use crate::idf::IdfTable;
-use crate::majority::majority;
-use crate::name::Name;
-use crate::simhash::Sums;
-use crate::tokenize::{Keywords, Tokenizer, Words};
-use crate::weights::{Levels, Weights};
-use simstore::{Error, Fingerprint, Result};
-
+mod band_search;
 mod bits;
 mod clean;
-mod distinct;
-mod frequencies;
-mod hash;
-mod idf;
+mod document_frequencies;
+mod feature_hash;
+mod hash_deduplicator;
+mod idf_table;
+mod jaccard;
 mod majority;
-mod name;
+mod minhash;
 mod presets;
+mod profile;
+mod profile_name;
 mod resources;
+mod signature_steps;
 mod simhash;
-mod similar;
-mod similarity;
-mod sketch;
+mod similar_store;
 mod splitmix;
-mod steps;
-mod threshold;
+mod thresholds;
 mod tokenize;
 mod weights;
 
-pub use crate::clean::Dropped;
-pub use crate::frequencies::{DocumentFrequencies, IdfRow};
+pub use crate::band_search::BandSearch;
+pub use crate::clean::DropReason;
+pub use crate::document_frequencies::{DocumentFrequencies, IdfRow};
+pub use crate::jaccard::{jaccard, jaccard_at_least, min_shared_members};
+pub use crate::minhash::{BANDS, MinHasher, Signature, minhash, signature_digest};
 pub use crate::presets::Preset;
+pub use crate::profile::Profile;
 pub use crate::resources::{Checksum, Resource, Resources};
-pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
-pub use crate::similar::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, DocumentNames, Estimate, EstimateLimit, Kept, PreparedText,
-    SIMILAR_MARK, SimilarAddition, SimilarDocument, SimilarDocuments, SimilarSettings, StoredDocument,
-    StoredTexts, check_similar, open_similar, salvage_similar,
-};
-pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
-pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
 #[doc(hidden)]
-pub use crate::steps::Steps;
-pub use crate::threshold::{check_recall, check_similarity, too_low_similarity};
-
-/// The name of the default profile.
-const DEFAULT: &str = "by-script,plain-text,simplified";
-/// Seed of the hash of a text without features. It differs from the seed of feature hashes.
-const SEED_OF_TEXTS: u64 = 1;
-/// Name of the profile that defines similarity.
-const SHINGLES: &str = "words-3,segmented,plain-text,simplified,weights=none";
-/// Name of the profile that treats only equal texts as similar.
-const EXACT: &str = "exact";
-/// Name of the profile that defines the similarity of source code.
-const CODE: &str = "code,weights=none";
-
-/// How a text becomes features. The name is a tokenizer, then options, separated by commas.
-///
-/// | tokenizer | features |
-/// |---|---|
-/// | `by-script` | Chinese text: every character and word, as `words-1`. Other text: every two successive words, each pair once, as `words-2,weights=none` |
-/// | `auto` | Chinese text: as `jieba-50`. Other text: as `words-2` |
-/// | `words-N` | every N successive words, N from 1 to 8 |
-/// | `code-N` | every N successive words of source code, N from 1 to 8. Identifiers, numbers and signs are words, white space is ignored, and nothing is cleaned. `code` is `code-7` |
-/// | `chars-N` | every N successive characters, N from 1 to 16; a run of other characters than letters and digits counts as one space |
-/// | `jieba-N` | the N keywords with the greatest TF-IDF weights, N from 1 to 1000, with their weights; `jieba` is `jieba-50` |
-/// | `phrases` | the words between two punctuation marks or empty lines |
-/// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
-/// | `tokens` | the strings between white space |
-/// | `features` | the text consists of lines `feature<TAB>weight`, used unchanged; weights are from 0 to 65535, by default 1 |
-/// | `exact` | the whole text in Unicode's form NFC, and nothing is cleaned: only equal texts are similar |
-/// | `main-text` | HTML: every three successive words of the main text; short for `words-3,segmented,main-text,simplified,weights=none`, and takes no further options |
-/// | `pypi-simhash` and others | the features of another tool, bit for bit: a [`Preset`], which takes no options |
-///
-/// | option of tokenizers that use words | |
-/// |---|---|
-/// | `segmented` | dictionaries segment Thai, Lao, Khmer and Burmese, which have no spaces between words, into words; by default each character is a word |
-///
-/// | option of `auto` and `jieba-N` | |
-/// |---|---|
-/// | `search` | words inside long words count too, as in jieba's search mode |
-/// | `dictionary=CHECKSUM` | adds words to jieba's dictionary: [`Resources::dictionary`] |
-/// | `stop-words=CHECKSUM` | excludes more words from the keywords: [`Resources::stop_words`] |
-/// | `idf=CHECKSUM` | replaces jieba's IDF table: [`Resources::idf`]; other tokenizers need `weights=idf` or `weights=levels` too |
-///
-/// | cleaning, in this order | |
-/// |---|---|
-/// | `keep-front-matter` | keeps YAML front matter, which is dropped by default. Front matter starts with a first line `---` and is closed within 200 lines and 16 KiB. In between are only keys, list items, indented lines, comments and empty lines |
-/// | `plain-text` | drops HTML tags, comments, scripts and styles. Drops targets of Markdown links, and languages of fenced code. Decodes character references. Ignores invisible characters, and reads typographic apostrophes as `'`. `docs/similarity.md` has examples |
-/// | `html-text` | like `plain-text`, but always reads the text as HTML. All tags are dropped, and nothing is Markdown |
-/// | `main-text` | like `html-text`, and omits elements for navigation, side notes, controls, hidden parts, headers and footers of the page |
-/// | `no-nfkc` | skips the conversion to Unicode's NFKC form, which is on by default |
-/// | `keep-case` | keeps upper and lower case; by default letters are converted to lower case |
-/// | `simplified` | converts traditional Chinese characters to simplified ones, by OpenCC's tables |
-/// | `only-han` | keeps only Han characters, and replaces others by a space |
-/// | `strip-digits` | omits digits and other numerals |
-///
-/// | weights and hash | |
-/// |---|---|
-/// | `weights=tf` | a feature weighs 1 for each occurrence: the default except for keywords |
-/// | `weights=idf` | a feature weighs its inverse document frequency for each occurrence, by the table `idf=CHECKSUM`. A feature missing from the table gets the table's median |
-/// | `weights=levels` | the weight w of a feature (by TF-IDF for keywords or if a table is given) becomes its level. The level is ceil(5 w / max), where max is the largest weight |
-/// | `weights=none` | every different feature weighs 1 |
-/// | `hash=HASH` | the hash function for features, by default `xxh3` |
-///
-/// Words follow UAX #29, but each Han character is a word. A text with fewer than N words or characters is one feature. A text is Chinese
-/// if 5% of its letters are Han and few are kana. If `jieba-N` finds no keyword, the text is tokenized as by `words-2`. Keywords have at
-/// least two characters and are not stop words.
-///
-/// [`Profile::with_resources`] takes the files. The name holds their checksums.
-///
-/// The default is `by-script,plain-text,simplified`. Its tokenizer replaced `auto` after a measurement at distance 3 on 8,000 pairs of
-/// revisions for each kind of page. Only pairs with a Jaccard similarity of at least 0.8 count. In English it finds 88% of them instead of
-/// 90%, with a thirtieth of the false pairs. In Chinese it finds 95% instead of 92%, with as many false pairs, and with a third of them on
-/// paragraphs of 20 to 100 characters. Such paragraphs have few keywords, or none that distinguish them.
-///
-/// ```
-/// use simstore_text::Profile;
-///
-/// let profile: Profile = "chars-4,plain-text".parse()?;
-/// assert_eq!(profile.to_string(), "chars-4,plain-text");
-/// assert_eq!(Profile::default().to_string(), "by-script,plain-text,simplified");
-/// # Ok::<(), simstore::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct Profile {
-    name: Name,
-    keywords: Arc<Keywords>,
-    idf: Option<Arc<IdfTable>>,
-}
-
-impl Profile {
-    /// Returns the profile with this name and the files that it refers to. Files that the name does not mention are added to it.
-    ///
-    /// ```
-    /// use simstore_text::{Profile, Resource, Resources};
-    ///
-    /// let dictionary = Some(Resource::new("words.txt", "石墨烯量子点\n"));
-    /// let resources = Resources { dictionary, ..Resources::default() };
-    /// let profile = Profile::with_resources("jieba-20", &resources)?;
-    /// assert_eq!(profile.to_string(), "jieba-20,dictionary=6c3035722846a942");
-    /// assert!(Profile::with_resources(&profile.to_string(), &Resources::default()).is_err());
-    /// # Ok::<(), simstore::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if the name is unknown or inconsistent, if a file that it mentions is missing or has another checksum, or if
-    /// the profile has no use for a file. [`Error::BadInput`] if a line of a file is malformed.
-    pub fn with_resources(name: &str, resources: &Resources) -> Result<Profile> {
-        let name = Name::parse(name, resources)?;
-        let idf = resources.idf.as_ref().map(IdfTable::parse).transpose()?;
-        let (dictionary, stop_words) = (resources.dictionary.as_ref(), resources.stop_words.as_ref());
-        let keywords = Keywords::new(&name.cleaning, dictionary, stop_words, idf.as_ref())?;
-        Ok(Profile { name, keywords: Arc::new(keywords), idf: idf.map(Arc::new) })
-    }
-
-    /// Returns the profile that defines the similarity of two texts: the shingles in both texts as a share of all their shingles
-    /// ([`jaccard`] of their [feature sets](Profile::feature_set)).
-    ///
-    /// Shingles are every three successive words. A Han character or kana is a word; dictionaries segment Thai, Lao, Khmer and Burmese into
-    /// words. A word contains a letter or a digit. Punctuation is ignored, so `C++` and `C#` are the same word, and so are `-5` and `+5`.
-    /// Source code has its own profile, [`Profile::code`]. Markup and front matter are dropped, letters are converted to lower case, and
-    /// traditional Chinese characters to simplified ones.
-    ///
-    /// The name is `words-3,segmented,plain-text,simplified,weights=none`.
-    ///
-    /// ```
-    /// use simstore_text::{Profile, jaccard};
-    ///
-    /// let shingles = Profile::shingles();
-    /// let set = |text| shingles.feature_set(text);
-    /// assert_eq!(set("To be, or *not* to be").len(), 4);
-    /// assert_eq!(jaccard(&set("to be or not to be"), &set("to be or not")), 0.5);
-    /// assert_eq!(jaccard(&set("漢語的資料庫"), &set("汉语的资料库")), 1.0);
-    /// ```
-    pub fn shingles() -> Profile {
-        SHINGLES.parse().expect("the name is one of a profile")
-    }
-
-    /// Returns the profile that defines the similarity of source code, as [`Profile::shingles`] does for other texts. Identifiers, numbers
-    /// and signs are words, case matters, and white space is ignored. The name is `code-7,weights=none`.
-    ///
-    /// ```
-    /// use simstore_text::{Profile, jaccard};
-    ///
-    /// let similarity = |profile: Profile| jaccard(&profile.feature_set("x = -5"), &profile.feature_set("X = +5"));
-    /// assert_eq!(similarity(Profile::shingles()), 1.0);
-    /// assert_eq!(similarity(Profile::code()), 0.0);
-    /// ```
-    pub fn code() -> Profile {
-        CODE.parse().expect("the name is one of a profile")
-    }
-
-    /// Returns the profile that treats only equal texts as similar: equal bytes in Unicode's normalisation form NFC. The name is `exact`.
-    ///
-    /// ```
-    /// use simstore_text::{Profile, jaccard};
-    ///
-    /// let exact = Profile::exact();
-    /// let similarity = |a, b| jaccard(&exact.feature_set(a), &exact.feature_set(b));
-    /// assert_eq!(similarity("C++", "C#"), 0.0);
-    /// assert_eq!(similarity("caf\u{e9}", "cafe\u{301}"), 1.0);
-    /// ```
-    pub fn exact() -> Profile {
-        EXACT.parse().expect("the name is one of a profile")
-    }
-
-    /// Returns the fingerprint of a text, or `None` if the text has no feature with a weight above 0, for example no letter and no digit.
-    ///
-    /// A preset gives every text a fingerprint, but only of width [`Profile::bits`].
-    pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
-        self.fingerprint_and_check(text).0
-    }
-
-    /// Like [`Profile::fingerprint`]. Also returns whether cleaning dropped more than half of the words of a text that is no HTML. Front
-    /// matter does not count.
-    ///
-    /// ```
-    /// use simstore_text::Profile;
-    ///
-    /// let is_dropped = |text: &str| Profile::default().fingerprint_and_check::<u64>(text).1;
-    /// assert!(!is_dropped("[two words](a.md) and more"));
-    /// assert!(is_dropped("[two words](a.md 'and a title of many words')"));
-    /// assert!(!is_dropped("<p title='an attribute of many words'>two words"));
-    /// ```
-    pub fn fingerprint_and_check<F: Fingerprint>(&self, text: &str) -> (Option<Simhash<F>>, bool) {
-        if let Tokenizer::Preset(preset) = self.name.tokenizer {
-            return (preset.fingerprint(text), false);
-        }
-        if F::BITS == 64
-            && let Some((simhash, lost_most)) = self.fingerprint_by_majority(text)
-        {
-            let widen = |Simhash { fingerprint, features }| Simhash {
-                fingerprint: F::from_u64(fingerprint),
-                features,
-            };
-            return (simhash.map(widen), lost_most);
-        }
-        let mut sums = Sums::new();
-        let hash = self.name.hash;
-        let lost_most = self.visit_and_check(text, |feature, weight| sums.add(hash.hash(feature), weight));
-        (sums.finish(), lost_most)
-    }
-
-    /// Returns the 64-bit fingerprint of a text whose features have equal weights, and whether cleaning dropped most words. `None` if the
-    /// profile or the text has other features.
-    fn fingerprint_by_majority(&self, text: &str) -> Option<(Option<Simhash<u64>>, bool)> {
-        let Name { tokenizer, segmented, weights, hash, .. } = self.name;
-        let has_equal_weights = matches!(weights, Weights::Own | Weights::None)
-            && !matches!(tokenizer, Tokenizer::Features | Tokenizer::Jieba(_));
-        if !has_equal_weights || hash != FeatureHash::Xxh3 {
-            return None;
-        }
-        with_memory(text, |memory| {
-            let Memory { buffers, joined, words, features, distinct } = memory;
-            let cleaned = self.cleaned(text, buffers);
-            if tokenizer == Tokenizer::Auto && clean::is_mostly_han(&cleaned.text) {
-                return None;
-            }
-            features.clear();
-            let counts_once = tokenizer.push_plain_hashes(&cleaned.text, segmented, joined, features);
-            words.clone_from(features);
-            distinct.keep_first(words);
-            let counted = if counts_once || weights == Weights::None { words.as_slice() } else { features };
-            let features = u32::try_from(words.len()).unwrap_or(u32::MAX);
-            let simhash = (!counted.is_empty()).then(|| Simhash { fingerprint: majority(counted), features });
-            Some((simhash, cleaned.lost_most()))
-        })
-    }
-
-    /// Visits the features of a text with their weights. A feature may occur several times.
-    ///
-    /// These are the features that [`Profile::fingerprint`] hashes. The unit of weights depends on the profile: 1 for plain features, 2^-24
-    /// with an IDF table, 2^-16 for the `features` tokenizer.
-    ///
-    /// ```
-    /// use simstore_text::Profile;
-    ///
-    /// let mut features = Vec::new();
-    /// let profile: Profile = "words-2".parse()?;
-    /// profile.visit_features("To be, or not", |feature, _weight| features.push(feature.to_owned()));
-    /// assert_eq!(features, ["to be", "be or", "or not"]);
-    /// # Ok::<(), simstore::Error>(())
-    /// ```
-    pub fn visit_features(&self, text: &str, visit: impl FnMut(&str, u32)) {
-        self.visit_and_check(text, visit);
-    }
-
-    /// Like [`Profile::visit_features`]. Returns whether cleaning dropped most words.
-    fn visit_and_check(&self, text: &str, mut visit: impl FnMut(&str, u32)) -> bool {
-        let keywords = self.name.tokenizer.keywords();
-        match self.name.weights {
-            Weights::Own | Weights::Idf => self.visit_weighted(text, keywords, visit),
-            Weights::Levels => {
-                let mut levels = Levels::default();
-                let lost_most =
-                    self.visit_weighted(text, keywords, |feature, weight| levels.add(feature, weight));
-                levels.visit(visit);
-                lost_most
-            }
-            Weights::None => {
-                let mut seen = HashesSeen::default();
-                self.visit_weighted(text, keywords, |feature, _| {
-                    // Two features with the same 64-bit hash are too rare to matter.
-                    if seen.insert(xxh3_64(feature.as_bytes())) {
-                        visit(feature, 1);
-                    }
-                })
-            }
-        }
-    }
-
-    /// Visits the pieces of a text that cleaning drops, each with the reason. HTML documents are read as a whole: of them, only front
-    /// matter is visited.
-    ///
-    /// ```
-    /// use simstore_text::{Dropped, Profile};
-    ///
-    /// let mut pieces = Vec::new();
-    /// Profile::shingles().visit_dropped("<b>To be</b>, or [not](https://example.org)", |rule, piece| pieces.push((rule, piece)));
-    /// let link = (Dropped::LinkTarget, "(https://example.org)");
-    /// assert_eq!(pieces, [(Dropped::Tag, "<b>"), (Dropped::Tag, "</b>"), link]);
-    /// ```
-    pub fn visit_dropped<'a>(&self, text: &'a str, visit: impl FnMut(Dropped, &'a str)) {
-        if !self.name.tokenizer.takes_text_as_it_is() {
-            self.name.cleaning.clean_and_visit(text, &mut Buffers::default(), visit);
-        }
-    }
-
-    /// Returns the distinct features of a text as 64-bit hashes, in ascending order. Weights are ignored. The Jaccard similarity of two
-    /// texts is computed from these sets. `format-spec/sketch.md` defines the hashes.
-    ///
-    /// A text without features, such as `?!`, counts as a single feature: the trimmed text, hashed with seed 1. Such a text is similar only
-    /// to the same text. A text of white space has no features.
-    ///
-    /// ```
-    /// use simstore_text::Profile;
-    ///
-    /// let profile: Profile = "words-1".parse()?;
-    /// assert_eq!(profile.feature_set("A rose is a rose").len(), 3);
-    /// assert_eq!(profile.feature_set("?!"), profile.feature_set(" ?!\n"));
-    /// assert_ne!(profile.feature_set("?!"), profile.feature_set("!!"));
-    /// assert!(profile.feature_set(" ").is_empty());
-    /// # Ok::<(), simstore::Error>(())
-    /// ```
-    pub fn feature_set(&self, text: &str) -> Vec<u64> {
-        let mut features = self.with_distinct_features(text, |features, _| features.to_vec());
-        features.sort_unstable();
-        features
-    }
-
-    /// Calls `take` with the hashes of [`Profile::feature_set`] in text order, and with whether cleaning dropped most words.
-    ///
-    /// All texts of a thread use the same memory.
-    pub(crate) fn with_distinct_features<T>(
-        &self,
-        text: &str,
-        take: impl FnOnce(&mut [u64], bool) -> T,
-    ) -> T {
-        with_memory(text, |memory| {
-            let Memory { buffers, words, features, distinct, .. } = memory;
-            features.clear();
-            let lost_most = self.push_features(text, buffers, words, features);
-            distinct.keep_first(features);
-            let text = text.trim();
-            if features.is_empty() && !text.is_empty() {
-                features.push(xxh3_64_with_seed(text.as_bytes(), SEED_OF_TEXTS));
-            }
-            take(features, lost_most)
-        })
-    }
-
-    /// Appends the hashes of the features of a text. Returns whether cleaning dropped most words.
-    fn push_features(
-        &self,
-        text: &str,
-        buffers: &mut Buffers,
-        words: &mut Vec<u64>,
-        features: &mut Vec<u64>,
-    ) -> bool {
-        let Name { tokenizer, segmented, .. } = self.name;
-        let cleaned = self.cleaned(text, buffers);
-        let push = |keyword: &str, _| features.push(xxh3_64(keyword.as_bytes()));
-        if !self.visit_keywords(&cleaned.text, tokenizer.keywords(), push) {
-            tokenizer.push_hashes(&cleaned.text, segmented, words, features);
-        }
-        cleaned.lost_most()
-    }
-
-    /// Returns the required width of fingerprints in bits, or `None` if any width is possible.
-    ///
-    /// ```
-    /// use simstore_text::Profile;
-    ///
-    /// let preset: Profile = "string-hash-128".parse()?;
-    /// assert_eq!(preset.bits(), Some(128));
-    /// assert_eq!(Profile::default().bits(), None);
-    /// # Ok::<(), simstore::Error>(())
-    /// ```
-    pub fn bits(&self) -> Option<u32> {
-        match self.name.tokenizer {
-            Tokenizer::Preset(preset) => Some(preset.bits()),
-            _ => None,
-        }
-    }
-
-    /// Checks that fingerprints can have `wanted` bits.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if the profile makes fingerprints of another width.
-    pub fn check_bits(&self, wanted: u32) -> simstore::Result<()> {
-        match self.bits() {
-            Some(bits) if bits != wanted => Err(simstore::Error::BadArgument(format!(
-                "profile {self} has fingerprints of {bits} bits, not {wanted}: give option `bits` {bits}"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Visits all features without weights, before keywords are selected.
-    fn visit_all(&self, text: &str, mut visit: impl FnMut(&str)) {
-        self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
-    }
-
-    /// Visits the features with their weights from the tokenizer or the IDF table. Returns whether cleaning dropped most words.
-    fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) -> bool {
-        let Name { tokenizer, segmented, weights, .. } = self.name;
-        let mut buffers = Buffers::default();
-        let cleaned = self.cleaned(text, &mut buffers);
-        let text = &cleaned.text;
-        if !self.visit_keywords(text, keywords, &mut visit) {
-            match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
-                Some(idf) => {
-                    tokenizer.visit(text, segmented, |feature, _| visit(feature, idf.units(feature)));
-                }
-                None => tokenizer.visit(text, segmented, visit),
-            }
-        }
-        cleaned.lost_most()
-    }
-
-    fn cleaned<'a>(&self, text: &'a str, buffers: &'a mut Buffers) -> Cleaned<'a> {
-        match self.name.tokenizer.takes_text_as_it_is() {
-            true => Cleaned::whole(text),
-            false => self.name.cleaning.clean(text, buffers),
-        }
-    }
-
-    /// Visits the keywords of a cleaned text, if the profile takes keywords of it. Returns whether it has any with a weight.
-    fn visit_keywords(&self, text: &str, count: usize, mut visit: impl FnMut(&str, u32)) -> bool {
-        let takes_keywords = match self.name.tokenizer {
-            Tokenizer::Auto => clean::is_mostly_han(text),
-            Tokenizer::Jieba(_) => true,
-            _ => false,
-        };
-        let mut found = false;
-        if takes_keywords {
-            self.keywords.visit(text, count, self.name.search, |word, weight| {
-                found |= weight > 0;
-                visit(word, weight);
-            });
-        }
-        found
-    }
-}
-
-/// The longest text, in bytes, whose memory is kept for the next text.
-const MEMORY_TEXT_MAX: usize = 1 << 20;
-
-/// Memory of a thread that is used for one text after the other.
-#[derive(Default)]
-struct Memory {
-    buffers: Buffers,
-    joined: Words,
-    words: Vec<u64>,
-    features: Vec<u64>,
-    distinct: Distinct,
-}
-
-thread_local! {
-    static MEMORY: RefCell<Memory> = RefCell::default();
-}
-
-/// Calls `work` with the memory of this thread.
-fn with_memory<T>(text: &str, work: impl FnOnce(&mut Memory) -> T) -> T {
-    MEMORY.with_borrow_mut(|memory| {
-        let done = work(memory);
-        if text.len() > MEMORY_TEXT_MAX {
-            *memory = Memory::default();
-        }
-        done
-    })
-}
-
-impl Default for Profile {
-    fn default() -> Self {
-        DEFAULT.parse().expect("the name of the default is one")
-    }
-}
-
-impl PartialEq for Profile {
-    /// Profiles with the same name make the same fingerprints.
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Profile {}
-
-impl FromStr for Profile {
-    type Err = Error;
-
-    /// Parses the name of a profile that needs no files.
-    ///
-    /// # Errors
-    /// As [`Profile::with_resources`].
-    fn from_str(name: &str) -> Result<Self> {
-        Profile::with_resources(name, &Resources::default())
-    }
-}
-
-impl fmt::Display for Profile {
-    /// Writes the name in canonical form, without default options.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.name.fmt(f)
-    }
-}
-
-impl fmt::Debug for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Profile").field(&self.to_string()).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn features(profile: &str, text: &str) -> Vec<String> {
-        let mut features = Vec::new();
-        let profile: Profile = profile.parse().unwrap();
-        profile.visit_features(text, |feature, _| features.push(feature.to_owned()));
-        features
-    }
-
-    #[test]
-    fn auto_chooses_by_script() {
-        assert_eq!(features("auto", "Near duplicates"), ["near duplicates"]);
-        assert_eq!(features("auto", "近似重复 文档"), features("jieba-50", "近似重复 文档"));
-        assert_ne!(features("auto", "近似重复 文档"), features("words-2", "近似重复 文档"));
-    }
-
-    #[test]
-    fn by_script_takes_characters_or_different_pairs_of_words() {
-        assert_eq!(features("by-script", "a rose is a rose"), ["a rose", "rose is", "is a"]);
-        assert_eq!(features("by-script", "重复 text 重复"), ["重", "复", "text", "重", "复"]);
-        // Japanese is no Chinese.
-        assert_eq!(features("by-script", "漢字かな"), features("words-2", "漢字かな"));
-        // A text without keywords is cut as others are.
-        assert_eq!(features("by-script", "我 的 书"), ["我", "的", "书"]);
-    }
-
-    #[test]
-    fn without_keywords_words_count() {
-        assert_eq!(features("jieba-5", "我 的 书"), ["我 的", "的 书"]);
-        assert_eq!(features("jieba-5", "the"), ["the"]);
-    }
-
-    #[test]
-    fn options() {
-        let text = "\u{feff}---\nid: x\n---\n[Text](target)";
-        assert_eq!(features("words-1", text), ["text", "target"]);
-        assert_eq!(features("words-1,plain-text", text), ["text"]);
-        assert_eq!(features("words-1,keep-front-matter", text), ["id", "x", "text", "target"]);
-        assert_eq!(features("words-1", "---\nid: x\n---\n"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn no_features_no_fingerprint() {
-        for profile in ["auto", "by-script", "words-1", "chars-3", "jieba-50"] {
-            let profile: Profile = profile.parse().unwrap();
-            for text in ["", " \n", "?!", "\u{1f600}\u{1f600}", "---\nid: 1\n---\n"] {
-                assert_eq!(profile.fingerprint::<u64>(text), None, "{profile} {text:?}");
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_panics(text in any::<String>(), mixed in "([a-z ]|[\u{4e00}-\u{4fff}]|[<>&\\[\\]()`~\n_-]|\\PC){0,80}") {
-            for name in ["auto", "by-script", "words-3,plain-text", "chars-4", "jieba-10,plain-text"] {
-                let profile: Profile = name.parse().unwrap();
-                for text in [&text, &mixed] {
-                    prop_assert_eq!(profile.fingerprint::<u64>(text), profile.fingerprint::<u64>(text));
-                    profile.fingerprint::<u128>(text);
-                }
-            }
-        }
-    }
-}
+pub use crate::signature_steps::SignatureSteps;
+pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
+pub use crate::similar_store::{
+    DEFAULT_RECALL, DEFAULT_SIMILARITY, DocumentComparer, DocumentNameIndex, EncodedDocument, EstimateLimit,
+    PreparedText, SIMILAR_STORE_KEY, SimilarAddition, SimilarDocument, SimilarDocuments, SimilarSettings,
+    SimilarityEstimate, StoredDocument, check_similar_store, open_similar_store, salvage_similar_store,
+};
+pub use crate::thresholds::{check_recall, check_similarity, similarity_too_low_error};

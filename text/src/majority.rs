@@ -1,40 +1,40 @@
-//! The majority of bits of many hashes: the simhash of features of equal weight.
+//! Bitwise majority of many hashes: the simhash of features of equal weight.
 
-/// Planes of the counters: bit b of plane p is bit p of the counter of bit b. So a counter counts up to 2^40 - 1.
+/// Number of bit planes. Bit b of plane p is bit p of the counter for bit b, so a counter counts up to 2^40 - 1.
 const PLANES: usize = 40;
-/// Hashes that are added in one step.
-const STEP: usize = 8;
+/// Number of hashes that are added to the counters in one step.
+const CHUNK_HASHES: usize = 8;
 
-/// Returns the bits that more than half of the hashes have.
+/// Returns the bits that are set in more than half of the hashes.
 ///
-/// The counters of all 64 bits are added at once, as 64 adders in parallel.
+/// The 64 counters are stored as bit planes and updated in parallel (carry-save addition).
 pub(crate) fn majority(hashes: &[u64]) -> u64 {
     let mut planes = [0_u64; PLANES];
-    let (chunks, rest) = hashes.as_chunks::<STEP>();
+    let (chunks, rest) = hashes.as_chunks::<CHUNK_HASHES>();
     for &[a, b, c, d, e, f, g, h] in chunks {
-        let (ones, twos_a) = add(planes[0], a, b);
-        let (ones, twos_b) = add(ones, c, d);
-        let (twos, fours_a) = add(planes[1], twos_a, twos_b);
-        let (ones, twos_a) = add(ones, e, f);
-        let (ones, twos_b) = add(ones, g, h);
-        let (twos, fours_b) = add(twos, twos_a, twos_b);
-        let (fours, eights) = add(planes[2], fours_a, fours_b);
+        let (ones, twos_a) = full_adder(planes[0], a, b);
+        let (ones, twos_b) = full_adder(ones, c, d);
+        let (twos, fours_a) = full_adder(planes[1], twos_a, twos_b);
+        let (ones, twos_a) = full_adder(ones, e, f);
+        let (ones, twos_b) = full_adder(ones, g, h);
+        let (twos, fours_b) = full_adder(twos, twos_a, twos_b);
+        let (fours, eights) = full_adder(planes[2], fours_a, fours_b);
         (planes[0], planes[1], planes[2]) = (ones, twos, fours);
-        carry(&mut planes[3..], eights);
+        add_to_counters(&mut planes[3..], eights);
     }
-    rest.iter().for_each(|&hash| carry(&mut planes, hash));
+    rest.iter().for_each(|&hash| add_to_counters(&mut planes, hash));
     more_than(&planes, hashes.len() as u64 / 2)
 }
 
-/// Adds three bits at each position. Returns the sums and the carries.
+/// Adds the three bits at each position. Returns the sum bits and the carry bits.
 #[inline(always)]
-fn add(a: u64, b: u64, c: u64) -> (u64, u64) {
+fn full_adder(a: u64, b: u64, c: u64) -> (u64, u64) {
     (a ^ b ^ c, (a & b) | (c & (a ^ b)))
 }
 
-/// Adds one bit at each position to the counters.
+/// Adds the bit at each position to the counter of this position.
 #[inline(always)]
-fn carry(planes: &mut [u64], mut bits: u64) {
+fn add_to_counters(planes: &mut [u64], mut bits: u64) {
     for plane in planes {
         if bits == 0 {
             return;
@@ -43,13 +43,13 @@ fn carry(planes: &mut [u64], mut bits: u64) {
     }
 }
 
-/// Returns the bits whose counter is more than `count`.
+/// Returns the bits whose counter is greater than `count`.
 fn more_than(planes: &[u64; PLANES], count: u64) -> u64 {
     let (mut more, mut equal) = (0, u64::MAX);
     for (p, &plane) in planes.iter().enumerate().rev() {
-        let of_count = if count >> p & 1 == 1 { u64::MAX } else { 0 };
-        more |= equal & plane & !of_count;
-        equal &= !(plane ^ of_count);
+        let count_bit = if count >> p & 1 == 1 { u64::MAX } else { 0 };
+        more |= equal & plane & !count_bit;
+        equal &= !(plane ^ count_bit);
     }
     more
 }

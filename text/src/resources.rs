@@ -1,4 +1,4 @@
-//! The files that a profile refers to by checksum.
+//! Files that a profile refers to by checksum.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use simstore::Error;
 
-/// The files that a profile may need beside its name.
+/// The files that a profile may need in addition to its name.
 ///
-/// The name holds their checksums, so that other contents are noticed.
+/// The name contains their checksums, so that files with other contents are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Words for jieba in addition to its own dictionary: lines `word`, `word frequency` or
-    /// `word frequency tag`, as in jieba's user dictionaries. A word without a frequency gets
-    /// one that keeps it whole; tags are ignored.
+    /// Words for jieba in addition to its own dictionary: lines `word`, `word frequency` or `word frequency tag`, as in jieba's
+    /// user dictionaries. A word without a frequency gets a frequency high enough that jieba does not split the word. Tags are
+    /// ignored.
     pub dictionary: Option<Resource>,
-    /// Inverse document frequencies: lines `feature<TAB>idf`, as
-    /// [`IdfRow`](crate::IdfRow)s are shown, or
-    /// `word idf` as in jieba's tables; from 0 to 255.
+    /// Inverse document frequencies from 0 to 255: lines `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes them, or `word
+    /// idf`, as in jieba's tables.
     pub idf: Option<Resource>,
-    /// Stop words, one a line, beside jieba's own.
+    /// Stop words in addition to jieba's own, one per line.
     pub stop_words: Option<Resource>,
 }
 
-/// The contents of a file.
+/// The contents of a file, with its path.
 #[derive(Clone)]
 pub struct Resource {
     path: PathBuf,
@@ -32,15 +31,15 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A file's contents; errors in it name `path`, which is not read.
+    /// Creates a resource from contents in memory. Error messages mention `path`, which is not read.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Resource { path: path.into(), text: text.into() }
     }
 
-    /// The contents of this file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read, [`Error::BadInput`] if it is not in UTF-8.
+    /// [`Error::Io`] if the file cannot be read, [`Error::BadInput`] if it is not UTF-8.
     pub fn read(path: impl Into<PathBuf>) -> simstore::Result<Self> {
         let path = path.into();
         let bytes = match std::fs::read(&path) {
@@ -56,13 +55,12 @@ impl Resource {
         }
     }
 
-    /// The contents.
+    /// Returns the contents.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the checksum of the contents, which a profile's name holds: their 64-bit xxh3 with
-    /// seed 0, in 16 hexadecimal digits.
+    /// Returns the checksum of the contents, as in the name of a profile: the 64-bit xxh3 with seed 0.
     ///
     /// ```
     /// use simstore_text::Resource;
@@ -73,19 +71,19 @@ impl Resource {
         Checksum(xxh3_64(self.text.as_bytes()))
     }
 
-    /// The file's name, for errors.
+    /// Returns the path of the file, as in error messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The lines that are not blank, each with its number from 1.
+    /// Iterates over the lines that are not blank, each with its line number from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (u64, &str)> {
         let text = self.text.strip_prefix('\u{feff}').unwrap_or(&self.text);
         (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
     }
 
-    /// The error of a malformed line.
-    pub(crate) fn bad(&self, line: u64, reason: String) -> Error {
+    /// Returns the error for a malformed line.
+    pub(crate) fn line_error(&self, line: u64, reason: String) -> Error {
         Error::BadInput { path: self.path.clone(), line, reason }
     }
 }
@@ -97,12 +95,12 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// The checksum of a [`Resource`].
+/// The checksum of a [`Resource`]. `Display` writes 16 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Of 16 lower-case hexadecimal digits.
+    /// Parses a checksum of 16 lower-case hexadecimal digits; `None` for any other string.
     pub(crate) fn parse(digits: &str) -> Option<Self> {
         let canonical = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         u64::from_str_radix(digits, 16).ok().filter(|_| canonical).map(Checksum)

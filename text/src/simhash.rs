@@ -1,4 +1,4 @@
-//! Charikar's simhash: from weighted features to one fingerprint.
+//! Charikar's simhash: computes one fingerprint from weighted features.
 
 use std::hash::Hasher;
 
@@ -6,14 +6,14 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use simstore::Fingerprint;
 
-/// Texts with fewer distinct features than this give unreliable fingerprints.
+/// Minimum number of distinct features for a reliable fingerprint.
 ///
-/// Replacing one of m equally weighted features flips a bit when the sum of the other features is
-/// near zero. On average, 4.5 of 64 bits flip at m = 32, 6.3 at m = 16 and 2.5 at m = 100. Below
-/// 32, texts that differ in one word are usually farther apart than the default distance of 3.
+/// If one of m equally weighted features is replaced, a bit flips when the sum of the other features is near zero. On average, 4.5
+/// of 64 bits flip at m = 32, 6.3 at m = 16 and 2.5 at m = 100. With fewer than 32 features, texts that differ in one word are
+/// usually farther apart than the default distance of 3.
 pub const SHORT_TEXT_FEATURES: u32 = 32;
 
-/// A fingerprint, and the number of features it is made from.
+/// A simhash fingerprint, with the number of features that it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Simhash<F> {
     /// The fingerprint.
@@ -23,20 +23,20 @@ pub struct Simhash<F> {
 }
 
 impl<F> Simhash<F> {
-    /// Whether the text was too short for a reliable fingerprint: it has fewer than
-    /// [`SHORT_TEXT_FEATURES`] distinct features.
+    /// Whether the text is too short for a reliable fingerprint: fewer than [`SHORT_TEXT_FEATURES`] distinct features.
     pub fn is_short(&self) -> bool {
         self.features < SHORT_TEXT_FEATURES
     }
 }
 
-/// The simhash of weighted features; `None` if no feature has a weight above 0.
+/// Returns the simhash of weighted features; `None` if no feature has a weight above 0.
 ///
-/// Each feature is hashed with xxh3 (seed 0; 64 or 128 bits, as wide as the fingerprint). Each
-/// bit of the fingerprint is one where the features whose hash has that bit set weigh more than
-/// half of all (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC
-/// 2002). Weights are integers in a unit of the caller's choice: sums are exact, so the order
-/// of the features does not matter. A feature that comes twice counts twice.
+/// Each feature is hashed with xxh3 (seed 0; 64 or 128 bits, as wide as the fingerprint). A bit of the fingerprint is 1 if the
+/// features whose hash has this bit set weigh more than half of the total weight (M. Charikar, "Similarity estimation techniques
+/// from rounding algorithms", STOC 2002).
+///
+/// Weights are integers in a unit of the caller's choice. Sums are exact, so the order of the features does not matter. The
+/// weights of a repeated feature add up.
 ///
 /// ```
 /// use simstore_text::simhash;
@@ -50,29 +50,29 @@ impl<F> Simhash<F> {
 pub fn simhash<F: Fingerprint>(
     features: impl IntoIterator<Item = (impl AsRef<[u8]>, u32)>,
 ) -> Option<Simhash<F>> {
-    let mut sums = Sums::<F>::new();
+    let mut sums = WeightedSums::<F>::new();
     for (feature, weight) in features {
         sums.add(xxh3(feature.as_ref()), weight);
     }
     sums.finish()
 }
 
-/// The weighted sums of one text's features.
-pub(crate) struct Sums<F> {
-    /// Weight of the features whose hash has the bit set, by bit from the least significant.
+/// Sums, for each bit, the weights of the features whose hash has the bit set.
+pub(crate) struct WeightedSums<F> {
+    /// For each bit, from the least significant: total weight of the features whose hash has the bit set.
     ones: [u64; 128],
-    /// Weight of all features.
+    /// Total weight of all features.
     total: u64,
-    /// Counts not yet in `ones`, of features of weight 1: eight one-byte counters a word.
+    /// Features of weight 1 that `ones` does not include yet: eight one-byte counters in each word, one counter for each bit.
     counts: [u64; 16],
-    /// Features in `counts`: at most 255, so that no counter overflows.
+    /// Number of features in `counts`, below 255, so that no counter overflows.
     counted: u32,
-    /// The hashes of all features with a weight.
+    /// Hashes of all features with a weight above 0.
     hashes: Vec<F>,
 }
 
-/// `SPREAD[b]` has bit k of `b` as its byte k.
-static SPREAD: [u64; 256] = {
+/// Byte k of `BYTE_LANES[b]` is bit k of `b`.
+static BYTE_LANES: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -86,12 +86,12 @@ static SPREAD: [u64; 256] = {
     table
 };
 
-impl<F: Fingerprint> Sums<F> {
+impl<F: Fingerprint> WeightedSums<F> {
     pub(crate) fn new() -> Self {
-        Sums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, hashes: Vec::new() }
+        WeightedSums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, hashes: Vec::new() }
     }
 
-    /// Adds a feature by its hash.
+    /// Adds a feature, given by its hash.
     pub(crate) fn add(&mut self, hash: F, weight: u32) {
         if weight == 0 {
             return;
@@ -108,12 +108,12 @@ impl<F: Fingerprint> Sums<F> {
         }
     }
 
-    /// Adds a hash with weight 1: a table look-up and an addition for each eight bits.
+    /// Adds a hash with weight 1, by one table look-up and one addition for every eight bits.
     fn count(&mut self, hash: F) {
         let mut bytes = [0; 16];
         hash.write_le(&mut bytes);
         for (counters, &byte) in self.counts.iter_mut().zip(&bytes[..F::BYTES]) {
-            *counters += SPREAD[usize::from(byte)];
+            *counters += BYTE_LANES[usize::from(byte)];
         }
         self.counted += 1;
         if self.counted == 255 {
@@ -152,12 +152,12 @@ fn xxh3<F: Fingerprint>(feature: &[u8]) -> F {
     if F::BITS == 64 { F::from_u128(u128::from(xxh3_64(feature))) } else { F::from_u128(xxh3_128(feature)) }
 }
 
-/// Hashes what is a hash already. Its low bits may be the only ones that differ: a product brings
-/// them to the top, where a hash set looks too.
+/// Hasher for keys that are hashes already. It multiplies the key, because a hash set also uses the highest bits, and keys may
+/// differ only in low bits.
 #[derive(Default)]
-pub(crate) struct HashedHasher(u64);
+pub(crate) struct PrehashedHasher(u64);
 
-impl Hasher for HashedHasher {
+impl Hasher for PrehashedHasher {
     fn finish(&self) -> u64 {
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Simhash as its definition reads, without counters of bytes.
+    /// Simhash by its definition, without byte counters.
     fn plain<F: Fingerprint>(features: &[(String, u32)]) -> Option<F> {
         let total: u32 = features.iter().map(|&(_, weight)| weight).sum();
         let mut value = F::ZERO;

@@ -1,31 +1,31 @@
-//! From what features weigh in a text to what they weigh in its fingerprint.
+//! Weighting of features.
 
 use std::collections::BTreeMap;
 
-/// How features are weighted.
+/// The weighting scheme of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Weights {
-    /// As the tokenizer does: keywords by TF-IDF, others by how often they come.
+pub(crate) enum Weighting {
+    /// By the tokenizer: TF-IDF for keywords, number of occurrences for other features.
     #[default]
-    Own,
-    /// By how often they come, times the inverse document frequency of a table.
+    ByTokenizer,
+    /// Number of occurrences times the inverse document frequency of a table.
     Idf,
-    /// In five levels.
+    /// Five levels relative to the largest weight: see [`WeightLevels`].
     Levels,
-    /// All the same.
-    None,
+    /// Weight 1 for every distinct feature.
+    Uniform,
 }
 
-const LEVELS: u64 = 5;
+const LEVEL_COUNT: u64 = 5;
 
-/// Features by the level of their weight w relative to the largest: ceil(5 w / max).
+/// Sums the weights of features, and converts each sum w to the level ceil(5 w / max), where max is the largest sum.
 #[derive(Default)]
-pub(crate) struct Levels {
+pub(crate) struct WeightLevels {
     weights: BTreeMap<String, u64>,
 }
 
-impl Levels {
-    /// Adds a feature; one that comes again weighs more.
+impl WeightLevels {
+    /// Adds a weight to a feature.
     pub(crate) fn add(&mut self, feature: &str, weight: u32) {
         match self.weights.get_mut(feature) {
             Some(sum) => *sum += u64::from(weight),
@@ -33,11 +33,11 @@ impl Levels {
         }
     }
 
-    /// Visits each feature once, with its level from 0, for no weight, to 5.
+    /// Visits each feature once, with its level from 0 (no weight) to 5.
     pub(crate) fn visit(&self, mut visit: impl FnMut(&str, u32)) {
         let max = self.weights.values().copied().max().unwrap_or(0).max(1);
         for (feature, weight) in &self.weights {
-            visit(feature, (LEVELS * weight).div_ceil(max) as u32);
+            visit(feature, (LEVEL_COUNT * weight).div_ceil(max) as u32);
         }
     }
 }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn levels_relative_to_the_largest() {
-        let mut levels = Levels::default();
+        let mut levels = WeightLevels::default();
         for (feature, weight) in [("a", 6), ("b", 1), ("c", 2), ("d", 0), ("e", 10), ("a", 1), ("f", 3)] {
             levels.add(feature, weight);
         }
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn nothing_and_no_weight() {
-        Levels::default().visit(|feature, _| panic!("{feature}"));
-        let mut levels = Levels::default();
+        WeightLevels::default().visit(|feature, _| panic!("{feature}"));
+        let mut levels = WeightLevels::default();
         levels.add("a", 0);
         levels.visit(|feature, level| assert_eq!((feature, level), ("a", 0)));
         levels.add("b", u32::MAX);

@@ -1,10 +1,10 @@
-//! Cleaning drops markup alone: other parsers find the same words.
+//! Cleaning drops only markup: other parsers find the same words.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
-use simstore_text::{Dropped, Profile};
+use simstore_text::{DropReason, Profile};
 
 fn words_by(profile: &str, text: &str) -> Vec<String> {
     let profile: Profile = profile.parse().unwrap();
@@ -13,12 +13,12 @@ fn words_by(profile: &str, text: &str) -> Vec<String> {
     words
 }
 
-/// The words of the default cleaning.
+/// The words of a text after the default cleaning.
 fn words(text: &str) -> Vec<String> {
     words_by("words-1,plain-text", text)
 }
 
-/// The words of a text that is not cleaned.
+/// The words of a text without cleaning.
 fn raw_words(text: &str) -> Vec<String> {
     words_by("words-1,keep-front-matter", text)
 }
@@ -38,7 +38,8 @@ fn the_examples_of_the_page() {
     }
 }
 
-/// The text of an example: between backquotes, with `⏎` for a line break and `{U+XXXX}` for a character that is not seen.
+/// The text of an example in a table cell: between backquotes, with `⏎` for a line break and `{U+XXXX}` for an invisible
+/// character.
 fn example(cell: &str) -> String {
     let mut text = cell.trim_matches('`').trim().replace('⏎', "\n");
     while let Some(at) = text.find("{U+") {
@@ -51,13 +52,13 @@ fn example(cell: &str) -> String {
 #[test]
 fn reported_pages_keep_their_words() {
     let paragraphs = |words: &str| format!("{words} ").repeat(800);
-    // A rule at the beginning is no front matter.
+    // A thematic break at the beginning is no front matter.
     let text = format!("---\n{}\n---\nthe end", paragraphs("many words"));
     assert_eq!(words(&text), raw_words(&text));
-    // Signs of comparison are no tag.
+    // Comparison operators are no tag.
     let text = format!("if x <b and then {} c> d", paragraphs("five thousand words"));
     assert_eq!(words(&text), raw_words(&text));
-    // References are characters.
+    // Character references are decoded.
     let reference = |text: &str| text.chars().map(|c| format!("&#{};", u32::from(c))).collect::<String>();
     for text in ["Домашняя страница", "Другая страница", "caf\u{e9} cr\u{e8}me"]
     {
@@ -71,7 +72,7 @@ fn reported_pages_keep_their_words() {
     );
 }
 
-/// Every pair of ASCII signs stands around words: no word is lost.
+/// Every pair of ASCII punctuation characters is placed around words. No word is lost.
 #[test]
 fn every_pair_of_signs() {
     let signs: Vec<char> = (' '..='~').filter(char::is_ascii_punctuation).collect();
@@ -146,7 +147,7 @@ fn push_text(node: &Handle, text: &mut String) {
     }
 }
 
-/// HTML that every parser reads in the same order: a table has text in its cells only.
+/// HTML that every parser reads in the same order: tables contain text only in their cells.
 fn html() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[a-zA-Z0-9 ]{1,8}",
@@ -220,7 +221,7 @@ proptest! {
 
     #[test]
     fn words_of_parts_of_html(html in html()) {
-        // Without a semicolon, a reference is text in a part.
+        // In a fragment, a reference without a semicolon is text.
         prop_assert_eq!(words(&format!("<div>{html}</div>")), reference_html(&format!("<div>{html}</div>"), false), "{}", html);
         prop_assert_eq!(words_by("words-1,html-text", &html), reference_html(&html, false), "{}", html);
     }
@@ -238,10 +239,10 @@ proptest! {
     }
 }
 
-/// The words of Markdown by pulldown-cmark: text and code, without tags.
+/// The words of Markdown, as pulldown-cmark parses it: text and code, without tags.
 fn reference_markdown(markdown: &str) -> Vec<String> {
     let (mut text, mut is_code) = (String::new(), false);
-    // Unlike in CommonMark, references are decoded in code too.
+    // Unlike in CommonMark, cleaning decodes references in code too.
     let decoded = |code: &str| {
         let characters = [("&amp;", "&"), ("&eacute;", "é"), ("&#1044;", "Д")];
         characters.iter().fold(code.to_owned(), |code, (reference, c)| code.replace(reference, c))
@@ -255,16 +256,16 @@ fn reference_markdown(markdown: &str) -> Vec<String> {
         match event {
             Event::Text(piece) if is_code => text.push_str(&decoded(&piece)),
             Event::Text(piece) => text.push_str(&piece),
-            // The signs of code and links stay: they separate words.
+            // Cleaning keeps the delimiters of code and links, which separate words.
             Event::Code(code) => text.push_str(&format!(" {} ", decoded(&code))),
             Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => {
                 text.push(' ');
             }
             Event::SoftBreak | Event::HardBreak => text.push('\n'),
-            // Inline tags of the grammar: they break nothing.
+            // The grammar has only inline tags, which leave no break.
             Event::InlineHtml(_) => {}
             Event::Html(html) => {
-                // Unlike in HTML, references end with a semicolon.
+                // Unlike in HTML, references must end with a semicolon.
                 let html = html.replace("&copy=", "&amp;copy=").replace("&notit;", "&amp;notit;");
                 text.push_str(&reference_html(&html, false).join(" "));
                 text.push('\n');
@@ -275,7 +276,7 @@ fn reference_markdown(markdown: &str) -> Vec<String> {
     raw_words(&text.replace('\u{ad}', ""))
 }
 
-/// Markdown whose words this crate and CommonMark read alike: no sign of emphasis inside of words, no numbered lists.
+/// Markdown with the same words for this crate and CommonMark: no emphasis inside words, and no numbered lists.
 fn markdown() -> impl Strategy<Value = String> {
     let inline = prop_oneof![
         4 => "[a-z]{1,6}( [a-z]{1,6}){0,3}",
@@ -298,11 +299,11 @@ fn markdown() -> impl Strategy<Value = String> {
         6 => format!("<pre>\n{word}\n\n[a](b) `c` {word}\n</pre>"),
         _ => text,
     });
-    // A sign without effect in one paragraph has none in the next.
+    // Paragraphs are separated, so that an unmatched delimiter has no effect on the next one.
     prop::collection::vec(block, 1..5).prop_map(|blocks| blocks.join("\n\n"))
 }
 
-/// Words that are dropped, by rule.
+/// Dropped pieces, each with its reason.
 #[test]
 fn dropped_pieces_are_told() {
     let profile: Profile = "words-1,plain-text".parse().unwrap();
@@ -311,20 +312,20 @@ fn dropped_pieces_are_told() {
     let mut pieces = Vec::new();
     profile.visit_dropped(text, |rule, piece| pieces.push((rule, piece.to_owned())));
     let expected = [
-        (Dropped::FrontMatter, "---\nid: 1\n---\n"),
-        (Dropped::Tag, "<p class=x>"),
-        (Dropped::Comment, "<!-- b -->"),
-        (Dropped::Tag, "<script>"),
-        (Dropped::Code, "c()"),
-        (Dropped::Tag, "</script>"),
-        (Dropped::Tag, "</p>"),
-        (Dropped::LinkTarget, "(e)"),
-        (Dropped::FenceInfo, "rust"),
+        (DropReason::FrontMatter, "---\nid: 1\n---\n"),
+        (DropReason::Tag, "<p class=x>"),
+        (DropReason::Comment, "<!-- b -->"),
+        (DropReason::Tag, "<script>"),
+        (DropReason::Code, "c()"),
+        (DropReason::Tag, "</script>"),
+        (DropReason::Tag, "</p>"),
+        (DropReason::LinkTarget, "(e)"),
+        (DropReason::FenceInfo, "rust"),
     ];
     assert_eq!(pieces, expected.map(|(rule, piece)| (rule, piece.to_owned())));
 }
 
-/// Marks of all kinds that open something, repeated: no search goes back over the same signs again and again.
+/// Repeated opening delimiters of all kinds take linear time: no search scans the same text again and again.
 #[test]
 fn hostile_markup_takes_linear_time() {
     for part in [

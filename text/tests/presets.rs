@@ -1,4 +1,4 @@
-//! Presets equal the tools: the fingerprints that these gave of the texts in `tests/data/presets.tsv`.
+//! Presets return the same fingerprints as the tools, for the texts in `tests/data/presets.tsv`.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use simstore::Fingerprint;
 use simstore_text::Preset;
 
-/// How the golden file gives a text.
+/// A text as the golden file describes it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Source {
+enum TextSource {
     Text(String),
     Repeated { repeats: usize, text: String },
     CodePoints { first: u32, last: u32 },
@@ -17,26 +17,26 @@ enum Source {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct SampleLine {
     text: String,
 }
 
-impl Source {
+impl TextSource {
     fn text(self) -> String {
         match self {
-            Source::Text(text) => text,
-            Source::Repeated { repeats, text } => text.repeat(repeats),
-            Source::CodePoints { first, last } => (first..=last).filter_map(char::from_u32).collect(),
-            Source::Sample { sample, line } => {
+            TextSource::Text(text) => text,
+            TextSource::Repeated { repeats, text } => text.repeat(repeats),
+            TextSource::CodePoints { first, last } => (first..=last).filter_map(char::from_u32).collect(),
+            TextSource::Sample { sample, line } => {
                 let samples = fs::read_to_string(format!("../samples/{sample}.jsonl")).unwrap();
-                let document: Document = serde_json::from_str(samples.lines().nth(line).unwrap()).unwrap();
+                let document: SampleLine = serde_json::from_str(samples.lines().nth(line).unwrap()).unwrap();
                 document.text
             }
         }
     }
 }
 
-fn hex_of(preset: Preset, text: &str) -> String {
+fn fingerprint_hex(preset: Preset, text: &str) -> String {
     match preset.bits() {
         64 => preset.fingerprint::<u64>(text).unwrap().fingerprint.to_hex(),
         _ => preset.fingerprint::<u128>(text).unwrap().fingerprint.to_hex(),
@@ -56,10 +56,10 @@ fn golden_fingerprints_of_the_tools() {
     for line in lines {
         let mut fields = line.split('\t');
         let source = fields.next().unwrap();
-        let text = serde_json::from_str::<Source>(source).unwrap().text();
+        let text = serde_json::from_str::<TextSource>(source).unwrap().text();
         texts += 1;
         for (&preset, expected) in presets.iter().zip(fields) {
-            let found = hex_of(preset, &text);
+            let found = fingerprint_hex(preset, &text);
             if found == expected {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Fingerprints of texts stay what they are: stores hold them for years.
+//! Fingerprints of texts do not change between versions, because stores keep them for years.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn resources() -> Resources {
     Resources { dictionary: read("words.txt"), idf: read("idf.tsv"), stop_words: read("stop-words.txt") }
 }
 
-/// A profile with those files that its name mentions.
+/// Returns the profile with the files that its name mentions.
 fn profile(name: &str) -> Profile {
     let mut resources = resources();
     for (key, file) in [
@@ -34,7 +34,7 @@ fn profile(name: &str) -> Profile {
     Profile::with_resources(name, &resources).unwrap()
 }
 
-/// Names with every tokenizer, option and weight.
+/// Profile names that cover every tokenizer, option and weighting.
 const NAMES: [&str; 27] = [
     "auto",
     "auto,plain-text",
@@ -65,8 +65,8 @@ const NAMES: [&str; 27] = [
     "features,weights=levels",
 ];
 
-/// A row of the golden file: an update of a dependency that changes a value here changes the
-/// fingerprints of everyone's documents.
+/// Compares fingerprints with the golden file. If an update of a dependency changes a value here, it changes the fingerprints
+/// of all users' documents.
 #[test]
 fn golden() {
     let mut rows = 0;
@@ -116,7 +116,7 @@ fn letter_case_and_width_do_not_matter() {
     }
 }
 
-/// The hash of a feature in a feature set, as `format-spec/sketch.md` defines it.
+/// Returns the hash of a feature in a feature set, as `format-spec/signature.md` defines it.
 fn feature_hash(profile: &str, feature: &str) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |z: u64| {
@@ -124,7 +124,7 @@ fn feature_hash(profile: &str, feature: &str) -> u64 {
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    // The others have keywords, or other features than words.
+    // Other profiles use keywords, or features that are no n-grams of words.
     if !["words", "code", "by-script"].iter().any(|start| profile.starts_with(start)) {
         return xxh3_64(feature.as_bytes());
     }
@@ -192,7 +192,7 @@ fn weights_of_a_learned_table() {
         found.push((feature.to_owned(), (f64::from(weight) / f64::from(1 << 24) * 1e4).round() / 1e4));
     });
     let idf = |documents: f64| ((1.0 + 3.0 / documents).ln() * 1e4).round() / 1e4;
-    // A feature that is not in the table has its lower median: the IDF of two documents.
+    // A feature missing from the table has the table's lower median, which is the IDF of two documents.
     let expected = [("a", idf(3.0)), ("rose", idf(2.0)), ("a", idf(3.0)), ("lawn", idf(2.0))];
     assert_eq!(found, expected.map(|(feature, weight)| (feature.to_owned(), weight)));
 }

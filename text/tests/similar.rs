@@ -1,4 +1,4 @@
-//! A store of texts by their similarity, against the plain loop over all of them.
+//! A store of similar documents, compared with a loop over all texts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,8 +10,8 @@ use std::thread;
 
 use simstore::{PlanChoice, Snapshot, StoreOptions};
 use simstore_text::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, Profile, SimilarAddition, SimilarDocuments,
-    SimilarSettings, Sketched, StoredTexts, jaccard,
+    DEFAULT_RECALL, DEFAULT_SIMILARITY, DocumentComparer, EncodedDocument, Profile, Signature,
+    SimilarAddition, SimilarDocuments, SimilarSettings, SimilarityEstimate, jaccard,
 };
 
 use crate::random::Random;
@@ -21,19 +21,19 @@ fn open(path: &Path) -> SimilarDocuments {
 }
 
 fn settings() -> SimilarSettings {
-    SimilarSettings::new(DEFAULT_SIMILAR, DEFAULT_RECALL).unwrap()
+    SimilarSettings::new(DEFAULT_SIMILARITY, DEFAULT_RECALL).unwrap()
 }
 
 fn open_with(path: &Path, settings: SimilarSettings) -> SimilarDocuments {
     SimilarDocuments::open(path, StoreOptions::default(), Profile::shingles(), settings).unwrap()
 }
 
-/// A text of so many random words.
+/// Returns a text of `words` random words.
 fn text(random: &mut Random, words: u64) -> Vec<String> {
     (0..words).map(|_| format!("w{:x}", random.next() % 50_000)).collect()
 }
 
-/// The text with some words replaced.
+/// Returns a text with up to `edits` words replaced.
 fn edited(random: &mut Random, words: &[String], edits: u64) -> Vec<String> {
     let mut words = words.to_vec();
     for _ in 0..edits {
@@ -48,7 +48,7 @@ fn similarity(a: &str, b: &str) -> f64 {
     jaccard(&profile.feature_set(a), &profile.feature_set(b))
 }
 
-/// A text like one of some others, or another one: of any length.
+/// Returns an edited copy of one of `others`, or a new text. Lengths vary.
 fn some_text(random: &mut Random, others: &[(u64, String)]) -> String {
     let words = match others.len() as u64 {
         some @ 1.. if !random.next().is_multiple_of(3) => {
@@ -78,7 +78,7 @@ fn stored_texts_decide_as_the_plain_loop() {
         let text = some_text(&mut random, &stored);
         let like: BTreeMap<u64, f64> = (stored.iter())
             .map(|(id, other)| (*id, similarity(&text, other)))
-            .filter(|(_, similarity)| *similarity >= DEFAULT_SIMILAR)
+            .filter(|(_, similarity)| *similarity >= DEFAULT_SIMILARITY)
             .collect();
         let found: BTreeMap<u64, f64> = (pages.find(&text).unwrap().iter())
             .inspect(|found| assert_eq!(found.estimate.standard_error, 0.0))
@@ -89,7 +89,7 @@ fn stored_texts_decide_as_the_plain_loop() {
         there += like.len();
         found_of += found.len();
         match pages.add(&text, id, None).unwrap() {
-            SimilarAddition::Remembered => {
+            SimilarAddition::Added => {
                 assert!(found.is_empty());
                 stored.push((id, text));
             }
@@ -115,7 +115,7 @@ fn stored_texts_decide_as_the_plain_loop() {
     }
 }
 
-/// A store makes a dictionary of its first texts. Texts from before and after the dictionary are read.
+/// A store trains a dictionary on its first texts. Texts compressed before and after that can be read.
 #[test]
 fn texts_come_back_whatever_they_were_compressed_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,9 +124,9 @@ fn texts_come_back_whatever_they_were_compressed_with() {
     let mut random = Random(6);
     let texts: Vec<String> = (0..2500).map(|_| text(&mut random, 40).join(" ") + "\n  \u{1f600} ").collect();
     for (id, text) in (0..).zip(&texts) {
-        assert_eq!(pages.add(text, id, None).unwrap(), SimilarAddition::Remembered);
+        assert_eq!(pages.add(text, id, None).unwrap(), SimilarAddition::Added);
     }
-    assert!(pages.store().snapshot().mark("similar texts 0").unwrap().is_some());
+    assert!(pages.store().snapshot().metadata("similar texts 0").unwrap().is_some());
     drop(pages);
     let pages = open_with(&path, settings().with_texts());
     for (id, text) in (0..).zip(&texts) {
@@ -145,8 +145,8 @@ fn long_texts_are_found_as_often_as_is_promised() {
     for id in 0..400_u64 {
         let length = 60 + random.next() % 400;
         let words = text(&mut random, length);
-        assert_eq!(pages.add(&words.join(" "), id, None).unwrap(), SimilarAddition::Remembered);
-        // About n / 27 words make a text 0.8 similar.
+        assert_eq!(pages.add(&words.join(" "), id, None).unwrap(), SimilarAddition::Added);
+        // About n / 27 replaced words lower the similarity to 0.8.
         let edits = random.next() % (words.len() as u64 / 24 + 1);
         let copy = edited(&mut random, &words, edits).join(" ");
         let real = similarity(&words.join(" "), &copy);
@@ -157,7 +157,7 @@ fn long_texts_are_found_as_often_as_is_promised() {
             far_off += u32::from(off > 3.0 * document.estimate.standard_error + 1e-9);
         }
         // A document well above the threshold is found, whether its estimate is high or low.
-        if real >= DEFAULT_SIMILAR + 0.1 {
+        if real >= DEFAULT_SIMILARITY + 0.1 {
             above += 1;
             found += answer.len();
         }
@@ -174,7 +174,7 @@ fn what_was_removed_is_found_no_more() {
     for words in [2, 20, 35, 500] {
         let pages = open(&path);
         let (one, other) = (text(&mut random, words).join(" "), text(&mut random, words).join(" "));
-        assert_eq!(pages.add(&one, 1, Some("a page")).unwrap(), SimilarAddition::Remembered);
+        assert_eq!(pages.add(&one, 1, Some("a page")).unwrap(), SimilarAddition::Added);
         let refused = pages.add(&other, 1, None).unwrap_err().to_string();
         assert!(refused.contains("id 1 already has another text"), "{refused}");
         assert_eq!(pages.find(&one).unwrap()[0].name.as_deref(), Some("a page"));
@@ -182,15 +182,15 @@ fn what_was_removed_is_found_no_more() {
         assert!(pages.remove(1).unwrap());
         assert!(pages.find(&one).unwrap().is_empty() && pages.store().snapshot().is_empty());
         assert!(!pages.remove(1).unwrap());
-        assert_eq!(pages.add(&other, 1, None).unwrap(), SimilarAddition::Remembered);
+        assert_eq!(pages.add(&other, 1, None).unwrap(), SimilarAddition::Added);
         drop(pages);
         assert!(open(&path).remove(1).unwrap());
     }
     assert_eq!(open(&path).add(" \n", 5, None).unwrap(), SimilarAddition::Empty);
-    // A text without words is similar to itself alone.
+    // A text without words is similar only to itself.
     let pages = open(&path);
-    assert_eq!(pages.add("?!", 5, None).unwrap(), SimilarAddition::Remembered);
-    assert_eq!(pages.add("!!", 6, None).unwrap(), SimilarAddition::Remembered);
+    assert_eq!(pages.add("?!", 5, None).unwrap(), SimilarAddition::Added);
+    assert_eq!(pages.add("!!", 6, None).unwrap(), SimilarAddition::Added);
     assert!(
         matches!(pages.add("?!\n", 7, None).unwrap(), SimilarAddition::SimilarTo(found) if found[0].id == 5)
     );
@@ -212,8 +212,7 @@ fn threads_remember_one_of_several_similar_texts() {
                 let (pages, remembered) = (&pages, &remembered);
                 scope.spawn(move || {
                     let addition = pages.add(text, id, None).unwrap();
-                    remembered
-                        .fetch_add(u64::from(addition == SimilarAddition::Remembered), Ordering::Relaxed);
+                    remembered.fetch_add(u64::from(addition == SimilarAddition::Added), Ordering::Relaxed);
                 });
             }
         });
@@ -227,7 +226,7 @@ fn a_store_is_opened_as_it_was_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pages");
     drop(open(&path));
-    let stored = SimilarSettings::of_store(&Snapshot::<u64>::open(&path).unwrap()).unwrap();
+    let stored = SimilarSettings::from_store(&Snapshot::<u64>::open(&path).unwrap()).unwrap();
     assert_eq!(stored, Some(settings()));
     let profile = Profile::shingles();
     let at_other = SimilarSettings::new(0.9, 0.95).unwrap();
@@ -253,23 +252,23 @@ fn what_is_kept_is_checked() {
     let text = "to be or not to be that is the question";
     pages.add(text, 9, None).unwrap();
     let mut transaction = pages.store().transaction();
-    transaction.note(9, &[1, 2, 3]).unwrap();
+    transaction.set_note(9, &[1, 2, 3]).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = pages.find(text).unwrap_err().to_string();
     assert!(error.contains("the note of document 9 holds bytes that are not a signature"), "{error}");
     let mut transaction = pages.store().transaction();
-    transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 4").unwrap();
+    transaction.set_metadata("similar", b"similar 0.8 recall 0.95 sketches 4").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
-    let error = SimilarSettings::of_store(&pages.store().snapshot()).unwrap_err().to_string();
+    let error = SimilarSettings::from_store(&pages.store().snapshot()).unwrap_err().to_string();
     assert!(error.contains("earlier version") && error.contains("create the store again"), "{error}");
     let mut transaction = pages.store().transaction();
-    transaction.mark("similar", b"similar 0.8 recall x").unwrap();
+    transaction.set_metadata("similar", b"similar 0.8 recall x").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
-    let error = SimilarSettings::of_store(&pages.store().snapshot()).unwrap_err().to_string();
+    let error = SimilarSettings::from_store(&pages.store().snapshot()).unwrap_err().to_string();
     assert!(error.contains("`similar 0.8 recall x`"), "{error}");
 }
 
-/// A small text, and two long ones that are similar.
+/// Returns a short text, and two long texts that are similar.
 fn golden_texts() -> [String; 3] {
     let mut random = Random(5);
     let long = text(&mut random, 300);
@@ -309,7 +308,7 @@ fn golden_sketches() {
         (9, 3000),
     ] {
         let features: Vec<u64> = (0..count).map(|at| u64::wrapping_add(first, at)).collect();
-        let Sketched { sketches, sum, .. } = Sketched::new(&features).unwrap();
+        let Signature { bands: sketches, sum, .. } = Signature::new(&features).unwrap();
         let numbers: Vec<String> =
             [sum].iter().chain(&sketches).map(|number| format!("{number:016x}")).collect();
         made += &format!("{first}\t{count}\t{}\n", numbers.join("\t"));
@@ -386,10 +385,10 @@ fn golden_stores_of_similar_texts() {
     }
 }
 
-/// Makes a golden store. Returns how similar the last two documents are, by their sketches.
-fn make_golden(path: &Path, settings: SimilarSettings) -> Estimate {
+/// Creates a golden store. Returns the similarity of its last two documents, estimated from their signatures.
+fn make_golden(path: &Path, settings: SimilarSettings) -> SimilarityEstimate {
     let options = StoreOptions { plan: Some(PlanChoice::Auto), compaction: false, ..StoreOptions::default() };
-    // A name that stores have which were made before there was `segmented`.
+    // The profile of stores that were created before the option `segmented` existed.
     let profile: Profile = "words-3,plain-text,simplified,weights=none".parse().unwrap();
     let pages = SimilarDocuments::open(path, options, profile.clone(), settings).unwrap();
     pages.store().flush().unwrap();
@@ -398,16 +397,16 @@ fn make_golden(path: &Path, settings: SimilarSettings) -> Estimate {
     pages.add(&long, 2, None).unwrap();
     let SimilarAddition::SimilarTo(found) = pages.add(&copy, 3, None).unwrap() else { panic!() };
     assert_eq!(found[0].estimate.standard_error == 0.0, settings.has_texts());
-    let texts = StoredTexts::new(&pages.store().snapshot(), settings, profile.clone()).unwrap();
+    let texts = DocumentComparer::new(&pages.store().snapshot(), settings, profile.clone()).unwrap();
     let mut transaction = pages.store().transaction();
-    let [long, copied] = [&long, &copy].map(|text| Sketched::new(&profile.feature_set(text)).unwrap());
-    Kept::new(copied, &copy, &texts).unwrap().insert(&mut transaction, 3, None).unwrap();
+    let [long, copied] = [&long, &copy].map(|text| Signature::new(&profile.feature_set(text)).unwrap());
+    EncodedDocument::new(copied, &copy, &texts).unwrap().insert(&mut transaction, 3, None).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     pages.store().wait_for_background().unwrap();
     long.estimate(&copied)
 }
 
-/// Pages of one template of about 20 English words. The names in the pages differ.
+/// Page templates of about 20 words, with the same content in several languages. Pages of a template differ only in names.
 const TEMPLATES: [(&str, &str); 8] = [
     (
         "English",
@@ -444,19 +443,19 @@ fn pages_that_differ_as_much_are_as_similar_in_every_language() {
         let pairs = (0..40).flat_map(|i| (0..i).map(move |j| (i, j)));
         pairs.map(|(i, j)| jaccard(&pages[i], &pages[j])).collect()
     };
-    let similar = |all: &[f64]| all.iter().filter(|&&similarity| similarity >= DEFAULT_SIMILAR).count();
+    let similar = |all: &[f64]| all.iter().filter(|&&similarity| similarity >= DEFAULT_SIMILARITY).count();
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     let english = similarities(&shingles, TEMPLATES[0].1);
     let former: Profile = "words-3,plain-text,simplified,weights=none".parse().unwrap();
     for (language, template) in TEMPLATES {
         let here = similarities(&shingles, template);
         assert_eq!(similar(&here), similar(&english), "{language}");
-        // Chinese, whose words are characters, has the largest.
+        // Chinese, whose words are single characters, has the largest similarities.
         assert!((mean(&here) - mean(&english)).abs() < 0.15, "{language} {} {}", mean(&here), mean(&english));
         let before = similarities(&former, template);
         let is_segmented = ["Thai", "Lao", "Khmer", "Burmese"].contains(&language);
         assert_eq!(before != here, is_segmented, "{language}");
-        // The similarity without word segmentation, so that the test can fail.
+        // Counterexample: without word segmentation, the similarities of these languages are too large.
         assert!(
             !is_segmented
                 || similar(&before) > 2 * similar(&english)

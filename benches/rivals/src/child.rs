@@ -7,22 +7,22 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::join::{self, JoinJob, JoinRow};
-use crate::measure::{self, Job, Row};
+use crate::measure::{self, QueryJob, QueryRow};
 
 /// What a child is asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// To build an index and ask it.
-    Query(Job),
+    Query(QueryJob),
     /// To find all pairs.
     Join(JoinJob),
 }
 
 /// What a child answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// The figures of an index.
-    Query(Row),
+    Query(QueryRow),
     /// The figures of a self-join.
     Join(JoinRow),
 }
@@ -31,7 +31,7 @@ pub(crate) enum Answer {
 ///
 /// # Errors
 /// Why there are no figures.
-pub(crate) fn ask(request: &Request) -> Result<Answer> {
+pub(crate) fn run_in_child(request: &Request) -> Result<Response> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("--child")
         .stdin(Stdio::piped())
@@ -45,15 +45,15 @@ pub(crate) fn ask(request: &Request) -> Result<Answer> {
     if !output.status.success() {
         bail!("its process ended with {}", output.status);
     }
-    let answer: Result<Answer, String> = serde_json::from_slice(&output.stdout)?;
+    let answer: Result<Response, String> = serde_json::from_slice(&output.stdout)?;
     answer.map_err(|reason| anyhow!(reason))
 }
 
 /// Does the job that standard input has.
-pub(crate) fn answer() -> Result<()> {
+pub(crate) fn serve_request() -> Result<()> {
     let answer = match serde_json::from_reader(io::stdin().lock())? {
-        Request::Query(job) => measure::run(&job).map(Answer::Query),
-        Request::Join(job) => join::run(&job).map(Answer::Join),
+        Request::Query(job) => measure::run(&job).map(Response::Query),
+        Request::Join(job) => join::run(&job).map(Response::Join),
     };
     let answer = answer.map_err(|error| format!("{error:#}"));
     io::stdout().write_all(&serde_json::to_vec(&answer)?)?;

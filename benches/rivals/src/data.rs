@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::random::random;
 
 /// What SplitMix64 adds to its state for each number; lets one of them be made without those before it.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The state that the random fingerprints start from.
 const SEED: u64 = 1;
 /// The state that the queries start from.
@@ -20,28 +20,28 @@ const QUERY_SEED: u64 = 99;
 
 /// Where fingerprints come from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Source {
+pub(crate) enum FingerprintSource {
     /// SplitMix64, which never gives the same number twice.
     Random,
     /// A raw little-endian file.
     File(PathBuf),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for FingerprintSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Random => f.write_str("random"),
-            Source::File(path) => write!(f, "{}", path.file_name().unwrap_or_default().display()),
+            FingerprintSource::Random => f.write_str("random"),
+            FingerprintSource::File(path) => write!(f, "{}", path.file_name().unwrap_or_default().display()),
         }
     }
 }
 
-impl Source {
+impl FingerprintSource {
     /// `count`, or as many as there are.
-    pub(crate) fn limit(&self, count: usize) -> Result<usize> {
+    pub(crate) fn clamp_count(&self, count: usize) -> Result<usize> {
         let count = match self {
-            Source::Random => count,
-            Source::File(path) => {
+            FingerprintSource::Random => count,
+            FingerprintSource::File(path) => {
                 let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
                 count.min((bytes / 8) as usize)
             }
@@ -51,21 +51,21 @@ impl Source {
     }
 
     /// The first `count` fingerprints.
-    pub(crate) fn iter(&self, count: usize) -> Result<Fingerprints> {
+    pub(crate) fn iter(&self, count: usize) -> Result<SourceIter> {
         let source = match self {
-            Source::Random => Stream::Random(SEED),
-            Source::File(path) => Stream::File(BufReader::with_capacity(1 << 20, open(path)?)),
+            FingerprintSource::Random => SourceReader::Random(SEED),
+            FingerprintSource::File(path) => SourceReader::File(BufReader::with_capacity(1 << 20, open(path)?)),
         };
-        Ok(Fingerprints { source, left: count })
+        Ok(SourceIter { source, remaining: count })
     }
 
     /// The fingerprints at these positions.
-    pub(crate) fn at(&self, positions: impl Iterator<Item = u64>) -> Result<Vec<u64>> {
+    pub(crate) fn get_all(&self, positions: impl Iterator<Item = u64>) -> Result<Vec<u64>> {
         match self {
-            Source::Random => {
-                Ok(positions.map(|i| random(&mut SEED.wrapping_add(STEP.wrapping_mul(i)))).collect())
+            FingerprintSource::Random => {
+                Ok(positions.map(|i| random(&mut SEED.wrapping_add(SPLITMIX_INCREMENT.wrapping_mul(i)))).collect())
             }
-            Source::File(path) => {
+            FingerprintSource::File(path) => {
                 let mut file = open(path)?;
                 positions
                     .map(|i| {
@@ -84,28 +84,28 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Iterates over fingerprints; made by [`Source::iter`].
+/// Iterates over fingerprints; made by [`FingerprintSource::iter`].
 #[derive(Debug)]
-pub(crate) struct Fingerprints {
-    source: Stream,
-    left: usize,
+pub(crate) struct SourceIter {
+    source: SourceReader,
+    remaining: usize,
 }
 
 #[derive(Debug)]
-enum Stream {
+enum SourceReader {
     Random(u64),
     File(BufReader<File>),
 }
 
-impl Iterator for Fingerprints {
+impl Iterator for SourceIter {
     type Item = u64;
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        self.left = self.left.checked_sub(1)?;
+        self.remaining = self.remaining.checked_sub(1)?;
         match &mut self.source {
-            Stream::Random(state) => Some(random(state)),
-            Stream::File(file) => {
+            SourceReader::Random(state) => Some(random(state)),
+            SourceReader::File(file) => {
                 let mut bytes = [0; 8];
                 file.read_exact(&mut bytes).expect("a file that does not shrink while it is read");
                 Some(u64::from_le_bytes(bytes))
@@ -114,16 +114,16 @@ impl Iterator for Fingerprints {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.remaining, Some(self.remaining))
     }
 }
 
-impl ExactSizeIterator for Fingerprints {}
+impl ExactSizeIterator for SourceIter {}
 
 /// Three sets of queries, all different: half are stored fingerprints with 0 to k bits flipped, half are
 /// random, in turns.
 #[derive(Debug)]
-pub(crate) struct Queries {
+pub(crate) struct QuerySets {
     /// Asked before anything is timed.
     pub(crate) warm_up: Vec<u64>,
     /// Timed one by one.
@@ -132,9 +132,9 @@ pub(crate) struct Queries {
     pub(crate) whole: Vec<u64>,
 }
 
-impl Queries {
+impl QuerySets {
     /// Twice `each` queries, and a fifth of it to warm up.
-    pub(crate) fn generate(source: &Source, count: usize, distance: u32, each: usize) -> Result<Queries> {
+    pub(crate) fn generate(source: &FingerprintSource, count: usize, distance: u32, each: usize) -> Result<QuerySets> {
         let mut state = QUERY_SEED;
         let warm_up = (each / 5).max(1);
         let needed = warm_up + 2 * each;
@@ -143,9 +143,9 @@ impl Queries {
         while all.len() < needed {
             let positions: Vec<u64> =
                 (all.len()..needed).map(|_| random(&mut state) % count as u64).collect();
-            for stored in source.at(positions.into_iter())? {
+            for stored in source.get_all(positions.into_iter())? {
                 let near = all.len() % 2 == 0;
-                let query = if near { flip(stored, distance, &mut state) } else { random(&mut state) };
+                let query = if near { flip_bits(stored, distance, &mut state) } else { random(&mut state) };
                 if seen.insert(query) {
                     all.push(query);
                 }
@@ -153,12 +153,12 @@ impl Queries {
         }
         let whole = all.split_off(warm_up + each);
         let single = all.split_off(warm_up);
-        Ok(Queries { warm_up: all, single, whole })
+        Ok(QuerySets { warm_up: all, single, whole })
     }
 }
 
 /// The fingerprint with 0 to `distance` of its bits flipped.
-pub(crate) fn flip(fingerprint: u64, distance: u32, state: &mut u64) -> u64 {
+pub(crate) fn flip_bits(fingerprint: u64, distance: u32, state: &mut u64) -> u64 {
     let flips = random(state) % u64::from(distance + 1);
     let mut mask = 0u64;
     while u64::from(mask.count_ones()) < flips {
@@ -168,23 +168,23 @@ pub(crate) fn flip(fingerprint: u64, distance: u32, state: &mut u64) -> u64 {
 }
 
 /// Writes the fingerprints and the queries as `.u64` files, under the names that `faiss.py` reads.
-pub(crate) fn write(
+pub(crate) fn write_files(
     folder: &Path,
-    source: &Source,
+    source: &FingerprintSource,
     count: usize,
     distance: u32,
-    queries: &Queries,
+    queries: &QuerySets,
 ) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let queries_of = |set: &str| format!("queries-{count}-{distance}-{set}.u64");
-    write_file(&folder.join(format!("fingerprints-{count}.u64")), source.iter(count)?)?;
-    write_file(&folder.join(queries_of("warm-up")), queries.warm_up.iter().copied())?;
-    write_file(&folder.join(queries_of("single")), queries.single.iter().copied())?;
-    write_file(&folder.join(queries_of("whole")), queries.whole.iter().copied())?;
+    write_fingerprints(&folder.join(format!("fingerprints-{count}.u64")), source.iter(count)?)?;
+    write_fingerprints(&folder.join(queries_of("warm-up")), queries.warm_up.iter().copied())?;
+    write_fingerprints(&folder.join(queries_of("single")), queries.single.iter().copied())?;
+    write_fingerprints(&folder.join(queries_of("whole")), queries.whole.iter().copied())?;
     Ok(())
 }
 
-fn write_file(path: &Path, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
+fn write_fingerprints(path: &Path, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for number in numbers {
         file.write_all(&number.to_le_bytes())?;
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn queries_are_different_and_half_of_them_near() {
-        let queries = Queries::generate(&Source::Random, 1000, 3, 500).unwrap();
-        let fingerprints: Vec<u64> = Source::Random.iter(1000).unwrap().collect();
+        let queries = QuerySets::generate(&FingerprintSource::Random, 1000, 3, 500).unwrap();
+        let fingerprints: Vec<u64> = FingerprintSource::Random.iter(1000).unwrap().collect();
         let all: Vec<u64> = [&queries.warm_up[..], &queries.single, &queries.whole].concat();
         assert_eq!(all.len(), 1100);
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), 1100);
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn what_was_written_is_read_back_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let queries = Queries::generate(&Source::Random, 100, 3, 50).unwrap();
-        write(folder.path(), &Source::Random, 100, 3, &queries).unwrap();
-        let file = Source::File(folder.path().join("fingerprints-100.u64"));
-        assert_eq!(file.limit(1000).unwrap(), 100);
-        assert!(file.iter(100).unwrap().eq(Source::Random.iter(100).unwrap()));
-        let again = Queries::generate(&file, 100, 3, 50).unwrap();
+        let queries = QuerySets::generate(&FingerprintSource::Random, 100, 3, 50).unwrap();
+        write_files(folder.path(), &FingerprintSource::Random, 100, 3, &queries).unwrap();
+        let file = FingerprintSource::File(folder.path().join("fingerprints-100.u64"));
+        assert_eq!(file.clamp_count(1000).unwrap(), 100);
+        assert!(file.iter(100).unwrap().eq(FingerprintSource::Random.iter(100).unwrap()));
+        let again = QuerySets::generate(&file, 100, 3, 50).unwrap();
         assert_eq!(again.whole, queries.whole);
     }
 }

@@ -6,13 +6,13 @@ use all_pairs_hamming::ChunkedJoiner;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::child::{self, Answer, Request};
-use crate::data::{Source, flip};
+use crate::child::{self, Response, Request};
+use crate::data::{FingerprintSource, flip_bits};
 use crate::random::random;
-use crate::{memory, table};
+use crate::{memory, markdown_table};
 
 /// Every so many fingerprints one is a near copy of another, so that there are pairs to be found.
-const COPIES: usize = 10;
+const COPY_INTERVAL: usize = 10;
 /// The state that the copies are made from.
 const COPY_SEED: u64 = 7;
 
@@ -31,7 +31,7 @@ enum Joiner {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct JoinJob {
     joiner: Joiner,
-    source: Source,
+    source: FingerprintSource,
     count: usize,
     distance: u32,
 }
@@ -46,14 +46,14 @@ pub(crate) struct JoinRow {
 }
 
 /// One table: all joiners for one size and distance.
-pub(crate) fn compare(source: &Source, count: usize, distance: u32) -> Result<()> {
-    println!("### Self-join: {} fingerprints ({source}), k = {distance}\n", table::grouped(count as f64));
+pub(crate) fn compare_joiners(source: &FingerprintSource, count: usize, distance: u32) -> Result<()> {
+    println!("### Self-join: {} fingerprints ({source}), k = {distance}\n", markdown_table::format_grouped(count as f64));
     println!(
-        "One in {COPIES} is a copy of another with 1 to {distance} bits flipped; sorted, which is not timed.\n"
+        "One in {COPY_INTERVAL} is a copy of another with 1 to {distance} bits flipped; sorted, which is not timed.\n"
     );
     let columns =
         ["what", "threads", "seconds", "million fingerprints/s", "peak memory, bytes each", "pairs found"];
-    println!("{}", table::header(&columns));
+    println!("{}", markdown_table::header(&columns));
     for (name, joiner) in [
         ("all-pairs-hamming, 1 chunk", Joiner::OneChunk),
         ("all-pairs-hamming, 2 chunks", Joiner::TwoChunks),
@@ -61,20 +61,20 @@ pub(crate) fn compare(source: &Source, count: usize, distance: u32) -> Result<()
         ("simstore::join::self_join", Joiner::Simstore { threads: 0 }),
     ] {
         let job = JoinJob { joiner, source: source.clone(), count, distance };
-        match child::ask(&Request::Join(job)) {
-            Ok(Answer::Join(row)) => println!(
+        match child::run_in_child(&Request::Join(job)) {
+            Ok(Response::Join(row)) => println!(
                 "{}",
-                table::row(&[
+                markdown_table::row(&[
                     name.to_string(),
                     row.threads.to_string(),
                     format!("{:.2}", row.seconds),
-                    table::short(count as f64 / row.seconds / 1e6),
-                    table::short(row.peak_bytes as f64 / count as f64),
-                    table::grouped(row.pairs as f64),
+                    markdown_table::format_short(count as f64 / row.seconds / 1e6),
+                    markdown_table::format_short(row.peak_bytes as f64 / count as f64),
+                    markdown_table::format_grouped(row.pairs as f64),
                 ])
             ),
-            Ok(Answer::Query(_)) => bail!("no query was asked for"),
-            Err(reason) => println!("{}", table::reason(name, &reason, columns.len())),
+            Ok(Response::Query(_)) => bail!("no query was asked for"),
+            Err(reason) => println!("{}", markdown_table::failure_row(name, &reason, columns.len())),
         }
     }
     println!();
@@ -88,18 +88,18 @@ pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
         _ => 1,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    memory::forget_peak()?;
-    let before = memory::peak()?;
-    let fingerprints = with_copies(&job.source, job.count, job.distance)?;
+    memory::reset_peak()?;
+    let before = memory::peak_bytes()?;
+    let fingerprints = fingerprints_with_copies(&job.source, job.count, job.distance)?;
     let start = Instant::now();
-    let pairs = pool.install(|| pairs(job.joiner, fingerprints, job.distance))?;
+    let pairs = pool.install(|| count_pairs(job.joiner, fingerprints, job.distance))?;
     let seconds = start.elapsed().as_secs_f64();
-    let peak_bytes = memory::peak()?.saturating_sub(before);
+    let peak_bytes = memory::peak_bytes()?.saturating_sub(before);
     Ok(JoinRow { threads: pool.current_num_threads(), seconds, peak_bytes, pairs })
 }
 
 /// The number of pairs.
-fn pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize> {
+fn count_pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize> {
     let radius = f64::from(distance) / 64.0;
     Ok(match joiner {
         Joiner::OneChunk => {
@@ -122,13 +122,13 @@ fn pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize>
 
 /// Different fingerprints, some of them near copies of others, sorted; a few fewer than `count`, since two
 /// copies may be the same.
-fn with_copies(source: &Source, count: usize, distance: u32) -> Result<Vec<u64>> {
+fn fingerprints_with_copies(source: &FingerprintSource, count: usize, distance: u32) -> Result<Vec<u64>> {
     let mut fingerprints: Vec<u64> = source.iter(count)?.collect();
     let mut state = COPY_SEED;
-    for i in (COPIES..count).step_by(COPIES) {
+    for i in (COPY_INTERVAL..count).step_by(COPY_INTERVAL) {
         let original = fingerprints[(random(&mut state) % i as u64) as usize];
         while fingerprints[i] == original || (fingerprints[i] ^ original).count_ones() > distance {
-            fingerprints[i] = flip(original, distance, &mut state);
+            fingerprints[i] = flip_bits(original, distance, &mut state);
         }
     }
     fingerprints.sort_unstable();
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn all_joiners_find_the_same_pairs() {
         let found = [Joiner::OneChunk, Joiner::TwoChunks, Joiner::Simstore { threads: 1 }]
-            .map(|joiner| pairs(joiner, with_copies(&Source::Random, 2000, 3).unwrap(), 3).unwrap());
+            .map(|joiner| count_pairs(joiner, fingerprints_with_copies(&FingerprintSource::Random, 2000, 3).unwrap(), 3).unwrap());
         assert!(found[0] > 150, "{found:?}");
         assert!(found.iter().all(|pairs| *pairs == found[0]), "{found:?}");
     }

@@ -1,7 +1,7 @@
 //! simstore and other indexes for Hamming distance, on the same fingerprints and the same queries.
 //!
 //! The driver starts itself again for each index, so that no index pays for the memory that another one left
-//! behind. It sends a [`measure::Job`] to the child's standard input, gets a [`measure::Row`] from its
+//! behind. It sends a [`measure::QueryJob`] to the child's standard input, gets a [`measure::QueryRow`] from its
 //! standard output, and prints Markdown. The README has the commands.
 
 mod child;
@@ -10,28 +10,28 @@ mod index;
 mod join;
 mod measure;
 mod memory;
-mod popcount;
+mod linear_scan;
 #[path = "../../../tests/support/random.rs"]
 mod random;
-mod spec;
-mod table;
+mod index_spec;
+mod markdown_table;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use crate::data::{Queries, Source};
-use crate::measure::{Job, Row};
-use crate::spec::Spec;
+use crate::data::{QuerySets, FingerprintSource};
+use crate::measure::{QueryJob, QueryRow};
+use crate::index_spec::IndexSpec;
 
 /// Compares simstore with other indexes on the same fingerprints and queries; prints Markdown.
 #[derive(Debug, Parser)]
-struct Arguments {
+struct RivalsArgs {
     /// Indexes, in the order of the rows: mih-BLOCKS, gaoya-BLOCKS, bk-tree, scan, or
     /// simstore:PLAN:CODEC[:BLOCK_SIZE][:ids]; all of them if this is not said
     #[arg(long, value_delimiter = ',')]
-    index: Vec<Spec>,
+    index: Vec<IndexSpec>,
     /// How many fingerprints; a table for each
     #[arg(long, value_delimiter = ',', default_value = "1000000")]
     count: Vec<usize>,
@@ -62,22 +62,22 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+    let arguments = RivalsArgs::parse();
     if arguments.child {
-        return child::answer();
+        return child::serve_request();
     }
-    let source = arguments.data.clone().map_or(Source::Random, Source::File);
+    let source = arguments.data.clone().map_or(FingerprintSource::Random, FingerprintSource::File);
     for &count in &arguments.count {
         for &distance in &arguments.distance {
-            let count = source.limit(count)?;
+            let count = source.clamp_count(count)?;
             if let Some(folder) = &arguments.write_data {
-                let queries = Queries::generate(&source, count, distance, arguments.queries)?;
-                data::write(folder, &source, count, distance, &queries)
+                let queries = QuerySets::generate(&source, count, distance, arguments.queries)?;
+                data::write_files(folder, &source, count, distance, &queries)
                     .with_context(|| format!("cannot write to {}", folder.display()))?;
             } else if arguments.join {
-                join::compare(&source, count, distance)?;
+                join::compare_joiners(&source, count, distance)?;
             } else {
-                compare(&arguments, &source, count, distance)?;
+                compare_indexes(&arguments, &source, count, distance)?;
             }
         }
     }
@@ -85,23 +85,23 @@ fn main() -> Result<()> {
 }
 
 /// One table: all indexes for one size and distance.
-fn compare(arguments: &Arguments, source: &Source, count: usize, distance: u32) -> Result<()> {
-    let queries = Queries::generate(source, count, distance, arguments.queries)?;
+fn compare_indexes(arguments: &RivalsArgs, source: &FingerprintSource, count: usize, distance: u32) -> Result<()> {
+    let queries = QuerySets::generate(source, count, distance, arguments.queries)?;
     let sample = &queries.single[..arguments.checked.min(queries.single.len())];
-    let truth = measure::plain_loop(source, count, distance, sample)?;
+    let truth = measure::brute_force(source, count, distance, sample)?;
     let found: usize = truth.iter().map(|answer| answer.matches.len()).sum();
 
-    println!("### {} fingerprints ({source}), k = {distance}\n", table::grouped(count as f64));
+    println!("### {} fingerprints ({source}), k = {distance}\n", markdown_table::format_grouped(count as f64));
     println!(
         "Recall: {} queries, to which the plain loop has {} matches.\n",
         sample.len(),
-        table::grouped(found as f64)
+        markdown_table::format_grouped(found as f64)
     );
-    println!("{}", table::header(Row::COLUMNS));
-    let defaults = Spec::defaults(distance);
+    println!("{}", markdown_table::header(QueryRow::COLUMNS));
+    let defaults = IndexSpec::defaults(distance);
     let specs = if arguments.index.is_empty() { &defaults } else { &arguments.index };
     for spec in specs {
-        let job = Job {
+        let job = QueryJob {
             spec: spec.clone(),
             source: source.clone(),
             count,
@@ -110,10 +110,10 @@ fn compare(arguments: &Arguments, source: &Source, count: usize, distance: u32) 
             seconds: arguments.seconds,
             truth: truth.clone(),
         };
-        match child::ask(&child::Request::Query(job)) {
-            Ok(child::Answer::Query(row)) => println!("{}", table::row(&row.cells(&spec.to_string()))),
-            Ok(child::Answer::Join(_)) => anyhow::bail!("a self-join was not asked for"),
-            Err(reason) => println!("{}", table::reason(&spec.to_string(), &reason, Row::COLUMNS.len())),
+        match child::run_in_child(&child::Request::Query(job)) {
+            Ok(child::Response::Query(row)) => println!("{}", markdown_table::row(&row.cells(&spec.to_string()))),
+            Ok(child::Response::Join(_)) => anyhow::bail!("a self-join was not asked for"),
+            Err(reason) => println!("{}", markdown_table::failure_row(&spec.to_string(), &reason, QueryRow::COLUMNS.len())),
         }
     }
     println!();

@@ -5,22 +5,22 @@ use std::fs;
 use anyhow::{Context, Result};
 
 /// Memory that is resident now and not a file's, in bytes.
-pub(crate) fn resident() -> Result<u64> {
+pub(crate) fn resident_bytes() -> Result<u64> {
     status("RssAnon:")
 }
 
-/// The most resident memory since the start or [`forget_peak`], in bytes.
-pub(crate) fn peak() -> Result<u64> {
+/// The most resident memory since the start or [`reset_peak`], in bytes.
+pub(crate) fn peak_bytes() -> Result<u64> {
     status("VmHWM:")
 }
 
-/// Starts [`peak`] again from what is resident now.
-pub(crate) fn forget_peak() -> Result<()> {
+/// Starts [`peak_bytes`] again from what is resident now.
+pub(crate) fn reset_peak() -> Result<()> {
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak of the memory")
 }
 
 /// Memory that the machine has to give, in bytes.
-pub(crate) fn available() -> Result<u64> {
+pub(crate) fn available_bytes() -> Result<u64> {
     field("/proc/meminfo", "MemAvailable:")
 }
 

@@ -1,4 +1,4 @@
-//! Random documents, some of them edited copies of others, whose similarity is known.
+//! Random documents. Some are edited copies of others, with a known similarity.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -6,62 +6,64 @@ use simstore::{Error, Result};
 
 use crate::random::random;
 
-/// Documents that are made at once, by all threads.
-const BATCH: u64 = 1 << 13;
-/// Words of a shingle.
-const SHINGLE: usize = 3;
-/// Words have numbers of so many bits; there is one for each but the last.
+/// Documents in one batch. All threads generate a batch together.
+const BATCH_DOCUMENTS: u64 = 1 << 13;
+/// Length of a shingle, in words.
+const SHINGLE_WORDS: usize = 3;
+/// Width of a word number, in bits. Every number except the largest is a word.
 const WORD_BITS: u32 = 16;
-/// After so many edits in a row that would make a copy less similar than is wanted, or as similar as it is, the rest is done at its
-/// end.
-const VAIN_EDITS: u32 = 24;
+/// Limit of rejected edits in a row. An edit is rejected if it would leave the similarity unchanged, or below the target. After
+/// this many, words are appended instead.
+const MAX_REJECTED_EDITS: u32 = 24;
 
-/// Random documents of made-up words, the most frequent word some 6% of all, the others ever rarer, as in natural text
-/// (Zipf's law, by octaves). Every document follows from the seed and its number alone: none has to be kept to be copied.
+/// Random documents of made-up words. As in natural text, word frequencies follow Zipf's law (by octaves); the most frequent
+/// word is about 6% of all words. A document is a function of the seed and its number, so no document is kept in memory
+/// to be copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomDocuments {
-    /// How many.
+    /// Number of documents.
     pub(crate) count: u64,
-    /// Which random numbers.
+    /// Seed of the random numbers.
     pub(crate) seed: u64,
-    /// The words of a document: from half as many to half as many again, each number as likely; from 8 to 1,000,000.
+    /// Mean number of words in a document, from 8 to 1,000,000. Lengths are uniform from half to one and a half times this.
     pub(crate) words: u32,
-    /// The share of copies, each of any earlier document that is none: from 0 to below 1.
+    /// Share of copies among all documents, from 0 to below 1. The original is a random earlier document that is not a copy.
     pub(crate) copies: f64,
-    /// The least and the largest similarity that a copy is wanted to have, each between them as likely; from 0 to 1.
+    /// Smallest and largest target similarity of a copy, from 0 to 1. Targets are uniform in this range.
     pub(crate) similarity: (f64, f64),
 }
 
 /// A random document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RandomDocument {
-    /// Its number, from 0.
+    /// Number of the document, from 0.
     pub(crate) id: u64,
-    /// Sentences of words with the letters a to z.
+    /// Sentences of words in ASCII letters.
     pub(crate) text: String,
-    /// What it is a copy of.
+    /// Original and similarity; `None` if the document is not a copy.
     #[serde(flatten)]
-    pub(crate) copy: Option<CopyOf>,
+    pub(crate) copy: Option<CopySource>,
 }
 
-/// Of what a document is a copy.
+/// The original of a copy, and the similarity to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct CopyOf {
-    /// The number of the original.
-    pub(crate) of: u64,
-    /// The Jaccard similarity of both documents' sets of word 3-grams, exactly.
+pub(crate) struct CopySource {
+    /// Number of the original.
+    #[serde(rename = "of")]
+    pub(crate) original: u64,
+    /// Exact Jaccard similarity of the two sets of word 3-grams.
     pub(crate) similarity: f64,
 }
 
 impl RandomDocuments {
-    /// Calls `visitor` with one after another.
+    /// Visits all documents in order.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for numbers out of their ranges, and those of the visitor.
+    /// [`Error::BadArgument`] if a setting is out of range, and errors of the visitor.
     pub(crate) fn visit(&self, visitor: &mut dyn FnMut(&RandomDocument) -> Result<()>) -> Result<()> {
         self.check()?;
         let make = |first: u64| -> Vec<RandomDocument> {
-            (first..first.saturating_add(BATCH).min(self.count))
+            (first..first.saturating_add(BATCH_DOCUMENTS).min(self.count))
                 .into_par_iter()
                 .map(|id| self.document(id))
                 .collect()
@@ -69,7 +71,7 @@ impl RandomDocuments {
         let mut made = make(0);
         let mut first = 0;
         while first < self.count {
-            first = first.saturating_add(BATCH);
+            first = first.saturating_add(BATCH_DOCUMENTS);
             let mut next = Vec::new();
             rayon::in_place_scope(|scope| {
                 scope.spawn(|_| next = make(first));
@@ -98,33 +100,33 @@ impl RandomDocuments {
     }
 
     fn document(&self, id: u64) -> RandomDocument {
-        let Some(mut state) = self.copied(id) else {
-            return RandomDocument { id, text: text(&self.original(id)), copy: None };
+        let Some(mut state) = self.copy_state(id) else {
+            return RandomDocument { id, text: format_text(&self.original_words(id)), copy: None };
         };
-        let of = loop {
+        let original = loop {
             let earlier = below(id, &mut state);
-            if self.copied(earlier).is_none() {
+            if self.copy_state(earlier).is_none() {
                 break earlier;
             }
         };
         let (least, most) = self.similarity;
-        let wanted = least + (most - least) * fraction(&mut state);
-        let (words, similarity) = edited(&self.original(of), wanted, &mut state);
-        RandomDocument { id, text: text(&words), copy: Some(CopyOf { of, similarity }) }
+        let target = least + (most - least) * fraction(&mut state);
+        let (words, similarity) = edit_to_similarity(&self.original_words(original), target, &mut state);
+        RandomDocument { id, text: format_text(&words), copy: Some(CopySource { original, similarity }) }
     }
 
-    /// The random numbers of a document, if it is a copy. The first is none.
-    fn copied(&self, id: u64) -> Option<u64> {
+    /// Returns the random state for editing if the document is a copy. The first document is never a copy.
+    fn copy_state(&self, id: u64) -> Option<u64> {
         let mut state = self.state(id);
         (fraction(&mut state) < self.copies && id > 0).then_some(state)
     }
 
-    /// The words of a document that is no copy.
-    fn original(&self, id: u64) -> Vec<u32> {
+    /// Generates the words of a document that is not a copy.
+    fn original_words(&self, id: u64) -> Vec<u32> {
         let mut state = !self.state(id);
         let words = u64::from(self.words);
         let count = words / 2 + below(words + 1, &mut state);
-        (0..count).map(|_| word(&mut state)).collect()
+        (0..count).map(|_| random_word(&mut state)).collect()
     }
 
     fn state(&self, id: u64) -> u64 {
@@ -133,44 +135,45 @@ impl RandomDocuments {
     }
 }
 
-/// From 0 to below 1.
+/// Draws a number from 0 to below 1.
 fn fraction(state: &mut u64) -> f64 {
     (random(state) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// From 0 to below a number, which is not 0.
+/// Draws an integer from 0 to below `end`, which is not 0.
 fn below(end: u64, state: &mut u64) -> u64 {
     ((u128::from(random(state)) * u128::from(end)) >> 64) as u64
 }
 
-/// A number of 0 bits as likely as one of 1, of 2 and so on to 15, counted from 1.
-fn word(state: &mut u64) -> u32 {
+/// Draws a word number. All 16 octaves are equally likely: octave `i` has the numbers from `2^i - 1` to `2^(i + 1) - 2`.
+fn random_word(state: &mut u64) -> u32 {
     let drawn = random(state);
     let octave = 1 << ((drawn >> 32) % u64::from(WORD_BITS));
     (octave + drawn % octave) as u32 - 1
 }
 
-/// Words edited at random places as long as they stay at least as similar as is wanted, then with others at their end until they
-/// are as near to it as can be; and how similar they are then.
-fn edited(original: &[u32], wanted: f64, state: &mut u64) -> (Vec<u32>, f64) {
+/// Edits a copy until its similarity to the original is as near to `target` as possible. Returns the words and the similarity.
+///
+/// First edits at random places while the similarity stays at or above the target, then appends words.
+fn edit_to_similarity(original: &[u32], target: f64, state: &mut u64) -> (Vec<u32>, f64) {
     let shingles_of_original = shingles(original);
     let similarity_of = |words: &[u32]| jaccard(&shingles_of_original, &shingles(words));
     let mut words = original.to_vec();
-    let (mut similarity, mut vain) = (1.0, 0);
-    while vain < VAIN_EDITS && similarity > wanted {
+    let (mut similarity, mut rejected) = (1.0, 0);
+    while rejected < MAX_REJECTED_EDITS && similarity > target {
         let mut other = words.clone();
-        edit(&mut other, state);
+        edit_once(&mut other, state);
         let then = similarity_of(&other);
-        vain += 1;
-        if (wanted..similarity).contains(&then) {
-            (words, similarity, vain) = (other, then, 0);
+        rejected += 1;
+        if (target..similarity).contains(&then) {
+            (words, similarity, rejected) = (other, then, 0);
         }
     }
-    // So many at most, as it may be 0 that is wanted.
+    // The loop is bounded, because a target of 0 may never be reached.
     for _ in original {
-        words.push(word(state));
+        words.push(random_word(state));
         let then = similarity_of(&words);
-        if wanted - then >= similarity - wanted {
+        if target - then >= similarity - target {
             words.pop();
             break;
         }
@@ -179,31 +182,31 @@ fn edited(original: &[u32], wanted: f64, state: &mut u64) -> (Vec<u32>, f64) {
     (words, similarity)
 }
 
-/// Replaces, inserts or removes a word somewhere, or the last one, which changes the least.
-fn edit(words: &mut Vec<u32>, state: &mut u64) {
+/// Replaces, inserts or removes a word at a random place, or appends or removes the last word, which changes the fewest shingles.
+fn edit_once(words: &mut Vec<u32>, state: &mut u64) {
     let place = below(words.len() as u64, state) as usize;
     match below(6, state) {
-        0 | 1 => words[place] = word(state),
-        2 => words.insert(place, word(state)),
-        4 => words.push(word(state)),
-        // Shorter, it would have no shingle.
-        _ if words.len() == SHINGLE => {}
+        0 | 1 => words[place] = random_word(state),
+        2 => words.insert(place, random_word(state)),
+        4 => words.push(random_word(state)),
+        // A shorter document would have no shingle.
+        _ if words.len() == SHINGLE_WORDS => {}
         3 => drop(words.remove(place)),
         _ => drop(words.pop()),
     }
 }
 
-/// The different shingles of at least three words, ascending.
+/// Returns the distinct shingles in ascending order. Needs at least three words.
 fn shingles(words: &[u32]) -> Vec<u64> {
     let shingle =
         |words: &[u32]| words.iter().fold(0, |shingle, &word| shingle << WORD_BITS | u64::from(word));
-    let mut shingles: Vec<u64> = words.windows(SHINGLE).map(shingle).collect();
+    let mut shingles: Vec<u64> = words.windows(SHINGLE_WORDS).map(shingle).collect();
     shingles.sort_unstable();
     shingles.dedup();
     shingles
 }
 
-/// The Jaccard similarity of two sets, ascending, of which one has an element.
+/// Returns the Jaccard similarity of two ascending sets, at least one of which is not empty.
 fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     let (mut at, mut shared) = (0, 0);
     for element in a {
@@ -213,8 +216,8 @@ fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     shared as f64 / (a.len() + b.len() - shared) as f64
 }
 
-/// Sentences of words, by their numbers.
-fn text(words: &[u32]) -> String {
+/// Writes words, given by their numbers, as sentences of 12 words.
+fn format_text(words: &[u32]) -> String {
     let mut text = String::with_capacity(words.len() * 6);
     let mut starts = true;
     for (&word, number) in words.iter().zip(1_u64..) {
@@ -227,12 +230,12 @@ fn text(words: &[u32]) -> String {
     text
 }
 
-/// Spells a word, the shorter the more frequent it is; each differs from all others.
+/// Appends the spelling of a word. Frequent words are shorter; all spellings differ.
 fn spell(word: u32, capital: bool, text: &mut String) {
     const CONSONANTS: &[u8; 16] = b"tnsrhldcmfpgwybk";
     const VOWELS: &[u8; 5] = b"eaoiu";
     const SYLLABLES: u32 = 80;
-    // Of one syllable, of two, of three: the first of each length comes after all shorter ones.
+    // Words of one syllable have the smallest numbers, then come words of two, then of three.
     let (mut rest, mut count) = (word, 1);
     while rest >= SYLLABLES.pow(count) {
         rest -= SYLLABLES.pow(count);
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn words_are_drawn_by_octaves() {
         let mut state = 1;
-        let drawn: Vec<u32> = (0..100_000).map(|_| word(&mut state)).collect();
+        let drawn: Vec<u32> = (0..100_000).map(|_| random_word(&mut state)).collect();
         let share = |range: Range<u32>| drawn.iter().filter(|word| range.contains(word)).count() as f64 / 1e5;
         for octave in [0..1, 1..3, 127..255, 32_767..65_535] {
             assert!((share(octave.clone()) - 1.0 / 16.0).abs() < 0.005, "{octave:?}");

@@ -1,5 +1,5 @@
-//! A store of random fingerprints, or random documents, to measure with: the same seed gives the same, and the memory does not
-//! grow with their number.
+//! Generates a store of random fingerprints, or random documents, for benchmarks. The same seed gives the same output. Memory
+//! use does not depend on the number of fingerprints or documents.
 //!
 //! ```sh
 //! cargo run --release -p simstore-synth -- fingerprints random.simstore --count 100M --queries 1M --queries-file queries.u64
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use simstore::{BuildOptions, Builder, Codec, PlanChoice};
-use simstore_io::numbers::{grouped, parse_scaled};
+use simstore_io::numbers::{format_count, parse_scaled};
 
 use crate::documents::RandomDocuments;
 use crate::fingerprints::RandomFingerprints;
@@ -31,18 +31,18 @@ use crate::fingerprints::RandomFingerprints;
 #[command(about = "Random fingerprints and documents, to measure with")]
 struct Synth {
     #[command(subcommand)]
-    what: What,
+    command: SynthCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    Fingerprints(Fingerprints),
-    Documents(Documents),
+enum SynthCommand {
+    Fingerprints(FingerprintsArgs),
+    Documents(DocumentsArgs),
 }
 
 /// Write a store of random 64-bit fingerprints without ids, in one table
 #[derive(Debug, Args)]
-struct Fingerprints {
+struct FingerprintsArgs {
     /// The store: a folder that does not exist yet
     store: PathBuf,
     /// Number of fingerprints, like 1000000, 100M or 8e9
@@ -67,7 +67,7 @@ struct Fingerprints {
 /// The words are made up, with the frequencies of words in a language. `of` is the id of the earlier document whose edited copy this
 /// one is. `similarity` is the exact Jaccard similarity of their sets of word 3-grams.
 #[derive(Debug, Args)]
-struct Documents {
+struct DocumentsArgs {
     /// The file of the documents
     file: PathBuf,
     /// Number of documents, like 1000000 or 10M
@@ -92,7 +92,7 @@ fn parse_count(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| format!("`{text}` is no count: expected a number from 1 like 1000000, 100M or 8e9"))
 }
 
-/// `0.8`, or `0.7..1`.
+/// Parses a range such as `0.7..1`, or one number such as `0.8`.
 fn parse_range(text: &str) -> Result<(f64, f64), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     match (least.parse(), most.parse()) {
@@ -102,30 +102,30 @@ fn parse_range(text: &str) -> Result<(f64, f64), String> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    match Synth::parse().what {
-        What::Fingerprints(asked) => write_store(&asked),
-        What::Documents(asked) => {
-            let Documents { count, seed, words, copies, similarity, .. } = asked;
-            write_documents(&asked.file, &RandomDocuments { count, seed, words, copies, similarity })
+    match Synth::parse().command {
+        SynthCommand::Fingerprints(args) => write_store(&args),
+        SynthCommand::Documents(args) => {
+            let DocumentsArgs { count, seed, words, copies, similarity, .. } = args;
+            write_documents(&args.file, &RandomDocuments { count, seed, words, copies, similarity })
         }
     }
 }
 
-fn write_store(asked: &Fingerprints) -> Result<(), Box<dyn Error>> {
-    let fingerprints = RandomFingerprints::new(asked.count, asked.seed);
-    // The store has one table, in the order of the drawing, so nothing is sorted.
+fn write_store(args: &FingerprintsArgs) -> Result<(), Box<dyn Error>> {
+    let fingerprints = RandomFingerprints::new(args.count, args.seed);
+    // The store has one table, whose order is the order of generation, so nothing is sorted.
     let plan = PlanChoice::Named("probe-1".to_owned());
-    let options = BuildOptions { codec: asked.codec, plan, ids: false, ..BuildOptions::default() };
-    let store = Builder::<u64>::create(&asked.store, options)?
+    let options = BuildOptions { codec: args.codec, plan, ids: false, ..BuildOptions::default() };
+    let store = Builder::<u64>::create(&args.store, options)?
         .finish_sorted(move |write| fingerprints.visit(write))?;
-    if let (Some(queries), Some(file)) = (asked.queries, &asked.queries_file) {
+    if let (Some(queries), Some(file)) = (args.queries, &args.queries_file) {
         let mut file = BufWriter::new(File::create(file)?);
         fingerprints.queries(queries).iter().try_for_each(|query| file.write_all(&query.to_le_bytes()))?;
         file.flush()?;
     }
     let stats = store.stats();
     let each = stats.bytes as f64 / stats.fingerprints.max(1) as f64;
-    eprintln!("{} random fingerprints, {each:.3} bytes each", grouped(stats.fingerprints));
+    eprintln!("{} random fingerprints, {each:.3} bytes each", format_count(stats.fingerprints));
     Ok(())
 }
 
@@ -137,6 +137,6 @@ fn write_documents(path: &Path, documents: &RandomDocuments) -> Result<(), Box<d
         written.and_then(|()| file.write_all(b"\n")).map_err(simstore::Error::io(path, "write"))
     })?;
     file.flush()?;
-    eprintln!("{} random documents, {} of them copies", grouped(documents.count), grouped(copies));
+    eprintln!("{} random documents, {} of them copies", format_count(documents.count), format_count(copies));
     Ok(())
 }

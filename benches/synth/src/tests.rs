@@ -11,13 +11,13 @@ use super::*;
 use crate::documents::RandomDocument;
 
 impl RandomDocuments {
-    /// Documents with the defaults of the command.
+    /// Documents with the default settings of the command.
     fn new(count: u64, seed: u64) -> Self {
         RandomDocuments { count, seed, words: 60, copies: 0.1, similarity: (0.7, 1.0) }
     }
 }
 
-fn made(documents: &RandomDocuments) -> Vec<RandomDocument> {
+fn generate_all(documents: &RandomDocuments) -> Vec<RandomDocument> {
     let mut all = Vec::new();
     documents
         .visit(&mut |document| {
@@ -40,10 +40,10 @@ fn copies_are_as_similar_as_they_say_and_as_was_wanted() {
         [(2000, 60, (0.7, 1.0), 0.02), (2000, 8, (0.0, 1.0), 0.15), (200, 400, (0.2, 0.9), 0.005)]
     {
         let documents = RandomDocuments { copies: 0.4, words, similarity, ..RandomDocuments::new(count, 7) };
-        let all = made(&documents);
+        let all = generate_all(&documents);
         let sets: HashMap<u64, Vec<u64>> =
             all.iter().map(|document| (document.id, shingles.feature_set(&document.text))).collect();
-        let mut said = Vec::new();
+        let mut similarities = Vec::new();
         for (document, id) in all.iter().zip(0..) {
             assert_eq!(document.id, id);
             let words = document.text.split(' ').count() as u32;
@@ -51,17 +51,21 @@ fn copies_are_as_similar_as_they_say_and_as_was_wanted() {
                 assert!((documents.words / 2..=documents.words * 3 / 2).contains(&words), "{words}");
                 continue;
             };
-            assert!(copy.of < id && all[copy.of as usize].copy.is_none());
-            assert_eq!(copy.similarity, jaccard(&sets[&id], &sets[&copy.of]), "{document:?}");
-            said.push(copy.similarity);
+            assert!(copy.original < id && all[copy.original as usize].copy.is_none());
+            assert_eq!(copy.similarity, jaccard(&sets[&id], &sets[&copy.original]), "{document:?}");
+            similarities.push(copy.similarity);
         }
-        assert!((said.len() as f64 / count as f64 - 0.4).abs() < 0.1, "{}", said.len());
+        assert!((similarities.len() as f64 / count as f64 - 0.4).abs() < 0.1, "{}", similarities.len());
         // Each similarity is as likely as the others.
         let (least, most) = similarity;
-        let lower_half =
-            said.iter().filter(|&&said| said < (least + most) / 2.0).count() as f64 / said.len() as f64;
+        let lower_half = similarities.iter().filter(|&&similarity| similarity < (least + most) / 2.0).count()
+            as f64
+            / similarities.len() as f64;
         assert!((lower_half - 0.5).abs() < 0.15, "{lower_half}");
-        let wrong: Vec<_> = said.iter().filter(|&said| !(least - off..=most + off).contains(said)).collect();
+        let wrong: Vec<_> = similarities
+            .iter()
+            .filter(|&similarity| !(least - off..=most + off).contains(similarity))
+            .collect();
         assert!(wrong.is_empty(), "{wrong:?}");
         // Documents that are no copies are not similar.
         for (a, b) in all.iter().zip(&all[1..]).filter(|(a, b)| a.copy.is_none() && b.copy.is_none()) {
@@ -73,10 +77,10 @@ fn copies_are_as_similar_as_they_say_and_as_was_wanted() {
 #[test]
 fn a_document_follows_from_the_seed_and_its_number() {
     let documents = RandomDocuments::new(20_000, 7);
-    let all = made(&documents);
-    assert_eq!(all, made(&documents));
-    assert_eq!(all[..9000], made(&RandomDocuments { count: 9000, ..documents })[..]);
-    let others = made(&RandomDocuments { seed: 8, ..documents });
+    let all = generate_all(&documents);
+    assert_eq!(all, generate_all(&documents));
+    assert_eq!(all[..9000], generate_all(&RandomDocuments { count: 9000, ..documents })[..]);
+    let others = generate_all(&RandomDocuments { seed: 8, ..documents });
     assert!(all.iter().zip(&others).all(|(a, b)| a.text != b.text));
     // The text is the same on every machine.
     assert_eq!(all[0].text.get(..40), Some("Cito siki reto na miyato ru la rilo gudi"));
@@ -106,8 +110,9 @@ fn a_store_like_any_other() {
         let paths = [&store, &queries].map(|path| path.to_str().unwrap());
         let args = ["synth", "fingerprints", paths[0], "--count", "100k", "--queries", "1k"];
         let more = ["--queries-file", paths[1], "--seed", seed, "--codec", codec.name()];
-        let What::Fingerprints(asked) = Synth::parse_from(args.iter().chain(&more)).what else { panic!() };
-        write_store(&asked).unwrap();
+        let command = Synth::parse_from(args.iter().chain(&more)).command;
+        let SynthCommand::Fingerprints(args) = command else { panic!() };
+        write_store(&args).unwrap();
         let store = Snapshot::<u64>::open(&store).unwrap();
         assert_eq!((store.len(), store.verify(|error| panic!("{error}"))), (100_000, 0));
         assert_eq!(store.segments()[0].plan().name(), "probe-1");

@@ -1,4 +1,4 @@
-//! `simstore add`: documents or fingerprints into a store that may be there already.
+//! `simstore add`: adds documents or fingerprints to a store, which is created if it is missing.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,17 +8,18 @@ use simstore::any::Width;
 use simstore::store::is_store;
 use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions, each_width};
 use simstore_corpus::add::{self, AddOptions};
-use simstore_corpus::{InputKind, Inputs, profile_of_texts};
-use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
+use simstore_corpus::{InputKind, Inputs, default_text_profile};
+use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar_store};
 
-use self::report::Report;
-use crate::counts::{warn, warn_of_texts};
-use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::numbers::parse_bytes;
-use crate::profile::check_bits;
-use crate::progress::Progress;
-use crate::width::width;
+use self::report::AddReport;
+use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
+use crate::command_error::{CommandError, CommandResult};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
+use crate::numbers::{parse_bytes, format_count_of};
+use crate::open_store::{open_store, warn_about_torn_tail};
+use crate::profile_args::check_bits;
+use crate::progress::ProgressDisplay;
+use crate::width::{check_distance, width_parser};
 
 mod report;
 
@@ -57,7 +58,7 @@ enum DurabilityArg {
 
 /// Rule for a document whose id is stored with another fingerprint
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum SameId {
+enum SameIdArg {
     /// Keep both: an id may have several fingerprints
     Both,
     /// Replace the stored document
@@ -91,7 +92,7 @@ pub(crate) struct AddArgs {
     /// What to do with a document whose id is stored with another fingerprint. `replace` and `refuse` read all ids of the store once for
     /// every 131,072 documents
     #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
-    same_id: SameId,
+    same_id: SameIdArg,
     /// When a write counts as durable
     #[arg(long, value_enum, default_value = "os")]
     durability: DurabilityArg,
@@ -112,7 +113,7 @@ pub(crate) struct AddArgs {
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// For a new store: width of fingerprints, in bits [default: 64]
-    #[arg(long, value_parser = width())]
+    #[arg(long, value_parser = width_parser())]
     bits: Option<Width>,
     /// Codec of new segments, as in `simstore build` [default: the store's codec; for a new store first-difference, with --similar
     /// elias-fano]
@@ -134,14 +135,14 @@ pub(crate) struct AddArgs {
     documents: DocumentArgs,
 }
 
-pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
-    let bits = if is_store(&args.store) { Width::of_store(&args.store)? } else { Width::Bits64(()) };
+pub(crate) fn run(args: &AddArgs, progress: &ProgressDisplay) -> CommandResult {
+    let bits = if is_store(&args.store) { Width::from_store(&args.store)? } else { Width::Bits64(()) };
     let bits = args.bits.unwrap_or(bits);
     each_width!(bits, type F => add::<F>(args, progress))
 }
 
-fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
+fn add<F: Fingerprint>(args: &AddArgs, progress: &ProgressDisplay) -> CommandResult {
+    let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
     if args.if_new
@@ -149,29 +150,30 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         && kind == InputKind::Documents
         && args.similar.or(args.distance.map(f64::from)).is_none()
     {
-        return Err(Failure::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "{}: no such store: --similar 0.8 creates a store of similar documents, --distance 3 a store of fingerprints",
             args.store.display()
         )));
     }
     let settings = match args.similar {
         Some(_) if kind == InputKind::Fingerprints => {
-            return Err(Failure::Usage(
+            return Err(CommandError::Usage(
                 "--similar needs documents, but the inputs are fingerprints".to_owned(),
             ));
         }
-        Some(similar) => Some(settings_of(similar, args.recall, args.with_texts)?),
+        Some(similar) => Some(similar_settings(similar, args.recall, args.with_texts)?),
         None => None,
     };
     if let (true, Some(settings)) = (exists, settings) {
-        settings.stored_in(&Snapshot::open(&args.store)?)?;
+        // Fails if the store has other settings.
+        settings.read_equivalent(&Snapshot::open(&args.store)?)?;
     }
-    let profile = profile_of::<F>(args, &inputs, exists, progress)?;
-    let options = options::<F>(args, profile.as_ref())?;
+    let profile = document_profile::<F>(args, &inputs, exists, progress)?;
+    let options = store_options::<F>(args, profile.as_ref())?;
     if let Some(settings) = settings {
-        crate::writing::tell_torn_end(&open_similar(&args.store, options.clone(), settings)?);
+        warn_about_torn_tail(&open_similar_store(&args.store, options.clone(), settings)?);
     }
-    let store = crate::writing::open::<F>(&args.store, options)?;
+    let store = open_store::<F>(&args.store, options)?;
     let profile = profile.unwrap_or_default();
 
     if kind == InputKind::Documents {
@@ -180,45 +182,45 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let options = AddOptions {
         if_new: args.if_new,
         same_id: match args.same_id {
-            SameId::Both => add::SameId::Both,
-            SameId::Replace => add::SameId::Replace,
-            SameId::Refuse => add::SameId::Refuse,
+            SameIdArg::Both => add::SameIdPolicy::KeepBoth,
+            SameIdArg::Replace => add::SameIdPolicy::Replace,
+            SameIdArg::Refuse => add::SameIdPolicy::Refuse,
         },
         durability: match args.durability {
             DurabilityArg::Os => Durability::Os,
             DurabilityArg::Sync => Durability::Group(Duration::ZERO),
         },
-        again: args.again,
+        reread: args.again,
         names: args.names,
         shared_names: false,
     };
-    let mut report = Report::new(&args.store, args.json, args.if_new);
+    let mut report = AddReport::new(&args.store, args.json, args.if_new);
     let added =
-        add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
-    let (entries, near) = match SimilarSettings::of_store(&store.snapshot())? {
+        add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(CommandError::usage)?;
+    let (content, near) = match SimilarSettings::from_store(&store.snapshot())? {
         Some(settings) => {
-            warn_of_texts(&added.counts, kind, progress);
-            ("similar documents", format!("similarity >= {}", settings.similar()))
+            warn_about_texts(&added.counts, kind, progress);
+            ("similar documents", format!("similarity >= {}", settings.min_similarity()))
         }
         None => {
-            warn(&added.counts, kind, progress);
-            ("fingerprints", format!("within {}", count_of(store.snapshot().distance().into(), "bit")))
+            warn_about_fingerprints(&added.counts, kind, progress);
+            ("fingerprints", format!("within {}", format_count_of(store.snapshot().distance().into(), "bit")))
         }
     };
-    let new_store = (!exists).then(|| format!("new store of {entries} ({near})"));
+    let new_store = (!exists).then(|| format!("new store of {content} ({near})"));
     report.finish(&added, &near, new_store, progress)
 }
 
-/// How similar documents are found in a new store.
-pub(crate) fn settings_of(similar: f64, recall: Option<f64>, with_texts: bool) -> Outcome<SimilarSettings> {
-    let settings = SimilarSettings::new(similar, recall.unwrap_or(DEFAULT_RECALL)).map_err(Failure::usage)?;
+/// Returns the settings of a new store of similar documents. `similar` is the least Jaccard similarity.
+pub(crate) fn similar_settings(similar: f64, recall: Option<f64>, with_texts: bool) -> CommandResult<SimilarSettings> {
+    let settings = SimilarSettings::new(similar, recall.unwrap_or(DEFAULT_RECALL)).map_err(CommandError::usage)?;
     Ok(if with_texts { settings.with_texts() } else { settings })
 }
 
-/// The settings that are asked for.
-fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome<StoreOptions> {
+/// Returns the options for opening or creating the store.
+fn store_options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> CommandResult<StoreOptions> {
     if let Some(distance) = args.distance {
-        crate::width::check_distance::<F>(distance)?;
+        check_distance::<F>(distance)?;
     }
     let default = StoreOptions::default();
     Ok(StoreOptions {
@@ -231,23 +233,24 @@ fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome
     })
 }
 
-/// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.
-fn profile_of<F: Fingerprint>(
+/// Returns the profile of the documents: all documents of a store have the same profile. If the inputs are fingerprints, only the user
+/// can know their profile, so the result is `None` unless an option names it.
+fn document_profile<F: Fingerprint>(
     args: &AddArgs,
     inputs: &Inputs,
     exists: bool,
-    progress: &Progress,
-) -> Outcome<Option<Profile>> {
+    progress: &ProgressDisplay,
+) -> CommandResult<Option<Profile>> {
     let profile = &args.documents.profile;
     if inputs.kind()? == InputKind::Fingerprints {
-        return profile.given();
+        return profile.requested_profile();
     }
     if !exists {
         let default = || match args.similar {
-            Some(_) => profile_of_texts(inputs, "profile", progress),
+            Some(_) => default_text_profile(inputs, "profile", progress),
             None => Profile::default(),
         };
-        return Ok(Some(profile.given()?.unwrap_or_else(default)));
+        return Ok(Some(profile.requested_profile()?.unwrap_or_else(default)));
     }
-    profile.of_store(&Snapshot::<F>::open(&args.store)?).map(Some)
+    profile.profile_for_store(&Snapshot::<F>::open(&args.store)?).map(Some)
 }

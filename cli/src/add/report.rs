@@ -1,4 +1,4 @@
-//! The report of `simstore add`.
+//! Output of `simstore add`: duplicates and the summary.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::path::Path;
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_corpus::Item;
-use simstore_corpus::add::{Added, Listener};
+use simstore_corpus::add::{AddResult, DuplicateObserver};
 use simstore_io::{DocumentId, IdRef};
 use simstore_text::SimilarDocument;
 
-use crate::failure::Outcome;
-use crate::inputs::count_of;
-use crate::numbers::rounded;
-use crate::output::{self, Output, escaped_name, object};
-use crate::progress::Progress;
+use crate::command_error::CommandResult;
+use crate::numbers::{rounded, format_count_of};
+use crate::output::{self, Output, escape_name, object};
+use crate::progress::ProgressDisplay;
 
+/// Stored near-duplicate of a document, as JSON.
 #[derive(Serialize)]
-struct Earlier {
+struct StoredDuplicate {
     id: Option<u64>,
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,31 +28,31 @@ struct Earlier {
     error: Option<f64>,
 }
 
-/// Prints duplicates as they are found, and the summary.
-pub(super) struct Report<'a> {
+/// Printer of duplicates, while documents are added, and of the summary.
+pub(super) struct AddReport<'a> {
     store: &'a Path,
     json: bool,
     if_new: bool,
-    /// None after the reader of the output has closed it.
+    /// Standard output; `None` after its reader has closed it.
     output: Option<Output>,
 }
 
-impl<F: Fingerprint> Listener<F> for Report<'_> {
-    fn duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()> {
+impl<F: Fingerprint> DuplicateObserver<F> for AddReport<'_> {
+    fn near_duplicate(&mut self, item: &Item<F>, matches: &[Match<F>], store: &Snapshot<F>) -> Result<()> {
         let Some(output) = &mut self.output else { return Ok(()) };
-        let printed = print(output, self.json, item, earlier, store);
-        self.unless_closed(printed)
+        let printed = print(output, self.json, item, matches, store);
+        self.ignore_broken_pipe(printed)
     }
 
-    fn similar(&mut self, item: &Item<F>, earlier: &[SimilarDocument]) -> Result<()> {
+    fn similar_duplicate(&mut self, item: &Item<F>, matches: &[SimilarDocument]) -> Result<()> {
         let Some(output) = &mut self.output else { return Ok(()) };
-        let printed = print_similar(output, self.json, &item.id, earlier);
-        self.unless_closed(printed)
+        let printed = print_similar(output, self.json, &item.id, matches);
+        self.ignore_broken_pipe(printed)
     }
 
     fn flush(&mut self) -> Result<()> {
-        let flushed = self.output.as_mut().map_or(Ok(()), |output| output.draw(|output| output.flush()));
-        self.unless_closed(flushed)
+        let flushed = self.output.as_mut().map_or(Ok(()), |output| output.write_with(|output| output.flush()));
+        self.ignore_broken_pipe(flushed)
     }
 }
 
@@ -60,23 +60,23 @@ fn print<F: Fingerprint>(
     output: &mut Output,
     json: bool,
     item: &Item<F>,
-    earlier: &[Match<F>],
+    matches: &[Match<F>],
     store: &Snapshot<F>,
 ) -> Result<()> {
-    let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| store.name(id));
+    let name = |stored: &Match<F>| stored.id.map_or(Ok(None), |id| store.name(id));
     if json {
-        let earlier = earlier.iter().map(|found| {
-            let (name, distance) = (name(found)?, Some(found.distance));
-            Ok(Earlier { id: found.id, name, distance, similarity: None, error: None })
+        let duplicates = matches.iter().map(|stored| {
+            let (name, distance) = (name(stored)?, Some(stored.distance));
+            Ok(StoredDuplicate { id: stored.id, name, distance, similarity: None, error: None })
         });
-        let duplicate_of = earlier.collect::<Result<Vec<Earlier>>>()?;
-        return output.json(&object! { id: IdRef::from(&item.id), duplicate_of });
+        let duplicate_of = duplicates.collect::<Result<Vec<StoredDuplicate>>>()?;
+        return output.write_json(&object! { id: IdRef::from(&item.id), duplicate_of });
     }
-    for found in earlier {
-        let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
-        let earlier = name(found)?.unwrap_or(id);
+    for stored in matches {
+        let stored_id = stored.id.map_or_else(|| stored.fingerprint.to_hex(), |id| id.to_string());
+        let label = name(stored)?.unwrap_or(stored_id);
         let id = item.id.to_string();
-        output.line(format_args!("{}\t{}\t{}", escaped_name(&id), escaped_name(&earlier), found.distance))?;
+        output.write_line(format_args!("{}\t{}\t{}", escape_name(&id), escape_name(&label), stored.distance))?;
     }
     Ok(())
 }
@@ -85,35 +85,35 @@ fn print_similar(
     output: &mut Output,
     json: bool,
     id: &DocumentId,
-    earlier: &[SimilarDocument],
+    matches: &[SimilarDocument],
 ) -> Result<()> {
     if json {
-        let earlier = earlier.iter().map(|found| Earlier {
-            id: Some(found.id),
-            name: found.name.clone(),
+        let duplicates = matches.iter().map(|stored| StoredDuplicate {
+            id: Some(stored.id),
+            name: stored.name.clone(),
             distance: None,
-            similarity: Some(found.estimate.similarity),
-            error: Some(found.estimate.standard_error),
+            similarity: Some(stored.estimate.similarity),
+            error: Some(stored.estimate.standard_error),
         });
-        let duplicate_of: Vec<Earlier> = earlier.collect();
-        return output.json(&object! { id: IdRef::from(id), duplicate_of });
+        let duplicate_of: Vec<StoredDuplicate> = duplicates.collect();
+        return output.write_json(&object! { id: IdRef::from(id), duplicate_of });
     }
     let id = id.to_string();
-    for found in earlier {
-        let called = found.name.clone().unwrap_or_else(|| found.id.to_string());
-        let estimate = crate::similar::columns(found.estimate);
-        output.line(format_args!("{}\t{}\t{estimate}", escaped_name(&id), escaped_name(&called)))?;
+    for stored in matches {
+        let label = stored.name.clone().unwrap_or_else(|| stored.id.to_string());
+        let estimate = crate::similar_query::format_estimate(stored.estimate);
+        output.write_line(format_args!("{}\t{}\t{estimate}", escape_name(&id), escape_name(&label)))?;
     }
     Ok(())
 }
 
-impl<'a> Report<'a> {
+impl<'a> AddReport<'a> {
     pub(super) fn new(store: &'a Path, json: bool, if_new: bool) -> Self {
-        Report { store, json, if_new, output: Some(output::stdout()) }
+        AddReport { store, json, if_new, output: Some(output::stdout()) }
     }
 
-    /// A store comes before what is said of it: it is written on when nobody listens any more.
-    fn unless_closed(&mut self, printed: Result<()>) -> Result<()> {
+    /// If the reader of standard output has closed it, drops the output and returns no error: adding to the store continues.
+    fn ignore_broken_pipe(&mut self, printed: Result<()>) -> Result<()> {
         match printed {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
                 self.output = None;
@@ -123,55 +123,56 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Prints the summary. `near` defines a duplicate; `new_store` describes a store that this run created.
+    /// Prints the summary. `near` is the definition of a duplicate, such as `within 3 bits`. `new_store` describes the store if this run
+    /// created it.
     pub(super) fn finish(
         mut self,
-        added: &Added,
+        added: &AddResult,
         near: &str,
         new_store: Option<String>,
-        progress: &Progress,
-    ) -> Outcome {
-        let Added { counts, added, duplicates, replaced, known, carried_on, changed } = *added;
+        progress: &ProgressDisplay,
+    ) -> CommandResult {
+        let AddResult { counts, added, duplicates, replaced, already_stored, previously_read, changed_files } = *added;
         if !self.json {
             let mut line = format!("{}: ", self.store.display());
             if let Some(store) = new_store {
                 line += &format!("{store}, ");
             }
-            line += &format!("{} added", count_of(added, "document"));
+            line += &format!("{} added", format_count_of(added, "document"));
             if self.if_new {
-                line += &format!(", {} not added ({near})", count_of(duplicates, "duplicate"));
+                line += &format!(", {} not added ({near})", format_count_of(duplicates, "duplicate"));
             }
             if replaced > 0 {
-                line += &format!(", {} replaced", count_of(replaced, "stored document"));
+                line += &format!(", {} replaced", format_count_of(replaced, "stored document"));
             }
-            if known > 0 {
-                line += &format!(", {} already stored", count_of(known, "document"));
+            if already_stored > 0 {
+                line += &format!(", {} already stored", format_count_of(already_stored, "document"));
             }
-            if carried_on > 0 {
-                line += &format!(", {} read by an earlier run", count_of(carried_on, "document"));
+            if previously_read > 0 {
+                line += &format!(", {} read by an matches run", format_count_of(previously_read, "document"));
             }
-            if changed > 0 {
-                line += &format!(", {} changed since the last run", count_of(changed, "file"));
+            if changed_files > 0 {
+                line += &format!(", {} changed since the last run", format_count_of(changed_files, "file"));
             }
-            progress.say(&format!("{line}, {:.1} s", progress.seconds()));
+            progress.print_summary(&format!("{line}, {:.1} s", progress.elapsed_seconds()));
         }
         let Some(mut output) = self.output.take() else { return Ok(()) };
         if self.json {
-            output.json(&object! {
+            output.write_json(&object! {
                 store: self.store.to_string_lossy(),
                 documents: counts.read,
                 added,
                 duplicates,
-                known,
+                known: already_stored,
                 replaced,
-                carried_on,
-                changed,
+                carried_on: previously_read,
+                changed: changed_files,
                 empty: counts.empty,
                 short: counts.short,
-                bad: counts.bad,
-                other_names: counts.other_names,
-                passed_over: counts.passed_over,
-                seconds: rounded(progress.seconds()),
+                bad: counts.malformed,
+                other_names: counts.duplicate_paths,
+                passed_over: counts.skipped_files,
+                seconds: rounded(progress.elapsed_seconds()),
             })?;
         }
         Ok(output.finish()?)

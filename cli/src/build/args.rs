@@ -7,12 +7,12 @@ use std::str::FromStr;
 use clap::Args;
 use simstore::any::Width;
 use simstore::error::did_you_mean;
-use simstore::{Codec, PlanChoice, Purpose};
+use simstore::{Codec, PlanChoice, CodecObjective};
 
-use crate::failure::{Failure, Outcome};
+use crate::command_error::{CommandError, CommandResult};
 use crate::inputs::{DocumentArgs, INPUTS_HELP};
 use crate::numbers::{parse_block_size, parse_bytes};
-use crate::width::width;
+use crate::width::width_parser;
 
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:
@@ -64,7 +64,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     pub(super) distance: u32,
     /// Width of fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     pub(super) bits: Width,
     /// Codec: first-difference, gap (smallest for random fingerprints), elias-fano (fastest queries), all-differences (smallest for many
     /// near fingerprints), or auto, chosen for --for
@@ -72,7 +72,7 @@ pub(crate) struct BuildArgs {
     pub(super) codec: CodecChoice,
     /// With --codec auto: size (the smallest codec) or speed (the smallest of the fast codecs) [default: size]
     #[arg(long = "for", value_name = "PURPOSE")]
-    pub(super) purpose: Option<Purpose>,
+    pub(super) codec_objective: Option<CodecObjective>,
     /// Table plan: auto, or a name from `simstore plan`
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     pub(super) plan: PlanChoice,
@@ -134,12 +134,12 @@ impl fmt::Display for CodecChoice {
 }
 
 /// The codec, and the purpose of `--codec auto`.
-pub(super) fn codec_of(args: &BuildArgs) -> Outcome<(Codec, Option<Purpose>)> {
+pub(super) fn codec_and_objective(args: &BuildArgs) -> CommandResult<(Codec, Option<CodecObjective>)> {
     match args.codec {
-        CodecChoice::Auto => Ok((Codec::default(), args.purpose.or(Some(Purpose::Size)))),
-        CodecChoice::Named(codec) if args.purpose.is_none() => Ok((codec, None)),
+        CodecChoice::Auto => Ok((Codec::default(), args.codec_objective.or(Some(CodecObjective::Size)))),
+        CodecChoice::Named(codec) if args.codec_objective.is_none() => Ok((codec, None)),
         CodecChoice::Named(codec) => {
-            Err(Failure::Usage(format!("--for needs --codec auto: --codec {codec} already names a codec")))
+            Err(CommandError::Usage(format!("--for needs --codec auto: --codec {codec} already names a codec")))
         }
     }
 }

@@ -1,27 +1,26 @@
 //! The summary of `simstore build`.
 
 use simstore::{Fingerprint, Snapshot};
-use simstore_corpus::Counts;
+use simstore_corpus::InputCounts;
 
 use super::args::BuildArgs;
-use crate::failure::Outcome;
-use crate::inputs::count_of;
-use crate::numbers::{bits_each, bytes, rounded};
+use crate::command_error::CommandResult;
+use crate::numbers::{bits_per_item, format_bytes, rounded, format_count_of};
 use crate::output::{self, object};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 
 pub(super) fn report<F: Fingerprint>(
     args: &BuildArgs,
     store: &Snapshot<F>,
-    counts: Counts,
-    progress: &Progress,
-) -> Outcome {
+    counts: InputCounts,
+    progress: &ProgressDisplay,
+) -> CommandResult {
     let stats = store.stats();
     let plan = store.segments().first().map(|segment| segment.plan().name());
-    let bits_per_fingerprint = rounded(bits_each(stats.bytes, stats.fingerprints));
+    let bits_per_fingerprint = rounded(bits_per_item(stats.bytes, stats.fingerprints));
     if args.json {
         let mut output = output::stdout();
-        output.json(&object! {
+        output.write_json(&object! {
             store: args.store.to_string_lossy(),
             bits: F::BITS,
             distance: store.distance(),
@@ -33,23 +32,23 @@ pub(super) fn report<F: Fingerprint>(
             ids: stats.ids,
             empty: counts.empty,
             short: counts.short,
-            bad: counts.bad,
-            other_names: counts.other_names,
-            passed_over: counts.passed_over,
+            bad: counts.malformed,
+            other_names: counts.duplicate_paths,
+            passed_over: counts.skipped_files,
             bytes: stats.bytes,
             bits_per_fingerprint,
-            seconds: rounded(progress.seconds()),
+            seconds: rounded(progress.elapsed_seconds()),
         })?;
         return Ok(output.finish()?);
     }
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "{}: {}, plan {} ({}), {} ({bits_per_fingerprint:.1} bits a fingerprint with ids and names), {:.1} s",
         args.store.display(),
-        count_of(stats.fingerprints, "distinct fingerprint"),
+        format_count_of(stats.fingerprints, "distinct fingerprint"),
         plan.unwrap_or("none"),
-        count_of(stats.tables as u64, "table"),
-        bytes(stats.bytes),
-        progress.seconds()
+        format_count_of(stats.tables as u64, "table"),
+        format_bytes(stats.bytes),
+        progress.elapsed_seconds()
     ));
     Ok(())
 }

@@ -3,14 +3,13 @@
 use simstore::Result;
 use simstore_dedup::{Criterion, Estimate, Search};
 
-use crate::inputs::count_of;
-use crate::numbers::{bytes, bytes_apart, grouped};
+use crate::numbers::{format_bytes, format_distinct_bytes, format_count, format_count_of};
 use crate::output::{self, Output};
 
 pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Result<()> {
     let mut output = output::stdout();
     if json {
-        output.json(estimate)?;
+        output.write_json(estimate)?;
     } else {
         print_lines(&mut output, estimate, memory_is_given)?;
     }
@@ -18,48 +17,48 @@ pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> R
 }
 
 fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) -> Result<()> {
-    output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
+    output.write_line(format_args!("{}, {}", format_count_of(estimate.files as u64, "file"), format_bytes(estimate.bytes)))?;
     for (format, files) in &estimate.formats {
-        let count = count_of(files.files as u64, "file");
-        output.line(format_args!("  {format:<8} {count}, {}", bytes(files.bytes)))?;
+        let count = format_count_of(files.files as u64, "file");
+        output.write_line(format_args!("  {format:<8} {count}, {}", format_bytes(files.bytes)))?;
     }
     if estimate.pipes > 0 {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "  {} not counted, because the size is unknown",
-            count_of(estimate.pipes as u64, "pipe")
+            format_count_of(estimate.pipes as u64, "pipe")
         ))?;
     }
-    let documents = grouped(estimate.documents);
+    let documents = format_count(estimate.documents);
     if estimate.text_bytes == 0 {
-        output.line(format_args!("about {documents} fingerprints (more if files are compressed)"))?;
+        output.write_line(format_args!("about {documents} fingerprints (more if files are compressed)"))?;
     } else {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "about {documents} documents, {} of text (estimated from the first documents of up to {} files)",
-            bytes(estimate.text_bytes),
+            format_bytes(estimate.text_bytes),
             Estimate::SAMPLED_FILES
         ))?;
     }
-    output.line(format_args!(
+    output.write_line(format_args!(
         "memory: about {}; more with --pairs or many near-duplicates",
-        bytes(estimate.memory),
+        format_bytes(estimate.memory),
     ))?;
     if let (Some(of), Some(left)) = (estimate.budget, estimate.budget_of_documents) {
         let given = if memory_is_given { "--memory allows" } else { "available:" };
-        let [needed, left] = unlike_bytes(estimate.memory_of_documents, left);
-        output.line(format_args!(
+        let [needed, left] = format_distinguishable(estimate.memory_of_documents, left);
+        output.write_line(format_args!(
             "        {given} {}; {left} of it for documents, which need {needed}",
-            bytes(of)
+            format_bytes(of)
         ))?;
-        output.line(format_args!(
+        output.write_line(format_args!(
             "        {}",
             match estimate.spills {
                 true => format!(
                     "not enough: documents go to disk, about {} of temporary files (--temporary)",
-                    bytes(estimate.disk_of_temporary)
+                    format_bytes(estimate.disk_of_temporary)
                 ),
                 false if estimate.disk_of_temporary > 0 => format!(
                     "documents stay in memory; similar pairs need about {} of temporary files (--temporary)",
-                    bytes(estimate.disk_of_temporary)
+                    format_bytes(estimate.disk_of_temporary)
                 ),
                 false => "documents stay in memory".to_owned(),
             }
@@ -68,60 +67,60 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     match (estimate.criterion, &estimate.search) {
         (_, Some(search)) => print_search(output, search)?,
         (Criterion::Distance(distance), None) => {
-            let bits = count_of(distance.into(), "bit");
-            output.line(format_args!("search: all pairs of fingerprints within {bits}"))?;
+            let bits = format_count_of(distance.into(), "bit");
+            output.write_line(format_args!("search: all pairs of fingerprints within {bits}"))?;
         }
         (Criterion::Similarity(_), None) => {}
     }
-    output.line(format_args!(
+    output.write_line(format_args!(
         "disk: up to {} for --output or --annotated (uncompressed), about {} for the {} of --resume",
-        bytes(estimate.disk_of_output),
-        bytes(estimate.disk_of_parts),
-        count_of(estimate.parts as u64, "part")
+        format_bytes(estimate.disk_of_output),
+        format_bytes(estimate.disk_of_parts),
+        format_count_of(estimate.parts as u64, "part")
     ))
 }
 
 fn print_search(output: &mut Output, search: &Search) -> Result<()> {
     let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
     let width = 64 * sketches;
-    output.line(format_args!(
+    output.write_line(format_args!(
         "search: candidates differ in at most {distance} bits of one of {joined} bands (of {sketches}), and in at most {total} of \
          {width} bits; recall {:.1}% at similarity {similar}, {:.2}% at {}",
         recall * 100.0,
         recall_of_closer * 100.0,
         (1.0 + similar) / 2.0
     ))?;
-    output.line(format_args!(
+    output.write_line(format_args!(
         "        about {} candidates, {} on one core besides reading (estimated from {})",
-        rough(search.candidates),
-        seconds(search.seconds),
-        count_of(search.sampled, "document")
+        format_rough(search.candidates),
+        format_seconds(search.seconds),
+        format_count_of(search.sampled, "document")
     ))?;
     if let Some(stored) = search.stored_candidates {
-        output.line(format_args!("        about {} candidates in stores", rough(stored)))?;
+        output.write_line(format_args!("        about {} candidates in stores", format_rough(stored)))?;
     }
     if search.crowded > 0 {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "        about {} documents are in dense groups, such as pages of one template; they are compared by their rare shingles",
-            rough(search.crowded as f64)
+            format_rough(search.crowded as f64)
         ))?;
     }
     Ok(())
 }
 
 /// Two numbers of bytes, each in its own unit; in one unit if they would look equal otherwise.
-fn unlike_bytes(a: u64, b: u64) -> [String; 2] {
-    let shown = [a, b].map(bytes);
-    if shown[0] == shown[1] { bytes_apart(a, b) } else { shown }
+fn format_distinguishable(a: u64, b: u64) -> [String; 2] {
+    let shown = [a, b].map(format_bytes);
+    if shown[0] == shown[1] { format_distinct_bytes(a, b) } else { shown }
 }
 
 /// A number that is known by its order of magnitude.
-fn rough(number: f64) -> String {
+fn format_rough(number: f64) -> String {
     let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
-    grouped(((number / unit).round() * unit) as u64)
+    format_count(((number / unit).round() * unit) as u64)
 }
 
-fn seconds(seconds: f64) -> String {
+fn format_seconds(seconds: f64) -> String {
     match seconds {
         seconds if seconds >= 7200.0 => format!("{:.0} hours", seconds / 3600.0),
         seconds if seconds >= 120.0 => format!("{:.0} minutes", seconds / 60.0),

@@ -6,23 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, Args, ValueEnum};
 use simstore::any::Width;
-use simstore_corpus::{InputKind, Inputs, Notice, Watch};
+use simstore_corpus::{InputKind, Inputs, Diagnostic, Observer};
 use simstore_dedup::{
-    Add, ClusterBy, Compare, CompareOptions, Criterion, DedupConfig, Keep, Observer, Report, Resume, Shard,
+    Add, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, Keep, RunObserver, Report, Resume, Shard,
 };
 
-use crate::counts::{warn, warn_of_skipped, warn_of_texts};
-use crate::failure::{Failure, Outcome, complain, with_flags};
-use crate::inputs::{self, DocumentArgs, count_of};
-use crate::numbers::parse_bytes;
-use crate::output::{self, UNFINISHED, object};
-use crate::progress::Progress;
-use crate::width::width;
+use crate::input_warnings::{warn_about_fingerprints, warn_about_skipped_files, warn_about_texts};
+use crate::command_error::{CommandError, CommandResult, print_message, options_as_flags};
+use crate::inputs::{self, DocumentArgs};
+use crate::numbers::{parse_bytes, format_count_of};
+use crate::output::{self, UNFINISHED_OUTPUTS, object};
+use crate::progress::ProgressDisplay;
+use crate::width::width_parser;
 
 mod estimate;
-mod files;
+mod output_args;
 mod pair_sample;
-mod print;
+mod print_clusters;
 
 const EXAMPLES: &str = "\
 See docs/dedup.md (output formats), docs/similarity.md (similarity), docs/threshold.md (choosing --similar), and `simstore build \
@@ -36,22 +36,22 @@ Examples:
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
 /// Headings of the help, shown in this order after the everyday options.
-const DUPLICATES: &str = "What counts as a duplicate";
-const FINGERPRINTS: &str = "Compare fingerprints instead of texts";
-const LARGE: &str = "Large inputs";
+const DUPLICATES_HEADING: &str = "What counts as a duplicate";
+const FINGERPRINTS_HEADING: &str = "Compare fingerprints instead of texts";
+const LARGE_INPUTS_HEADING: &str = "Large inputs";
 
 /// How documents are grouped into clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Shape {
+enum ClusterShape {
     Components,
     Stars,
 }
 
-impl From<Shape> for ClusterBy {
-    fn from(shape: Shape) -> ClusterBy {
+impl From<ClusterShape> for ClusterBy {
+    fn from(shape: ClusterShape) -> ClusterBy {
         match shape {
-            Shape::Components => ClusterBy::Components,
-            Shape::Stars => ClusterBy::Stars,
+            ClusterShape::Components => ClusterBy::Components,
+            ClusterShape::Stars => ClusterBy::Stars,
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
     #[command(flatten)]
-    files: files::FileArgs,
+    files: output_args::OutputArgs,
     /// Document of each cluster to keep: first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD, or none
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
@@ -109,7 +109,7 @@ pub(crate) struct DedupArgs {
     /// stars (each duplicate is similar to the kept document) or components (chains) [default: stars; components for fingerprints and
     /// --keep none]
     #[arg(long, value_enum, value_name = "SHAPE")]
-    cluster_by: Option<Shape>,
+    cluster_by: Option<ClusterShape>,
     /// Profile that splits texts into shingles; see `simstore profiles` [default: code for source code, else word 3-grams]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
@@ -117,7 +117,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
     /// Width of the fingerprints: 64 or 128 [default: 64, or the width of the store]
-    #[arg(long, value_parser = width())]
+    #[arg(long, value_parser = width_parser())]
     bits: Option<Width>,
     /// Report only pairs whose texts have at least this Jaccard similarity
     #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
@@ -156,12 +156,12 @@ pub(crate) struct DedupArgs {
 fn brief(arg: Arg) -> Arg {
     let takes_values = arg.get_action().takes_values();
     let heading = match arg.get_id().as_str() {
-        "recall" | "exact" | "cluster_by" | "verify_profile" => Some(DUPLICATES),
+        "recall" | "exact" | "cluster_by" | "verify_profile" => Some(DUPLICATES_HEADING),
         "distance" | "bits" | "verify_text" | "name" | "preset" | "dictionary" | "idf" | "stop_words" => {
-            Some(FINGERPRINTS)
+            Some(FINGERPRINTS_HEADING)
         }
-        "memory" | "temporary" | "resume" | "shard" => Some(LARGE),
-        "null" | "with_texts" | "again" => Some(files::HEADING),
+        "memory" | "temporary" | "resume" | "shard" => Some(LARGE_INPUTS_HEADING),
+        "null" | "with_texts" | "again" => Some(output_args::RESULT_FILES_HEADING),
         _ => None,
     };
     let arg = arg.long_help(None);
@@ -174,27 +174,27 @@ fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number from 0 to 1, such as 0.8".to_owned())
 }
 
-pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
+pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult {
     if let (Some(_), Some(count)) =
-        (args.sample_pairs, args.inputs.iter().find(|input| is_missing_count(input)))
+        (args.sample_pairs, args.inputs.iter().find(|input| is_count_without_file(input)))
     {
         let count = count.display();
-        return Err(Failure::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "{count}: no such file; to show {count} pairs, write --sample-pairs={count}"
         )));
     }
-    let inputs = args.documents.inputs(&args.inputs, progress)?;
+    let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     // A pattern without matches is not a usage error: files come and go.
-    inputs.files_of_fingerprints()?;
+    inputs.fingerprint_files()?;
     let kind = inputs::kind(&inputs)?;
     let config = args.config(progress)?;
     if args.dry_run {
-        let estimate = simstore_dedup::estimate(&config, &inputs, progress).map_err(Failure::usage)?;
+        let estimate = simstore_dedup::estimate(&config, &inputs, progress).map_err(CommandError::usage)?;
         return Ok(estimate::print(&estimate, args.memory.is_some(), args.json)?);
     }
     if let Some(count) = args.sample_pairs {
         let sample =
-            simstore_dedup::sample_pairs(&config, &inputs, count, progress).map_err(Failure::usage)?;
+            simstore_dedup::sample_pairs(&config, &inputs, count, progress).map_err(CommandError::usage)?;
         return Ok(pair_sample::print(&sample, args.json)?);
     }
     if let Some(shard) = args.shard {
@@ -203,121 +203,121 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let is_cut_off = Arc::new(AtomicBool::new(false));
     let outputs = args.files.outputs(args.json, args.documents.null, &is_cut_off, args.add);
     let (prints, uses_stdout) = (outputs.is_empty(), outputs.use_stdout());
-    let printer = Printer { args, kind, prints, is_cut_off, failure: Mutex::new(None), progress };
+    let printer = ClusterPrinter { args, kind, prints_clusters: prints, is_stdout_closed: is_cut_off, failure: Mutex::new(None), progress };
     let report = match simstore_dedup::run(&config, &inputs, outputs, &printer) {
         Ok(report) => report,
         Err(error) => {
             if matches!(error, simstore::Error::Refused(_)) {
                 // Skipped files may be the cause.
-                warn_of_skipped(progress);
+                warn_about_skipped_files(progress);
             }
             let failure = printer.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-            return Err(failure.unwrap_or_else(|| Failure::usage(error)));
+            return Err(failure.unwrap_or_else(|| CommandError::usage(error)));
         }
     };
     if let Some(added) = report.added_before() {
-        return say_added_before(report.summary().documents, added, args.json, progress);
+        return report_already_added(report.summary().documents, added, args.json, progress);
     }
     let summary = report.summary();
     if args.json && !prints && !uses_stdout {
         let mut output = output::stdout();
-        output.json(summary)?;
+        output.write_json(summary)?;
         output.finish()?;
     }
     if !args.json || uses_stdout {
-        progress.say(&with_flags(&summary.to_string()));
+        progress.print_summary(&options_as_flags(&summary.to_string()));
     }
     Ok(())
 }
 
 /// Prints warnings and clusters during a run.
-struct Printer<'a> {
+struct ClusterPrinter<'a> {
     args: &'a DedupArgs,
     kind: InputKind,
     /// Whether clusters are printed: no output file is requested.
-    prints: bool,
+    prints_clusters: bool,
     /// Whether standard output was closed early.
-    is_cut_off: Arc<AtomicBool>,
+    is_stdout_closed: Arc<AtomicBool>,
     /// The failure that has ended the run, if printing failed.
-    failure: Mutex<Option<Failure>>,
-    progress: &'a Progress,
+    failure: Mutex<Option<CommandError>>,
+    progress: &'a ProgressDisplay,
 }
 
-impl Observer for Printer<'_> {
-    fn watch(&self) -> &dyn Watch {
+impl RunObserver for ClusterPrinter<'_> {
+    fn observer(&self) -> &dyn Observer {
         self.progress
     }
 
     fn compared(&self, report: &Report) -> simstore::Result<()> {
         let summary = report.summary();
         match summary.criterion {
-            Criterion::Distance(_) => warn(&report.counts(), self.kind, self.progress),
+            Criterion::Distance(_) => warn_about_fingerprints(&report.counts(), self.kind, self.progress),
             // Similarity compares the content of short texts, so they need no warning.
-            Criterion::Similarity(_) => warn_of_texts(&report.counts(), self.kind, self.progress),
+            Criterion::Similarity(_) => warn_about_texts(&report.counts(), self.kind, self.progress),
         }
         if summary.same_id > 0 {
-            self.progress.tell(&Notice::SameId(summary.same_id as u64));
+            self.progress.print_diagnostic(&Diagnostic::DuplicateIds(summary.same_id as u64));
         }
         Ok(())
     }
 
     /// Standard output is written before the store. An interrupted run may print the same lines again, but never loses any.
     fn written(&self, report: &Report) -> simstore::Result<()> {
-        if self.prints {
+        if self.prints_clusters {
             self.print(report).map_err(|failure| {
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                 simstore::Error::Cancelled
             })?;
         }
-        if self.is_cut_off.load(Ordering::Relaxed) {
+        if self.is_stdout_closed.load(Ordering::Relaxed) {
             let rest = if self.args.add { "the store is complete" } else { "the other files are complete" };
-            complain(&format!("warning: standard output was closed early; {rest}"));
+            print_message(&format!("warning: standard output was closed early; {rest}"));
         }
         Ok(())
     }
 }
 
-impl Printer<'_> {
+impl ClusterPrinter<'_> {
     /// Prints the clusters and, as JSON, the summary.
-    fn print(&self, report: &Report) -> Outcome {
+    fn print(&self, report: &Report) -> CommandResult {
         let DedupArgs { add, json, .. } = *self.args;
-        let mut output = if add { output::stdout_that_may_close(&self.is_cut_off) } else { output::stdout() };
+        let mut output = if add { output::closable_stdout(&self.is_stdout_closed) } else { output::stdout() };
         for cluster in report.clusters() {
             let cluster = cluster?;
             if json {
-                output.json(&print::object(&cluster))?;
+                output.write_json(&print_clusters::cluster_object(&cluster))?;
             } else {
-                print::print(&mut output, &cluster)?;
+                print_clusters::print_cluster(&mut output, &cluster)?;
             }
         }
         if json {
-            output.json(report.summary())?;
+            output.write_json(report.summary())?;
         }
         Ok(output.finish()?)
     }
 }
 
 /// Whether an input is a number and no file has that name.
-fn is_missing_count(input: &Path) -> bool {
+fn is_count_without_file(input: &Path) -> bool {
     input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
 }
 
 /// Makes the parts of a shard.
-fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &Progress) -> Outcome {
+fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &ProgressDisplay) -> CommandResult {
     let (counts, tally) =
-        simstore_dedup::make_shard(config, inputs, shard, &UNFINISHED, progress).map_err(Failure::usage)?;
+        simstore_dedup::make_shard(config, inputs, shard, &UNFINISHED_OUTPUTS, progress).map_err(CommandError::usage)?;
     // A shard without a part of its own reads nothing.
     let has_parts = tally.made + tally.found + tally.left > 0;
-    if !has_parts || counts.read + counts.bad > 0 {
+    if !has_parts || counts.read + counts.malformed > 0 {
         match config.compare {
-            Compare::Distance(_) => warn(&counts, InputKind::Documents, progress),
-            Compare::Default | Compare::Similar(_) => warn_of_texts(&counts, InputKind::Documents, progress),
+            ComparisonConfig::Distance(_) => warn_about_fingerprints(&counts, InputKind::Documents, progress),
+            ComparisonConfig::Default | ComparisonConfig::Similarity(_) => warn_about_texts(&counts, InputKind::Documents, progress),
         }
     }
     let belong = if tally.left == 1 { "belongs" } else { "belong" };
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "{} processed, {} reused, {} {belong} to other shards. When all parts are in one directory, run without --shard",
-        count_of(tally.made, "part"),
+        format_count_of(tally.made, "part"),
         tally.found,
         tally.left
     ));
@@ -325,23 +325,23 @@ fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &Pr
 }
 
 /// Reports that an identical run has already completed.
-fn say_added_before(documents: u64, added_before: u64, json: bool, progress: &Progress) -> Outcome {
+fn report_already_added(documents: u64, added_before: u64, json: bool, progress: &ProgressDisplay) -> CommandResult {
     if json {
         let mut output = output::stdout();
-        output.json(&object! { documents, added: 0, added_before })?;
+        output.write_json(&object! { documents, added: 0, added_before })?;
         output.finish()?;
     }
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "this run has already added {}; the store and the outputs are unchanged",
-        count_of(added_before, "document")
+        format_count_of(added_before, "document")
     ));
     Ok(())
 }
 
 impl DedupArgs {
-    fn config(&self, progress: &Progress) -> Outcome<DedupConfig> {
-        let (profile, resources) = self.documents.profile.choice()?;
-        let compare = CompareOptions {
+    fn config(&self, progress: &ProgressDisplay) -> CommandResult<DedupConfig> {
+        let (profile, resources) = self.documents.profile.name_and_resources()?;
+        let compare = ComparisonOptions {
             similar: self.similar,
             recall: self.recall,
             distance: self.distance,
@@ -353,12 +353,12 @@ impl DedupArgs {
         };
         let add = Add::of_options(self.add, self.with_texts, self.again);
         Ok(DedupConfig {
-            compare: compare.compare(&resources, progress).map_err(Failure::usage)?,
+            compare: compare.compare(&resources, progress).map_err(CommandError::usage)?,
             resources,
             cluster_by: self.cluster_by.map(ClusterBy::from),
             keep: self.keep.clone(),
             against: self.against.clone(),
-            add: add.map_err(Failure::usage)?,
+            add: add.map_err(CommandError::usage)?,
             resume: self.resume.clone().map(Resume::from),
             pairs: false,
             memory: self.memory,

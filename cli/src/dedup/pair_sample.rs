@@ -3,13 +3,12 @@
 use simstore::Result;
 use simstore_dedup::{PairSample, SampledPair};
 use simstore_io::IdRef;
-use simstore_io::numbers::share;
+use simstore_io::numbers::format_similarity;
 
 use crate::compare;
 use crate::histogram::bar;
-use crate::inputs::count_of;
-use crate::numbers::grouped;
-use crate::output::{self, Output, escaped, escaped_name, object};
+use crate::numbers::{format_count, format_count_of};
+use crate::output::{self, Output, escape_text, escape_name, object};
 
 /// Width of the longest bar, in columns.
 const BAR_COLUMNS: usize = 30;
@@ -29,15 +28,15 @@ pub(super) fn print(sample: &PairSample, json: bool) -> Result<()> {
 
 fn print_json(output: &mut Output, sample: &PairSample) -> Result<()> {
     let &PairSample { threshold, documents, ref bins, .. } = sample;
-    output.json(&object! { threshold, documents, bins })?;
+    output.write_json(&object! { threshold, documents, bins })?;
     for SampledPair { a, b, similarity } in &sample.pairs {
-        output.json(&object! {
+        output.write_json(&object! {
             similarity,
             a: IdRef::from(&a.id),
             b: IdRef::from(&b.id),
-            place_a: compare::place(a),
-            place_b: compare::place(b),
-            differences: compare::differences_of_texts(&a.text, &b.text),
+            place_a: compare::file_and_line(a),
+            place_b: compare::file_and_line(b),
+            differences: compare::text_differences(&a.text, &b.text),
         })?;
     }
     Ok(())
@@ -45,48 +44,48 @@ fn print_json(output: &mut Output, sample: &PairSample) -> Result<()> {
 
 /// Prints the bins from similarity 1 down, with a line at the threshold.
 fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
-    let documents = count_of(sample.documents as u64, "document");
-    output.line(format_args!(
+    let documents = format_count_of(sample.documents as u64, "document");
+    output.write_line(format_args!(
         "{documents}; duplicates by similarity to the most similar document that --keep prefers to them"
     ))?;
-    output.line("")?;
-    output.line("   similarity       pairs  duplicates  max. removed")?;
+    output.write_line("")?;
+    output.write_line("   similarity       pairs  duplicates  max. removed")?;
     let most = sample.bins.iter().map(|bin| bin.duplicates).max().unwrap_or(0).max(1);
     for bin in sample.bins.iter().rev() {
         let range =
             if bin.from < bin.to { format!("{:.2} to {:.2}", bin.from, bin.to) } else { "1".to_owned() };
-        let pairs = if bin.from < bin.to { grouped(bin.pairs) } else { "-".to_owned() };
+        let pairs = if bin.from < bin.to { format_count(bin.pairs) } else { "-".to_owned() };
         let bar = bar(bin.duplicates as f64 / most as f64, BAR_COLUMNS);
-        let (duplicates, removed) = (grouped(bin.duplicates), grouped(bin.removed_at_most));
-        output.line(format!("{range:>13}{pairs:>12}{duplicates:>12}{removed:>14}  {bar}").trim_end())?;
+        let (duplicates, removed) = (format_count(bin.duplicates), format_count(bin.removed_at_most));
+        output.write_line(format!("{range:>13}{pairs:>12}{duplicates:>12}{removed:>14}  {bar}").trim_end())?;
         let is_threshold = bin.from <= sample.threshold && sample.threshold < bin.to;
         if is_threshold || bin.from >= bin.to && sample.threshold >= 1.0 {
-            output.line(format!("{:->53} --similar {}", "", sample.threshold).trim_end())?;
+            output.write_line(format!("{:->53} --similar {}", "", sample.threshold).trim_end())?;
         }
     }
-    output.line("")?;
+    output.write_line("")?;
     output
-        .line("max. removed: most documents that are removed if the threshold is the lower end of the range")
+        .write_line("max. removed: most documents that are removed if the threshold is the lower end of the range")
 }
 
 /// Prints a pair and its first differences.
 fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Result<()> {
     let SampledPair { a, b, similarity } = pair;
     let side = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };
-    output.line("")?;
-    output.line(format_args!("similarity {}: {side} at {}", share(*similarity), threshold))?;
+    output.write_line("")?;
+    output.write_line(format_args!("similarity {}: {side} at {}", format_similarity(*similarity), threshold))?;
     for (letter, document) in [("A", a), ("B", b)] {
         let id = IdRef::from(&document.id).text();
-        output.line(format_args!(
+        output.write_line(format_args!(
             "{letter}: {}  ({})",
-            escaped_name(&id),
-            escaped(&compare::place(document))
+            escape_name(&id),
+            escape_text(&compare::file_and_line(document))
         ))?;
     }
     let left = compare::print_first_differences(output, &a.text, &b.text, MAX_PASSAGES)?;
     if left > 0 {
-        output.line("")?;
-        output.line(count_of(left as u64, "more differing passage"))?;
+        output.write_line("")?;
+        output.write_line(format_count_of(left as u64, "more differing passage"))?;
     }
     Ok(())
 }

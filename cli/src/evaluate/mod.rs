@@ -10,14 +10,13 @@ use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled
 use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
-use crate::evaluate::report::Format;
-use crate::failure::{Failure, Outcome, with_flags};
-use crate::inputs::count_of;
-use crate::numbers::{grouped, parse_count};
+use crate::evaluate::report::ReportFormat;
+use crate::command_error::{CommandError, CommandResult, options_as_flags};
+use crate::numbers::{format_count, parse_count, format_count_of};
 use crate::output;
-use crate::profile::{ResourceArgs, check_bits};
-use crate::progress::Progress;
-use crate::width::width;
+use crate::profile_args::{ResourceArgs, check_bits};
+use crate::progress::ProgressDisplay;
+use crate::width::width_parser;
 
 mod report;
 
@@ -81,7 +80,7 @@ pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     resources: ResourceArgs,
     /// Width of fingerprints, in bits
-    #[arg(long, value_parser = width(), default_value = "64")]
+    #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
     /// Number of documents in the corpus to recommend a distance for, such as 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
@@ -142,53 +141,53 @@ impl PairArgs {
     }
 }
 
-pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
+pub(crate) fn run(args: &EvaluateArgs, progress: &ProgressDisplay) -> CommandResult {
     let resources = args.resources.read()?;
     let profile = |name: &String| {
         let profile = Profile::with_resources(name, &resources)
-            .map_err(|error| Failure::Usage(with_flags(&error.to_string())))?;
+            .map_err(|error| CommandError::Usage(options_as_flags(&error.to_string())))?;
         each_width!(args.bits, type F => check_bits::<F>(&profile))?;
         Ok(profile)
     };
     let options = EvaluateOptions {
-        profiles: args.profiles.iter().map(profile).collect::<Outcome<_>>()?,
+        profiles: args.profiles.iter().map(profile).collect::<CommandResult<_>>()?,
         bits: args.bits.bits(),
         documents: args.documents,
         alike_from: args.alike_from,
         similar: args.similar.clone(),
-        skip_bad: args.pairs.skip_bad,
+        skip_malformed: args.pairs.skip_bad,
     };
     if let Some(svg) = args.svg.as_deref().filter(|svg| svg.as_os_str() != "-")
-        && Inputs::new(&args.inputs, DocumentOptions::default()).is_ok_and(|inputs| inputs.has_file(svg))
+        && Inputs::new(&args.inputs, DocumentOptions::default()).is_ok_and(|inputs| inputs.contains_path(svg))
     {
-        return Err(Failure::Usage(format!("{}: is an input; choose another path for --svg", svg.display())));
+        return Err(CommandError::Usage(format!("{}: is an input; choose another path for --svg", svg.display())));
     }
     // Opened first, so that a folder that is not there costs no work.
     let svg = args.svg.as_deref().map(output::create).transpose()?;
     let pairs = labelled_pairs(&args.inputs, &args.pairs.options());
     let evaluation = evaluate(pairs, &options, progress)?;
     if let Some(mut output) = svg {
-        output.draw(|out| evaluation.draw_svg(out))?;
+        output.write_with(|out| evaluation.draw_svg(out))?;
         output.finish()?;
     }
     if args.svg.as_deref() != Some(Path::new("-")) {
         let format = match (args.json, args.markdown) {
-            (true, _) => Format::Json,
-            (_, true) => Format::Markdown,
-            _ => Format::Text,
+            (true, _) => ReportFormat::Json,
+            (_, true) => ReportFormat::Markdown,
+            _ => ReportFormat::Text,
         };
         report::print(&evaluation, format)?;
     }
     let positives = if evaluation.positives == evaluation.pairs {
         "all positive (no labels)".to_owned()
     } else {
-        format!("{} positive", grouped(evaluation.positives))
+        format!("{} positive", format_count(evaluation.positives))
     };
-    progress.say(&format!(
+    progress.print_summary(&format!(
         "{}, {positives}, {} in {:.1} s",
-        count_of(evaluation.pairs, "pair"),
-        count_of(evaluation.profiles.len() as u64, "profile"),
-        progress.seconds()
+        format_count_of(evaluation.pairs, "pair"),
+        format_count_of(evaluation.profiles.len() as u64, "profile"),
+        progress.elapsed_seconds()
     ));
     Ok(())
 }

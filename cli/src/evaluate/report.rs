@@ -1,27 +1,26 @@
 //! The report of an evaluation, as a table, in Markdown and in JSON.
 
 use simstore::Result;
-use simstore_corpus::evaluate::{Evaluation, FalsePairs, MAX_K, PAPER_K, Point, ProfileCurve, SimilarPoint};
+use simstore_corpus::evaluate::{Evaluation, FalsePairs, MAX_K, PAPER_K, CurvePoint, ProfileCurve, SimilarityPoint};
 
 use crate::histogram::bar;
-use crate::inputs::count_of;
-use crate::numbers::{grouped, short};
+use crate::numbers::{format_count, format_short, format_count_of};
 use crate::output::{self, Output, object};
 
 const BAR_COLUMNS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ReportFormat {
     Text,
     Markdown,
     Json,
 }
 
-pub(crate) fn print(evaluation: &Evaluation, format: Format) -> Result<()> {
+pub(crate) fn print(evaluation: &Evaluation, format: ReportFormat) -> Result<()> {
     let mut output = output::stdout();
     match (format, &evaluation.profiles[..]) {
-        (Format::Json, _) => print_json(evaluation, &mut output)?,
-        (_, [curve]) => print_one(evaluation, curve, &mut output, format)?,
+        (ReportFormat::Json, _) => print_json(evaluation, &mut output)?,
+        (_, [curve]) => print_curve(evaluation, curve, &mut output, format)?,
         _ => print_comparison(evaluation, &mut output, format)?,
     }
     output.finish()
@@ -39,9 +38,9 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Result<()> {
                 Some(FalsePairs::Expected(count)) => (Some(count), None),
                 Some(FalsePairs::AtMost(count)) => (None, Some(count)),
             };
-            let Point { k, recall, precision, f1, positives, negatives, random, alike, false_share, .. } =
+            let CurvePoint { k, recall, precision, f1, positives, negatives, random, alike, false_share, .. } =
                 *point;
-            output.json(&object! {
+            output.write_json(&object! {
                 profile: &curve.profile,
                 k, recall, precision, f1, positives, negatives, random, alike, false_share,
                 false_pairs, false_pairs_at_most,
@@ -50,23 +49,23 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Result<()> {
             })?;
         }
     }
-    for &SimilarPoint { similar, positives, negatives, recall, precision, f1, excluded } in
+    for &SimilarityPoint { similar, positives, negatives, recall, precision, f1, excluded } in
         &evaluation.similar
     {
-        output.json(&object! { similar, recall, precision, f1, positives, negatives, excluded })?;
+        output.write_json(&object! { similar, recall, precision, f1, positives, negatives, excluded })?;
     }
     for curve in &evaluation.profiles {
-        output.json(&object! {
+        output.write_json(&object! {
             profile: &curve.profile,
             bits: evaluation.bits,
             positives: curve.positives,
             negatives: curve.negatives,
             random: curve.random,
-            looked_at: curve.looked_at,
+            looked_at: curve.verified,
             alike_from: evaluation.alike_from,
             excluded: curve.excluded,
             empty: curve.empty,
-            bad: evaluation.bad,
+            bad: evaluation.malformed,
             documents: evaluation.documents,
             recommended: curve.recommended().map(|point| point.k),
             best: curve.best,
@@ -82,15 +81,15 @@ fn is_recommended(curve: &ProfileCurve, k: u32) -> bool {
 }
 
 /// Prints one row for each k.
-fn print_one(
+fn print_curve(
     evaluation: &Evaluation,
     curve: &ProfileCurve,
     output: &mut Output,
-    format: Format,
+    format: ReportFormat,
 ) -> Result<()> {
     // Markdown has no bars.
     let with_bar = |text: String, share: f64| match format {
-        Format::Text => format!("{text:>7} {:<BAR_COLUMNS$}", bar(share, BAR_COLUMNS)),
+        ReportFormat::Text => format!("{text:>7} {:<BAR_COLUMNS$}", bar(share, BAR_COLUMNS)),
         _ => text,
     };
     let has_negatives = curve.negatives > 0;
@@ -100,9 +99,9 @@ fn print_one(
         head.push("negatives".to_owned());
     }
     head.extend(["random", "alike", "false pairs"].map(str::to_owned));
-    let mut table = Table { head, rows: Vec::new() };
+    let mut table = TextTable { head, rows: Vec::new() };
     for point in &curve.points {
-        let &Point { k, recall, precision, f1, .. } = point;
+        let &CurvePoint { k, recall, precision, f1, .. } = point;
         let mut row = vec![
             match (is_paper(evaluation, k), is_recommended(curve, k)) {
                 (true, true) => format!("{k} * paper"),
@@ -110,68 +109,68 @@ fn print_one(
                 (false, true) => format!("{k} *"),
                 (false, false) => k.to_string(),
             },
-            with_bar(percent(recall), recall),
-            with_bar(precision.map_or("-".to_owned(), percent), precision.unwrap_or(0.0)),
-            with_bar(percent(f1), f1),
+            with_bar(format_percent(recall), recall),
+            with_bar(precision.map_or("-".to_owned(), format_percent), precision.unwrap_or(0.0)),
+            with_bar(format_percent(f1), f1),
         ];
         if has_negatives {
-            row.push(grouped(point.negatives));
+            row.push(format_count(point.negatives));
         }
-        row.extend([grouped(point.random), grouped(point.alike), count_of_false(point.false_pairs)]);
+        row.extend([format_count(point.random), format_count(point.alike), format_false_pairs(point.false_pairs)]);
         table.rows.push(row);
     }
-    for &SimilarPoint { similar, recall, precision, f1, negatives, .. } in &evaluation.similar {
+    for &SimilarityPoint { similar, recall, precision, f1, negatives, .. } in &evaluation.similar {
         let mut row = vec![format!("similar {similar}")];
-        row.push(with_bar(percent(recall), recall));
-        row.push(with_bar(precision.map_or("-".to_owned(), percent), precision.unwrap_or(0.0)));
-        row.push(with_bar(percent(f1), f1));
+        row.push(with_bar(format_percent(recall), recall));
+        row.push(with_bar(precision.map_or("-".to_owned(), format_percent), precision.unwrap_or(0.0)));
+        row.push(with_bar(format_percent(f1), f1));
         if has_negatives {
-            row.push(grouped(negatives));
+            row.push(format_count(negatives));
         }
         row.extend(["-", "-", "0"].map(str::to_owned));
         table.rows.push(row);
     }
-    output.line(format_args!("{}\n", counts(evaluation, curve)))?;
+    output.write_line(format_args!("{}\n", counts_line(evaluation, curve)))?;
     table.print(output, format)?;
-    output.line("")?;
-    output.line(advice(evaluation, curve, "distance"))?;
-    output.line(meaning(evaluation))?;
-    output.line(looked_at(evaluation, curve))
+    output.write_line("")?;
+    output.write_line(recommendation_line(evaluation, curve, "distance"))?;
+    output.write_line(corpus_line(evaluation))?;
+    output.write_line(verified_line(evaluation, curve))
 }
 
-fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
+fn counts_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     let mut text = format!(
         "{}, {} bits: {}, {}, {}",
         curve.profile,
         evaluation.bits,
-        count_of(curve.positives, "positive pair"),
-        count_of(curve.negatives, "negative pair"),
-        count_of(curve.random, "random pair"),
+        format_count_of(curve.positives, "positive pair"),
+        format_count_of(curve.negatives, "negative pair"),
+        format_count_of(curve.random, "random pair"),
     );
     if curve.excluded > 0 {
         text.push_str(&format!(
             "; {} excluded, because a text has no features",
-            count_of(curve.excluded, "labelled pair"),
+            format_count_of(curve.excluded, "labelled pair"),
         ));
     }
     text
 }
 
 /// Returns the sentence that names the corpus size behind the precision.
-fn meaning(evaluation: &Evaluation) -> String {
+fn corpus_line(evaluation: &Evaluation) -> String {
     format!(
         "Precision, F1 and false pairs are predicted for a corpus of {}, each with one labelled partner.",
-        count_of(evaluation.documents, "document"),
+        format_count_of(evaluation.documents, "document"),
     )
 }
 
 /// Returns the sentence about the random pairs whose texts were compared.
-fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
+fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     let within = curve.points[MAX_K as usize].random;
-    let compared = match curve.looked_at {
-        count if count == within => format!("all {}", count_of(within, "random pair")),
+    let compared = match curve.verified {
+        count if count == within => format!("all {}", format_count_of(within, "random pair")),
         count => {
-            format!("{} of {}, sampled at each distance,", grouped(count), count_of(within, "random pair"))
+            format!("{} of {}, sampled at each distance,", format_count(count), format_count_of(within, "random pair"))
         }
     };
     format!(
@@ -181,11 +180,11 @@ fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
 }
 
 /// Recommends a distance, or explains why none is good enough and suggests an alternative. `of` names the choice, such as a distance.
-fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
-    let corpus = count_of(evaluation.documents, "document");
-    let quality = |point: &Point| {
-        let precision = point.precision.map_or("unknown".to_owned(), percent);
-        format!("has recall {} and precision {precision}", percent(point.recall))
+fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
+    let corpus = format_count_of(evaluation.documents, "document");
+    let quality = |point: &CurvePoint| {
+        let precision = point.precision.map_or("unknown".to_owned(), format_percent);
+        format!("has recall {} and precision {precision}", format_percent(point.recall))
     };
     match curve.recommended() {
         Some(point) => {
@@ -194,7 +193,7 @@ fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
         None if curve.too_few_random => format!(
             "No {of} is recommended for a corpus of {corpus}: there are too few random pairs to estimate false pairs. Give more \
              labelled pairs, or --documents {} or less; or compare texts instead of fingerprints: simstore dedup --similar {}.",
-            curve.most_documents(),
+            curve.max_documents(),
             evaluation.alike_from
         ),
         None => format!(
@@ -208,7 +207,7 @@ fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
 }
 
 /// Prints one row for each profile.
-fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format) -> Result<()> {
+fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: ReportFormat) -> Result<()> {
     let paper = if evaluation.has_paper() { "paper, " } else { "" };
     let head = [
         "profile",
@@ -222,7 +221,7 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
         "F1",
         "false pairs",
     ];
-    let mut table = Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() };
+    let mut table = TextTable { head: head.map(str::to_owned).to_vec(), rows: Vec::new() };
     // Prefer curves with a recommended distance, then a higher F1. The first wins a tie.
     let rank = |curve: &ProfileCurve| (curve.recommended().is_some(), curve.best().f1);
     let better = |a: &'_ ProfileCurve, b: &'_ ProfileCurve| rank(b) > rank(a);
@@ -234,49 +233,49 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
         let is_best = best.is_some_and(|best| best.recommended().is_some() && best.profile == *profile);
         let mut row = vec![format!("{profile}{}", if is_best { " *" } else { "" }), here.k.to_string()];
         for point in [here, &curve.points[PAPER_K as usize]] {
-            row.push(percent(point.recall));
-            row.push(point.precision.map_or("-".to_owned(), percent));
-            row.push(percent(point.f1));
-            row.push(count_of_false(point.false_pairs));
+            row.push(format_percent(point.recall));
+            row.push(point.precision.map_or("-".to_owned(), format_percent));
+            row.push(format_percent(point.f1));
+            row.push(format_false_pairs(point.false_pairs));
         }
         table.rows.push(row);
         if curve.excluded > 0 {
-            let pairs = count_of(curve.excluded, "labelled pair");
+            let pairs = format_count_of(curve.excluded, "labelled pair");
             excluded.push(format!("{profile}: {pairs} excluded, because a text has no features."));
         }
     }
     for point in &evaluation.similar {
-        let precision = point.precision.map_or("-".to_owned(), percent);
+        let precision = point.precision.map_or("-".to_owned(), format_percent);
         let mut row =
-            vec![format!("similar {}", point.similar), "-".to_owned(), percent(point.recall), precision];
-        row.extend([percent(point.f1), "0".to_owned()]);
+            vec![format!("similar {}", point.similar), "-".to_owned(), format_percent(point.recall), precision];
+        row.extend([format_percent(point.f1), "0".to_owned()]);
         row.resize(table.head.len(), "-".to_owned());
         table.rows.push(row);
     }
     table.print(output, format)?;
-    output.line(format_args!(
+    output.write_line(format_args!(
         "\nFor each profile: the k with the largest F1, and {}.",
         if evaluation.has_paper() { "the paper's setting (64 bits, k = 3)" } else { "k = 3" },
     ))?;
     if let Some(best) = best {
-        let advice = advice(evaluation, best, "profile");
+        let advice = recommendation_line(evaluation, best, "profile");
         let of_best = if best.too_few_random { String::new() } else { format!("{}: ", best.profile) };
-        output.line(format_args!("{of_best}{advice}"))?;
+        output.write_line(format_args!("{of_best}{advice}"))?;
     }
-    output.line(meaning(evaluation))?;
-    output.line(format_args!(
+    output.write_line(corpus_line(evaluation))?;
+    output.write_line(format_args!(
         "Random pairs within {MAX_K} bits with a similarity of at least {} are not false.",
         evaluation.alike_from
     ))?;
-    excluded.iter().try_for_each(|sentence| output.line(sentence))
+    excluded.iter().try_for_each(|sentence| output.write_line(sentence))
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
-fn count_of_false(count: Option<FalsePairs>) -> String {
-    let figure = |count: f64| if count < 1e9 { short(count) } else { format!("{count:.1e}") };
+fn format_false_pairs(count: Option<FalsePairs>) -> String {
+    let figure = |count: f64| if count < 1e9 { format_short(count) } else { format!("{count:.1e}") };
     match count {
         None => "-".to_owned(),
         Some(FalsePairs::Expected(count)) => figure(count),
@@ -285,17 +284,17 @@ fn count_of_false(count: Option<FalsePairs>) -> String {
 }
 
 /// Rows of cells: the first column is aligned to the left, the others to the right.
-struct Table {
+struct TextTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    fn print(&self, output: &mut Output, format: Format) -> Result<()> {
-        if format == Format::Markdown {
-            output.line(format_args!("| {} |", self.head.join(" | ")))?;
-            output.line(format_args!("|---{}|", "|--:".repeat(self.head.len() - 1)))?;
-            return self.rows.iter().try_for_each(|row| output.line(format_args!("| {} |", row.join(" | "))));
+impl TextTable {
+    fn print(&self, output: &mut Output, format: ReportFormat) -> Result<()> {
+        if format == ReportFormat::Markdown {
+            output.write_line(format_args!("| {} |", self.head.join(" | ")))?;
+            output.write_line(format_args!("|---{}|", "|--:".repeat(self.head.len() - 1)))?;
+            return self.rows.iter().try_for_each(|row| output.write_line(format_args!("| {} |", row.join(" | "))));
         }
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -305,7 +304,7 @@ impl Table {
             for (cell, width) in row.iter().zip(&widths).skip(1) {
                 line.push_str(&format!("  {cell:>width$}"));
             }
-            output.line(line.trim_end())?;
+            output.write_line(line.trim_end())?;
         }
         Ok(())
     }

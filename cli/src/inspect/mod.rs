@@ -4,18 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use simstore::any::Width;
-use simstore::plan::floor_bits_per_fingerprint;
+use simstore::plan::min_bits_per_fingerprint;
 use simstore::raw::Table;
 use simstore::{Fingerprint, Result, Snapshot, each_width};
 use simstore_corpus::describe::{TableDescription, count_symbols, describe_store, describe_table};
 use simstore_text::SimilarSettings;
 
-use crate::failure::Outcome;
-use crate::inputs::count_of;
-use crate::numbers::{bits_each, bytes, grouped};
+use crate::command_error::CommandResult;
+use crate::numbers::{bits_per_item, format_bytes, format_count, format_count_of};
 use crate::output::{self, Output, object};
 
-mod parts;
+mod segments;
 pub(crate) mod table;
 
 const EXAMPLES: &str = "\
@@ -97,16 +96,16 @@ pub(crate) struct InspectArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &InspectArgs) -> Outcome {
-    each_width!(Width::of_store(&args.store)?, type F => inspect::<F>(args))
+pub(crate) fn run(args: &InspectArgs) -> CommandResult {
+    each_width!(Width::from_store(&args.store)?, type F => inspect::<F>(args))
 }
 
-fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
+fn inspect<F: Fingerprint>(args: &InspectArgs) -> CommandResult {
     let store = Snapshot::<F>::open(&args.store)?;
     let mut output = output::stdout();
     if let Some(number) = args.table {
-        let segment = table::segment_of(&store, args.segment)?;
-        let table = table::table_of(segment, number)?;
+        let segment = table::find_segment(&store, args.segment)?;
+        let table = table::find_table(segment, number)?;
         match args.block {
             Some(block) => {
                 table::print_block(&mut output, table, [args.segment, number, block], args.json)?;
@@ -115,7 +114,7 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
                 let histogram = Some(table.differing_bits(1)?);
                 let symbols = Some(count_symbols(table, 1)?);
                 let described = describe_table(segment, table, [args.segment, number]);
-                output.json(&TableDescription { histogram, symbols, ..described })?;
+                output.write_json(&TableDescription { histogram, symbols, ..described })?;
             }
             None => table::print_table(&mut output, segment, table, number)?,
         }
@@ -130,17 +129,17 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
 }
 
 fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Result<()> {
-    let settings = SimilarSettings::of_store(store)?;
-    output.json(&object! {
+    let settings = SimilarSettings::from_store(store)?;
+    output.write_json(&object! {
         #[serde(flatten)]
         description: describe_store(store),
-        similar: settings.map(|settings| settings.similar()),
+        similar: settings.map(|settings| settings.min_similarity()),
         recall: settings.map(|settings| settings.recall()),
         with_texts: settings.map(|settings| settings.has_texts()),
     })?;
     for (number, segment) in store.segments().iter().enumerate() {
         for (i, table) in segment.tables().iter().enumerate() {
-            output.json(&describe_table(segment, table, [number, i]))?;
+            output.write_json(&describe_table(segment, table, [number, i]))?;
         }
     }
     Ok(())
@@ -152,27 +151,27 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resu
     let part = |name: &str, size: u64| {
         let each = match in_segments {
             0 => String::new(),
-            count => format!("  {:>6.2} bits a fingerprint", bits_each(size, count)),
+            count => format!("  {:>6.2} bits a fingerprint", bits_per_item(size, count)),
         };
-        format!("  {name:<8} {:>12}{each}", bytes(size))
+        format!("  {name:<8} {:>12}{each}", format_bytes(size))
     };
     let profile = if described.profile.is_empty() { "unknown" } else { &described.profile };
     let contents = format!(
         "{} of {} bits, {}, {}",
-        count_of(described.fingerprints, "fingerprint"),
+        format_count_of(described.fingerprints, "fingerprint"),
         F::BITS,
-        count_of(described.ids, "id"),
-        count_of(described.names, "name")
+        format_count_of(described.ids, "id"),
+        format_count_of(described.names, "name")
     );
     let path = store.path().display();
-    match SimilarSettings::of_store(store)? {
+    match SimilarSettings::from_store(store)? {
         Some(settings) => {
-            output.line(format_args!("{path}: similar documents, {}", settings.describe()))?;
-            output.line(format_args!("  bands of MinHash signatures: {contents}"))?;
+            output.write_line(format_args!("{path}: similar documents, {}", settings.describe()))?;
+            output.write_line(format_args!("  bands of MinHash signatures: {contents}"))?;
         }
-        None => output.line(format_args!("{path}: {contents}"))?,
+        None => output.write_line(format_args!("{path}: {contents}"))?,
     }
-    output.line(format_args!(
+    output.write_line(format_args!(
         "  distance {}, codec {}, plan {}, block size {}, span {}, {}, text profile {profile}",
         described.distance,
         described.codec,
@@ -181,42 +180,42 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resu
         described.span.map_or("default".into(), |span| span.to_string()),
         if described.keeps_ids { "ids" } else { "no ids" }
     ))?;
-    output.line(part("tables", described.table_bytes))?;
-    output.line(part("ids", described.id_bytes))?;
-    output.line(part("names", described.name_bytes))?;
+    output.write_line(part("tables", described.table_bytes))?;
+    output.write_line(part("ids", described.id_bytes))?;
+    output.write_line(part("names", described.name_bytes))?;
     if described.notes > 0 {
-        output.line(part("notes", described.note_bytes))?;
+        output.write_line(part("notes", described.note_bytes))?;
     }
     if described.tombstones > 0 {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "  {:<8} {:>12}  {} of older segments",
             "deleted",
-            bytes(described.tombstone_bytes),
-            count_of(described.tombstones, "pair")
+            format_bytes(described.tombstone_bytes),
+            format_count_of(described.tombstones, "pair")
         ))?;
     }
-    if described.marks > 0 {
-        output.line(format_args!(
+    if described.metadata > 0 {
+        output.write_line(format_args!(
             "  {:<8} {:>12}  {}",
             "marks",
-            bytes(described.mark_bytes),
-            count_of(described.marks, "mark")
+            format_bytes(described.metadata_bytes),
+            format_count_of(described.metadata, "mark")
         ))?;
     }
-    output.line(part("total", described.bytes))?;
+    output.write_line(part("total", described.bytes))?;
     let bound = match in_segments {
         0 => String::new(),
         _ => format!("; lower bound for as many random fingerprints: {floor:.2} bits each"),
     };
-    output.line(format_args!("  memory   {:>12}  besides the files{bound}", bytes(described.memory)))?;
-    parts::print(output, store, &described)?;
+    output.write_line(format_args!("  memory   {:>12}  besides the files{bound}", format_bytes(described.memory)))?;
+    segments::print(output, store, &described)?;
     for (number, segment) in store.segments().iter().enumerate() {
-        output.line(format_args!(
+        output.write_line(format_args!(
             "segment {number}: {}, plan {}",
-            count_of(segment.stats().fingerprints, "fingerprint"),
+            format_count_of(segment.stats().fingerprints, "fingerprint"),
             segment.plan().name()
         ))?;
-        output.line(format_args!(
+        output.write_line(format_args!(
             "  {:>5} {:>6} {:>5} {:>10} {:>6} {:>12} {:>9} {:>9} {:>11}  {}",
             "table", "prefix", "flips", "blocks", "size", "bytes", "bits each", "/ bound", "memory", "bits"
         ))?;
@@ -233,17 +232,17 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resu
 
 fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usize) -> Result<()> {
     let header = table.header();
-    let each = bits_each(table.file_len(), header.fingerprints);
-    let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
-    output.line(format_args!(
+    let each = bits_per_item(table.file_len(), header.fingerprints);
+    let floor = min_bits_per_fingerprint(F::BITS, header.fingerprints);
+    output.write_line(format_args!(
         "  {number:>5} {:>6} {:>5} {:>10} {:>6} {:>12} {each:>9.2} {:>9.3} {:>11}  {}",
         header.plan.prefix_bits,
         header.plan.flips,
-        grouped(table.blocks() as u64),
+        format_count(table.blocks() as u64),
         header.block_size,
-        grouped(table.file_len()),
+        format_count(table.file_len()),
         if floor > 0.0 { each / floor } else { 0.0 },
-        bytes(table.memory() as u64),
-        table::order_of_bits(&header.plan)
+        format_bytes(table.memory() as u64),
+        table::format_bit_order(&header.plan)
     ))
 }

@@ -1,32 +1,31 @@
 //! Shows the contents of one table, or of one block.
 
-use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
+use simstore::plan::{TablePlan, min_bits_per_fingerprint};
 use simstore::raw::{BlockInfo, Coding, Segment, Table};
 use simstore::{Codec, Fingerprint, Result, Snapshot};
 use simstore_corpus::describe::{SymbolCount, count_symbols};
 
-use crate::failure::{Failure, Outcome};
+use crate::command_error::{CommandError, CommandResult};
 use crate::histogram;
-use crate::inputs::count_of;
-use crate::numbers::{bits_each, bytes, grouped};
+use crate::numbers::{bits_per_item, format_bytes, format_count, format_count_of};
 use crate::output::{Output, object};
 
 /// Maximum number of blocks that a histogram samples. A histogram of more blocks looks the same.
-const SAMPLED_BLOCKS: usize = 1 << 16;
+const MAX_SAMPLED_BLOCKS: usize = 1 << 16;
 
 /// A segment by its number from 0.
-pub(crate) fn segment_of<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> Outcome<&Segment<F>> {
+pub(crate) fn find_segment<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> CommandResult<&Segment<F>> {
     store.segments().get(segment).map(|segment| &**segment).ok_or_else(|| {
-        let (path, count) = (store.path().display(), count_of(store.segments().len() as u64, "segment"));
-        Failure::Failed(format!("{path}: no segment {segment}; it has {count}, numbered from 0"))
+        let (path, count) = (store.path().display(), format_count_of(store.segments().len() as u64, "segment"));
+        CommandError::Failed(format!("{path}: no segment {segment}; it has {count}, numbered from 0"))
     })
 }
 
 /// A table of a segment by its number from 0.
-pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
+pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> CommandResult<&Table<F>> {
     segment.tables().get(table).ok_or_else(|| {
-        let count = count_of(segment.tables().len() as u64, "table");
-        Failure::Failed(format!("no table {table}; the segment has {count}, numbered from 0"))
+        let count = format_count_of(segment.tables().len() as u64, "table");
+        CommandError::Failed(format!("no table {table}; the segment has {count}, numbered from 0"))
     })
 }
 
@@ -37,16 +36,16 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     table: &Table<F>,
     number: usize,
 ) -> Result<()> {
-    let step = table.blocks().div_ceil(SAMPLED_BLOCKS).max(1);
-    let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
+    let step = table.blocks().div_ceil(MAX_SAMPLED_BLOCKS).max(1);
+    let of = if step == 1 { String::new() } else { format!(", from every {}th block", format_count(step as u64)) };
     let what = match table.header().codec {
         Codec::AllDifferences => return print_symbols(output, &count_symbols(table, step)?, number, &of),
         Codec::Gap => "top bit of the difference to the previous fingerprint",
         _ => "first bit that differs from the previous fingerprint",
     };
     let counts = table.differing_bits(step)?;
-    output.line(format_args!("table {number}, {what}{of}"))?;
-    output.draw(|mut out| histogram::draw(&mut out, &counts))
+    output.write_line(format_args!("table {number}, {what}{of}"))?;
+    output.write_with(|mut out| histogram::draw(&mut out, &counts))
 }
 
 /// Draws a line for each h, with the share of gaps and of each number of differing bits.
@@ -67,18 +66,18 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
     let (low, high) =
         (symbols.first().map_or(1, |symbol| symbol.h), symbols.last().map_or(0, |symbol| symbol.h));
     let rows: Vec<_> = (low..=high).rev().map(of_h).collect();
-    output.line(format_args!(
+    output.write_line(format_args!(
         "table {number}, in %{of}: gaps with top bit 2^h; fingerprints with first differing bit 2^h, by number of further differing \
          bits"
     ))?;
-    output.draw(|mut out| histogram::draw_rows(&mut out, "h", &heads, &rows))?;
+    output.write_with(|mut out| histogram::draw_rows(&mut out, "h", &heads, &rows))?;
     let share = |is: &dyn Fn(&SymbolCount) -> bool| {
         let count = |is: &dyn Fn(&SymbolCount) -> bool| -> u64 {
             symbols.iter().filter(|&symbol| is(symbol)).map(|symbol| symbol.count).sum()
         };
         count(is) as f64 * 100.0 / count(&|_| true).max(1) as f64
     };
-    output.line(format_args!(
+    output.write_line(format_args!(
         "  coded by differing bits from the previous fingerprint {:.2}%, from an earlier one {:.2}%, as a gap {:.2}%",
         share(&|symbol| symbol.differing.is_some() && !symbol.earlier),
         share(&|symbol| symbol.earlier),
@@ -94,31 +93,31 @@ pub(crate) fn print_table<F: Fingerprint>(
     number: usize,
 ) -> Result<()> {
     let header = table.header();
-    let each = bits_each(table.file_len(), header.fingerprints);
-    let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
-    output.line(format_args!(
+    let each = bits_per_item(table.file_len(), header.fingerprints);
+    let floor = min_bits_per_fingerprint(F::BITS, header.fingerprints);
+    output.write_line(format_args!(
         "{}: table {number} of plan {}",
         table.path().display(),
         segment.plan().name()
     ))?;
-    output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
-    output.line(format_args!("  order of bits {}", order_of_bits(&header.plan)))?;
-    output.line(format_args!(
+    output.write_line(format_args!("  fingerprints  {} of {} bits", format_count(header.fingerprints), F::BITS))?;
+    output.write_line(format_args!("  order of bits {}", format_bit_order(&header.plan)))?;
+    output.write_line(format_args!(
         "  prefix        {} bits; a probe flips at most {}",
         header.plan.prefix_bits, header.plan.flips
     ))?;
-    output.line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
-    output.line(format_args!(
+    output.write_line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
+    output.write_line(format_args!(
         "  blocks        {} of {} bytes, {:.1} fingerprints each",
-        grouped(table.blocks() as u64),
+        format_count(table.blocks() as u64),
         header.block_size,
         header.fingerprints as f64 / table.blocks().max(1) as f64
     ))?;
-    output.line(format_args!(
+    output.write_line(format_args!(
         "  size          {}: {each:.2} bits a fingerprint; lower bound for random fingerprints {floor:.2}",
-        bytes(table.file_len())
+        format_bytes(table.file_len())
     ))?;
-    output.line(format_args!("  memory        {}", bytes(table.memory() as u64)))?;
+    output.write_line(format_args!("  memory        {}", format_bytes(table.memory() as u64)))?;
     print_histogram(output, table, number)
 }
 
@@ -128,10 +127,10 @@ pub(crate) fn print_block<F: Fingerprint>(
     table: &Table<F>,
     [segment, number, block]: [usize; 3],
     json: bool,
-) -> Outcome {
+) -> CommandResult {
     if block >= table.blocks() {
-        let (path, count) = (table.path().display(), count_of(table.blocks() as u64, "block"));
-        return Err(Failure::Failed(format!("{path}: no block {block}; it has {count}, numbered from 0")));
+        let (path, count) = (table.path().display(), format_count_of(table.blocks() as u64, "block"));
+        return Err(CommandError::Failed(format!("{path}: no block {block}; it has {count}, numbered from 0")));
     }
     let info: BlockInfo<F> = table.block_info(block)?;
     let mut decoded = Vec::new();
@@ -146,7 +145,7 @@ pub(crate) fn print_block<F: Fingerprint>(
         }
     });
     if json {
-        return Ok(output.json(&object! {
+        return Ok(output.write_json(&object! {
             segment, table: number, block,
             offset: info.offset,
             bytes: info.len,
@@ -157,35 +156,35 @@ pub(crate) fn print_block<F: Fingerprint>(
             values: values.collect::<Vec<_>>(),
         })?);
     }
-    output.line(format_args!("{}: block {block} of {}", table.path().display(), table.blocks()))?;
-    output.line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
+    output.write_line(format_args!("{}: block {block} of {}", table.path().display(), table.blocks()))?;
+    output.write_line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
     let width = match table.header().codec {
         Codec::EliasFano => "lower bits of each fingerprint",
         _ => "bits of a restart point",
     };
-    let fingerprints = count_of(info.fingerprints as u64, "fingerprint");
-    output.line(format_args!("  {fingerprints}, {} {width}", info.width))?;
-    output.line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
+    let fingerprints = format_count_of(info.fingerprints as u64, "fingerprint");
+    output.write_line(format_args!("  {fingerprints}, {} {width}", info.width))?;
+    output.write_line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
     let digits = F::BYTES * 2;
     let is_all_differences = table.header().codec == Codec::AllDifferences;
     let head = if is_all_differences { "coded" } else { "symbol" };
-    output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  {head}", "", "permuted", "original"))?;
+    output.write_line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  {head}", "", "permuted", "original"))?;
     let mut previous: Option<F> = None;
     for ((at, value), (&permuted, coding)) in values.enumerate().zip(decoded.iter().zip(&codings)) {
         let previous = previous.replace(permuted);
         let symbol = match (coding, previous) {
-            (Some(coding), _) if is_all_differences => described(coding),
+            (Some(coding), _) if is_all_differences => format_coding(coding),
             (None, _) if is_all_differences => "restart point".to_owned(),
             (_, None) => format!("{:>6}", "-"),
             (_, Some(previous)) => format!("{:>6}", table.differing_bit(previous, permuted)),
         };
-        output.line(format_args!("  {at:>5}  {}  {}  {symbol}", value.permuted, value.original))?;
+        output.write_line(format_args!("  {at:>5}  {}  {}  {symbol}", value.permuted, value.original))?;
     }
     Ok(())
 }
 
 /// How a fingerprint of `all-differences` is coded: `gap 33`, `differs in 33 and 2 more, 4 back`.
-fn described(&Coding { h, differing, back }: &Coding) -> String {
+fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
         Some(0) => format!("differs in {h}"),
@@ -195,13 +194,13 @@ fn described(&Coding { h, differing, back }: &Coding) -> String {
 }
 
 /// The bits of the prefix, then the others, with successive ones drawn together: `32-63 | 0-31`.
-pub(crate) fn order_of_bits<F: Fingerprint>(plan: &TablePlan<F>) -> String {
+pub(crate) fn format_bit_order<F: Fingerprint>(plan: &TablePlan<F>) -> String {
     let (prefix, rest) = plan.permutation.sources().split_at(plan.prefix_bits as usize);
     let parts = [prefix, rest].into_iter().filter(|bits| !bits.is_empty());
-    parts.map(runs).collect::<Vec<_>>().join(" | ")
+    parts.map(format_bit_ranges).collect::<Vec<_>>().join(" | ")
 }
 
-fn runs(sources: &[u8]) -> String {
+fn format_bit_ranges(sources: &[u8]) -> String {
     let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let run = |run: &[u8]| match run {
         [first, .., last] => format!("{first}-{last}"),

@@ -1,14 +1,14 @@
-//! Inputs that change while they are read.
+//! Inputs that change while a command reads them.
 
 use std::fs;
 use std::time::Duration;
 
-use super::jobs::JOBS;
-use super::{end, times};
-use crate::{Folder, Random};
+use super::cases::CASES;
+use super::{wait_for_exit, repetitions};
+use crate::{TestFolder, Random};
 
-/// A change of the folder of inputs; another each time.
-fn change(folder: &Folder, random: &mut Random) {
+/// Changes one random file in the folder of inputs: copies it, or removes, moves or inserts a line.
+fn change_inputs(folder: &TestFolder, random: &mut Random) {
     let file = |name: &str| folder.0.path().join("docs").join(name);
     let name = ["a", "b", "c", "d"][random.below(4) as usize];
     let path = file(&format!("{name}.jsonl"));
@@ -32,29 +32,29 @@ fn change(folder: &Folder, random: &mut Random) {
     }
 }
 
-/// The documents that `dedup` writes are either all of the corpus as it was or as it became, without what is alike; or it
-/// stops and says so.
+/// If an input changes during a run, `dedup` writes the kept documents either of the old or of the new corpus, or it fails
+/// with a message and writes no output.
 #[test]
 fn changed_while_read() {
-    let job = JOBS.iter().find(|job| job.name == "dedup").unwrap();
-    let (_, took) = job.undisturbed();
+    let case = CASES.iter().find(|case| case.name == "dedup").unwrap();
+    let (_, duration) = case.run_undisturbed();
     let mut random = Random(11);
     let line = "exec $simstore -q dedup docs $words --output o.jsonl --format jsonl --remove-list r.csv";
-    for _ in 0..times(8) {
-        let folder = Folder::new();
-        job.prepare(&folder);
-        let before = folder.print(&format!("({line}) && cat o.jsonl r.csv && rm o.jsonl r.csv"));
+    for _ in 0..repetitions(8) {
+        let folder = TestFolder::new();
+        case.prepare(&folder);
+        let before = folder.output_of(&format!("({line}) && cat o.jsonl r.csv && rm o.jsonl r.csv"));
         let child = folder.start(line);
-        std::thread::sleep(Duration::from_micros(random.below(took.as_micros() as u64)));
-        change(&folder, &mut random);
-        let ended = end(child, line);
-        ended.check("a changed input");
-        if ended.code == Some(0) {
-            let found = folder.print("cat o.jsonl r.csv");
-            let after = folder.print(&format!("({line}) && cat o.jsonl r.csv"));
-            assert!(found == before || found == after, "neither what it was nor what it became");
+        std::thread::sleep(Duration::from_micros(random.below(duration.as_micros() as u64)));
+        change_inputs(&folder, &mut random);
+        let exit = wait_for_exit(child, line);
+        exit.check("a changed input");
+        if exit.code == Some(0) {
+            let output = folder.output_of("cat o.jsonl r.csv");
+            let after = folder.output_of(&format!("({line}) && cat o.jsonl r.csv"));
+            assert!(output == before || output == after, "the output is of neither the old nor the new corpus");
         } else {
-            assert!(!folder.0.path().join("o.jsonl").exists(), "{}", ended.stderr);
+            assert!(!folder.0.path().join("o.jsonl").exists(), "{}", exit.stderr);
         }
     }
 }

@@ -1,29 +1,30 @@
-//! Commands that are killed or interrupted at any moment.
+//! Commands that are killed or interrupted at random times.
 
 use std::process::Command;
 use std::time::Duration;
 
-use super::jobs::JOBS;
-use super::{disturb, end, times};
+use super::cases::CASES;
+use super::{disturb, wait_for_exit, repetitions};
 use crate::Random;
 
-/// Starts each command, sends it a signal after a part of the time that it takes, and runs it again.
-fn send(signal: &str, default: u64, seed: u64) {
+/// Starts each command, sends it `signal` after a random part of its usual duration, and runs it again.
+/// `default` is the number of repetitions for each command.
+fn kill_each_command(signal: &str, default: u64, seed: u64) {
     let mut random = Random(seed);
-    for job in JOBS {
-        let (expected, took) = job.undisturbed();
-        for _ in 0..times(default) {
-            let wait = Duration::from_micros(random.below(took.as_micros() as u64));
-            disturb(job, &format!("SIG{signal} after {wait:?} of {took:?}"), &expected, |folder| {
-                let line = format!("exec {}", job.line);
+    for case in CASES {
+        let (expected, duration) = case.run_undisturbed();
+        for _ in 0..repetitions(default) {
+            let wait = Duration::from_micros(random.below(duration.as_micros() as u64));
+            disturb(case, &format!("SIG{signal} after {wait:?} of {duration:?}"), &expected, |folder| {
+                let line = format!("exec {}", case.command);
                 let child = folder.start(&line);
                 std::thread::sleep(wait);
-                // It may have ended already.
+                // The kill fails if the command has already exited.
                 let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).output();
                 kill.unwrap();
-                let ended = end(child, &line);
-                // Before the command is there to catch it, a signal ends it as any other program.
-                (signal != "KILL" && ended.code.is_some()).then_some(ended)
+                let exit = wait_for_exit(child, &line);
+                // Until the command has installed its signal handler, the signal ends it without an exit code.
+                (signal != "KILL" && exit.code.is_some()).then_some(exit)
             });
         }
     }
@@ -31,11 +32,11 @@ fn send(signal: &str, default: u64, seed: u64) {
 
 #[test]
 fn killed() {
-    send("KILL", 2, 1);
+    kill_each_command("KILL", 2, 1);
 }
 
 #[test]
 fn interrupted() {
-    send("INT", 1, 2);
-    send("TERM", 1, 3);
+    kill_each_command("INT", 1, 2);
+    kill_each_command("TERM", 1, 3);
 }

@@ -1,11 +1,11 @@
-//! Commands that are killed, starved, cut off from their output, or whose inputs change under them. In
-//! each case, a command that reports success has done all of its work, and a command that fails says why. The same command, run
-//! again undisturbed, ends in the same state as an undisturbed run.
+//! Disturbed commands: killed, short of files, memory or disk space, with closed outputs, or with inputs that change during
+//! the run. In each case, a command that reports success has done all of its work, and a command that fails prints the
+//! reason. The same command, run again undisturbed, reaches the same state as a run that was never disturbed.
 //!
-//! `SIMSTORE_ATTACKS=200 cargo test --test cli attacks` disturbs each command so often; the default is a few times.
+//! `SIMSTORE_ATTACKS=200 cargo test --test cli attacks` disturbs each command 200 times. The default is a few times.
 
 mod inputs;
-mod jobs;
+mod cases;
 mod kills;
 mod limits;
 mod outputs;
@@ -15,55 +15,55 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use self::jobs::{Job, WORDS};
-use crate::Folder;
+use self::cases::{CommandCase, FAST_PROFILE};
+use crate::TestFolder;
 
-/// How often a command is disturbed.
-fn times(default: u64) -> u64 {
-    std::env::var("SIMSTORE_ATTACKS").ok().and_then(|times| times.parse().ok()).unwrap_or(default)
+/// Number of times that each command is disturbed: `SIMSTORE_ATTACKS` if set, else `default`.
+fn repetitions(default: u64) -> u64 {
+    std::env::var("SIMSTORE_ATTACKS").ok().and_then(|repetitions| repetitions.parse().ok()).unwrap_or(default)
 }
 
-/// How a command ended.
+/// Exit code, messages and duration of a finished command.
 #[derive(Debug)]
-struct Ended {
-    /// None if a signal ended it.
+struct CommandExit {
+    /// `None` if a signal ended the command.
     code: Option<i32>,
     stderr: String,
-    took: Duration,
+    duration: Duration,
 }
 
-/// Longer than any command here takes on the slowest machine: a command that takes so long hangs.
-const HANGS: Duration = Duration::from_secs(180);
+/// Time after which a command counts as hanging. No command here takes this long, even on the slowest machine.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 
-impl Folder {
-    /// Makes a command of a shell line. `$simstore` is the program, `$words` a profile.
+impl TestFolder {
+    /// Creates a command that runs a bash line. `$simstore` is the binary, `$words` is [`FAST_PROFILE`].
     fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", line]).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("words", WORDS);
+        command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("words", FAST_PROFILE);
         command
     }
 
-    /// Starts a shell line and throws away its output.
+    /// Starts a bash line, discards its output and captures its messages.
     fn start(&self, line: &str) -> Child {
         self.shell(line).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Runs a shell line to its end.
+    /// Runs a bash line and waits for its exit.
     #[track_caller]
-    fn attempt(&self, line: &str) -> Ended {
-        end(self.start(line), line)
+    fn run_line(&self, line: &str) -> CommandExit {
+        wait_for_exit(self.start(line), line)
     }
 
-    /// Runs a shell line that has to succeed, and returns its output.
+    /// Runs a bash line, asserts success and returns its output.
     #[track_caller]
-    fn print(&self, line: &str) -> String {
+    fn output_of(&self, line: &str) -> String {
         let output = self.shell(line).output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All files below the folder, hidden ones too.
+    /// Paths of all files below the folder, including hidden files.
     fn all_files(&self) -> Vec<PathBuf> {
         let (mut folders, mut files) = (vec![self.0.path().to_path_buf()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -76,9 +76,9 @@ impl Folder {
     }
 }
 
-/// Waits for the end of a command.
+/// Waits until a command exits. Panics if it runs longer than [`COMMAND_TIMEOUT`].
 #[track_caller]
-fn end(mut child: Child, line: &str) -> Ended {
+fn wait_for_exit(mut child: Child, line: &str) -> CommandExit {
     let started = Instant::now();
     let mut stderr = child.stderr.take().unwrap();
     let reader = std::thread::spawn(move || {
@@ -90,50 +90,52 @@ fn end(mut child: Child, line: &str) -> Ended {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if started.elapsed() > HANGS {
+        if started.elapsed() > COMMAND_TIMEOUT {
             child.kill().unwrap();
             panic!("does not end: {line}");
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    Ended { code: status.code(), stderr: reader.join().unwrap(), took: started.elapsed() }
+    CommandExit { code: status.code(), stderr: reader.join().unwrap(), duration: started.elapsed() }
 }
 
-impl Ended {
-    /// Checks exit code and messages of a command that was not killed.
+impl CommandExit {
+    /// Asserts, for a command that was not killed, a documented exit code, a message on failure, and no panic.
     #[track_caller]
-    fn check(&self, what: &str) {
-        assert!(!self.stderr.contains("panicked"), "{what}: {}", self.stderr);
-        let code = self.code.unwrap_or_else(|| panic!("{what}: ended by a signal: {}", self.stderr));
-        assert!([0, 1, 2, 130].contains(&code), "{what}: exit code {code}: {}", self.stderr);
-        assert!(code == 0 || !self.stderr.trim().is_empty(), "{what}: exit code {code} without a word");
+    fn check(&self, context: &str) {
+        assert!(!self.stderr.contains("panicked"), "{context}: {}", self.stderr);
+        let code = self.code.unwrap_or_else(|| panic!("{context}: ended by a signal: {}", self.stderr));
+        assert!([0, 1, 2, 130].contains(&code), "{context}: exit code {code}: {}", self.stderr);
+        assert!(code == 0 || !self.stderr.trim().is_empty(), "{context}: exit code {code} without a message");
     }
 }
 
-/// Disturbs a job in a folder of its own, then runs it again undisturbed, and compares the states. A disturbed run
-/// that reports success has reached this state, too.
+/// Disturbs a command in a new folder, then runs it again undisturbed and asserts that it reaches the `expected` state
+/// without leftover temporary files. A disturbed run that reports success must have reached this state too.
+///
+/// `run` executes the disturbed command. It returns `None` if its exit cannot be checked.
 #[track_caller]
-fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> Option<Ended>) {
-    let folder = Folder::new();
-    job.prepare(&folder);
-    let what = format!("{}, {what}", job.name);
-    if let Some(ended) = run(&folder) {
-        ended.check(&what);
-        if ended.code == Some(0) {
-            assert!(job.state(&folder) == expected, "{what}: said to be done: {}", ended.stderr);
+fn disturb(case: &CommandCase, context: &str, expected: &str, run: impl FnOnce(&TestFolder) -> Option<CommandExit>) {
+    let folder = TestFolder::new();
+    case.prepare(&folder);
+    let context = format!("{}, {context}", case.name);
+    if let Some(exit) = run(&folder) {
+        exit.check(&context);
+        if exit.code == Some(0) {
+            assert!(case.state(&folder) == expected, "{context}: reports success, but the state differs: {}", exit.stderr);
         }
     }
-    let again = folder.attempt(job.line);
-    assert_eq!(again.code, Some(0), "{what}, run again: {}", again.stderr);
-    let state = job.state(&folder);
-    assert!(state == expected, "{what}, run again: {}", difference(&state, expected));
-    let litter: Vec<PathBuf> =
+    let again = folder.run_line(case.command);
+    assert_eq!(again.code, Some(0), "{context}, run again: {}", again.stderr);
+    let state = case.state(&folder);
+    assert!(state == expected, "{context}, run again: {}", first_difference(&state, expected));
+    let leftovers: Vec<PathBuf> =
         folder.all_files().into_iter().filter(|path| path.to_string_lossy().ends_with(".tmp")).collect();
-    assert!(litter.is_empty(), "{what}: left behind: {litter:?}");
+    assert!(leftovers.is_empty(), "{context}: left behind: {leftovers:?}");
 }
 
-/// Finds the first line that differs between two states.
-fn difference(state: &str, expected: &str) -> String {
+/// Describes the first line that differs between two states.
+fn first_difference(state: &str, expected: &str) -> String {
     let lines = state.lines().map(Some).chain([None]).zip(expected.lines().map(Some).chain([None]));
     let mut lines = lines.skip_while(|(a, b)| a == b);
     let counts = format!("{} lines instead of {}", state.lines().count(), expected.lines().count());

@@ -1,37 +1,37 @@
-//! Commands that nobody listens to.
+//! Commands whose standard output, error or input is closed or full.
 
 use super::disturb;
-use super::jobs::JOBS;
-use crate::Folder;
+use super::cases::CASES;
+use crate::TestFolder;
 
 #[test]
 fn closed_outputs() {
-    for job in JOBS {
-        let (expected, _) = job.undisturbed();
+    for case in CASES {
+        let (expected, _) = case.run_undisturbed();
         for closed in [">&-", "2>&-", ">&- 2>&-", "<&-"] {
-            disturb(job, closed, &expected, |folder| {
-                let ended = folder.attempt(&format!("exec {} {closed}", job.line));
-                // Without standard error there can be no word.
-                (!closed.contains('2')).then_some(ended)
+            disturb(case, closed, &expected, |folder| {
+                let exit = folder.run_line(&format!("exec {} {closed}", case.command));
+                // If standard error is closed, no message can be checked.
+                (!closed.contains('2')).then_some(exit)
             });
         }
-        disturb(job, "| true", &expected, |folder| {
-            Some(folder.attempt(&format!("set -o pipefail; {} --json | true", job.line)))
+        disturb(case, "| true", &expected, |folder| {
+            Some(folder.run_line(&format!("set -o pipefail; {} --json | true", case.command)))
         });
     }
 }
 
 #[test]
 fn a_full_output_is_an_error() {
-    let folder = Folder::new();
-    for job in JOBS.iter().filter(|job| job.name == "dedup") {
-        job.prepare(&folder);
+    let folder = TestFolder::new();
+    for case in CASES.iter().filter(|case| case.name == "dedup") {
+        case.prepare(&folder);
         for line in
             ["$simstore dedup docs $words >/dev/full", "$simstore dedup docs $words --output - >/dev/full"]
         {
-            let ended = folder.attempt(line);
-            ended.check(line);
-            assert_eq!(ended.code, Some(1), "{line}");
+            let exit = folder.run_line(line);
+            exit.check(line);
+            assert_eq!(exit.code, Some(1), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What several tests need: a folder in which commands are run, what they did, inputs.
+//! Helpers that several tests share: a temporary folder for commands, their output, and generated inputs.
 
 #[path = "../../../tests/support/random.rs"]
 mod random;
@@ -13,20 +13,21 @@ use tempfile::TempDir;
 
 pub(crate) use self::random::Random;
 
-/// A folder in which commands are run, removed at the end.
-pub(crate) struct Folder(pub(crate) TempDir);
+/// Temporary folder that commands run in. Removed when dropped.
+pub(crate) struct TestFolder(pub(crate) TempDir);
 
-/// What a command has done.
+/// Exit code and output of a finished command.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct CommandOutput {
+    /// `None` if a signal ended the command.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+impl TestFolder {
+    pub(crate) fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -41,7 +42,7 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Names of all that is in the folder.
+    /// Sorted names of the folder's entries, hidden ones too.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = self.0.path().read_dir().unwrap();
         let mut names: Vec<String> =
@@ -57,19 +58,19 @@ impl Folder {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Run {
-        Run::new(self.command(args).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::new(self.command(args).output().unwrap())
     }
 
-    /// Runs a line of bash; `$simstore` is the program, `$en` the English sample.
-    pub(crate) fn bash(&self, line: &str) -> Run {
+    /// Runs a bash command line. `$simstore` is the binary, `$en` is the English sample file.
+    pub(crate) fn bash(&self, line: &str) -> CommandOutput {
         let mut command = Command::new("bash");
         command.args(["-c", line]).current_dir(self.0.path());
         command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
-        Run::new(command.output().unwrap())
+        CommandOutput::new(command.output().unwrap())
     }
 
-    /// The ids or names of a store, sorted; one that is there twice comes twice.
+    /// Sorted ids or names of a store. A repeated id is returned once for each stored pair.
     pub(crate) fn ids(&self, store: &str) -> Vec<String> {
         let dump = self.run(&["dump", store]).ok();
         let mut ids: Vec<String> =
@@ -78,7 +79,7 @@ impl Folder {
         ids
     }
 
-    /// The files of a store, except its lock, by name.
+    /// Contents of a store's files by file name, without the lock file.
     pub(crate) fn files(&self, store: &str) -> BTreeMap<String, Vec<u8>> {
         let entries = self.path(store).read_dir().unwrap().map(Result::unwrap);
         let files = entries
@@ -86,26 +87,28 @@ impl Folder {
         files.filter(|(name, _)| name != "LOCK").collect()
     }
 
-    pub(crate) fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
+    pub(crate) fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> CommandOutput {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
-        // A command that fails early does not read all of it.
+        // A command that fails early closes its input, so this write may fail.
         let _ = child.stdin.take().unwrap().write_all(input.as_ref());
-        Run::new(child.wait_with_output().unwrap())
+        CommandOutput::new(child.wait_with_output().unwrap())
     }
 }
 
-impl Run {
-    pub(crate) fn new(output: std::process::Output) -> Run {
+impl CommandOutput {
+    pub(crate) fn new(output: std::process::Output) -> CommandOutput {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
+    /// Asserts exit code 0 and returns standard output.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self.stdout
     }
 
+    /// Asserts this exit code, and that standard error contains `message` and no panic.
     #[track_caller]
     pub(crate) fn fails(self, code: i32, message: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -113,19 +116,20 @@ impl Run {
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
     }
 
+    /// Asserts exit code 0 and parses each line of standard output as JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Vec<Value> {
         self.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
-/// The fields of an object, by name.
+/// Field names of a JSON object, sorted.
 pub(crate) fn fields(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 impl Random {
-    /// `count` fingerprints: some random, some within a few bits of another, some equal to another.
+    /// Returns `count` fingerprints: about half are random, the others differ from an earlier one in 0 to 4 bits.
     pub(crate) fn clustered(&mut self, count: usize) -> Vec<u64> {
         let mut fingerprints: Vec<u64> = Vec::new();
         while fingerprints.len() < count {
@@ -146,7 +150,7 @@ pub(crate) fn hex_lines(fingerprints: &[u64]) -> String {
     fingerprints.iter().map(|value| format!("{value:016x}\n")).collect()
 }
 
-/// The repository's samples.
+/// Path of a file in the repository's `samples/`.
 pub(crate) fn sample(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name);
     path.into_os_string().into_string().unwrap()

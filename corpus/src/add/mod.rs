@@ -1,39 +1,42 @@
-//! Documents and fingerprints into a store that may hold some already.
+//! Adds documents or fingerprints to a store.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use self::adding::Adding;
-use self::sources::Sources;
-use crate::inputs::item::Malformed;
-use crate::{InputKind, Inputs, Watch};
+use self::adder::DocumentAdder;
+use self::source_files::SourceFiles;
+use crate::inputs::item::MalformedHandler;
+use crate::{InputKind, Inputs, Observer};
 use simstore::{Error, Fingerprint, Result, Store};
-use simstore_text::{Profile, SimilarSettings, Sketcher, StoredTexts};
+use simstore_text::{DocumentComparer, MinHasher, Profile, SimilarSettings};
 
-mod adding;
-mod known;
-mod listener;
+mod adder;
+mod duplicate_observer;
+mod name_cache;
 mod options;
 mod read_position;
 mod same_id;
-mod similar;
-mod sources;
+mod similar_lookup;
+mod source_files;
 
-pub use self::listener::Listener;
-pub use self::options::{AddOptions, Added};
-pub use self::same_id::SameId;
+pub use self::duplicate_observer::DuplicateObserver;
+pub use self::options::{AddOptions, AddResult};
+pub use self::same_id::SameIdPolicy;
 
-/// Adds documents, whose fingerprints are made by a profile, or fingerprints.
+/// Adds documents or fingerprints to a store. The profile makes the fingerprints of documents.
 ///
-/// For each file the store records the number of documents read and their checksum, in the same step as the documents. As long
-/// as these documents are unchanged in the file, another call adds only the documents after them. If only the last one has
-/// changed, such as an incomplete line, it is read again; if others have changed, the whole file is read again. A document
-/// whose id and fingerprint are stored already changes nothing.
+/// For each file, the store records the number of documents read and their checksum, atomically with the documents. If the
+/// same file is added again, only the documents after them are added, unless they have changed:
+/// - If only the last one has changed, such as an incomplete line, it is read again.
+/// - If others have changed, the whole file is read again.
 ///
-/// Ids are numbers or names, as in the store; a new store [decides](crate::Naming) by the first document. Names, and
-/// fingerprints without an id, are numbered after the highest id that there ever was.
+/// A document that is stored with the same id and fingerprint is not stored twice.
 ///
-/// A store of [similar documents](simstore_text::open_similar) takes documents alone; an id is of one text there.
+/// Ids are numbers or names, as in the store. In a new store, the first document [decides](crate::IdScheme). Documents with
+/// names, and fingerprints without an id, get the numbers after the highest id ever used in the store.
+///
+/// A store of [similar documents](simstore_text::open_similar_store) accepts only documents. In such a store, an id belongs to one
+/// text.
 ///
 /// ```
 /// use simstore::{Store, StoreOptions};
@@ -49,52 +52,54 @@ pub use self::same_id::SameId;
 /// let inputs = Inputs::new(&[pages], DocumentOptions::default())?;
 /// let mut add = || add(&store, &inputs, &Profile::default(), &AddOptions::default(), &mut (), &());
 /// assert_eq!(add()?.added, 1);
-/// assert_eq!(add()?.carried_on, 1);
+/// assert_eq!(add()?.previously_read, 1);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 ///
 /// # Errors
-/// As [`Inputs::visit`], and of the store and the listener. Documents taken before a read error, or before the watch stopped
-/// the call, are stored and count as read: another call resumes after them.
+/// Errors of [`Inputs::visit`], of the store, and of the duplicate observer. Documents read before an error, or before the
+/// observer cancelled the job, are stored and recorded as read. Another call continues after them.
 pub fn add<F: Fingerprint>(
     store: &Store<F>,
     inputs: &Inputs,
     profile: &Profile,
     options: &AddOptions,
-    listener: &mut impl Listener<F>,
-    watch: &dyn Watch,
-) -> Result<Added> {
-    let settings = SimilarSettings::of_store(&store.snapshot())?;
+    duplicate_observer: &mut impl DuplicateObserver<F>,
+    observer: &dyn Observer,
+) -> Result<AddResult> {
+    let settings = SimilarSettings::from_store(&store.snapshot())?;
     if settings.is_some() && inputs.kind()? == InputKind::Fingerprints {
         return Err(Error::BadArgument(format!(
             "{}: a store of similar documents needs texts, but the inputs are fingerprints",
             store.snapshot().path().display()
         )));
     }
-    if settings.is_some() && options.same_id != SameId::Both {
+    if settings.is_some() && options.same_id != SameIdPolicy::KeepBoth {
         return Err(Error::BadArgument(
             "option `same_id` does not work with a store of similar documents, where an id has one text: delete the document first"
                 .to_owned(),
         ));
     }
-    let texts = match settings {
-        Some(settings) => Some(StoredTexts::new(&store.snapshot(), settings, profile.clone())?),
+    let comparer = match settings {
+        Some(settings) => Some(DocumentComparer::new(&store.snapshot(), settings, profile.clone())?),
         None => None,
     };
-    let sketcher = settings.map(|_| Sketcher::new(profile.clone()));
+    let hasher = settings.map(|_| MinHasher::new(profile.clone()));
     let with_texts = settings.is_some_and(|settings| settings.has_texts());
-    let mut malformed = Malformed::new(inputs.skips_bad(), watch);
-    let sources = Arc::new(Sources::find(inputs, &store.snapshot(), options.again, &mut malformed, watch)?);
-    let mut adding = Adding::new(store, options, &sources, texts, listener, malformed)?;
-    let to_read = inputs.of_files(sources.to_read.iter().map(|source| source.path.clone()).collect());
-    let of_files = Arc::clone(&sources);
-    let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
-    let visited =
-        to_read.visit_wanted(profile, sketcher.as_ref(), with_texts, watch, wanted, |item| adding.take(item));
+    let mut malformed = MalformedHandler::new(inputs.skips_malformed(), observer);
+    let sources =
+        Arc::new(SourceFiles::find(inputs, &store.snapshot(), options.reread, &mut malformed, observer)?);
+    let mut adder = DocumentAdder::new(store, options, &sources, comparer, duplicate_observer, malformed)?;
+    let to_read = inputs.with_paths(sources.to_read.iter().map(|source| source.path.clone()).collect());
+    let files_to_read = Arc::clone(&sources);
+    let is_wanted =
+        move |path: &Path, line: u64| files_to_read.start_line(path).is_none_or(|start| line > start);
+    let visited = to_read
+        .visit_filtered(profile, hasher.as_ref(), with_texts, observer, is_wanted, |item| adder.take(item));
     let added = match visited {
-        Ok(counts) => adding.finish(counts)?,
+        Ok(counts) => adder.finish(counts)?,
         Err(error) => {
-            adding.keep()?;
+            adder.write_taken()?;
             store.sync()?;
             return Err(error);
         }

@@ -1,53 +1,61 @@
-//! What was read of a file: so many documents, known by a checksum of them all.
+//! Number and checksum of the documents read from a file, which the store keeps as metadata.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Documents from the start of a file.
+/// A prefix of the documents of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct ReadPosition {
+    /// Number of documents in the prefix.
     pub(super) documents: u64,
-    /// Where the last of them starts.
+    /// Line on which the last document of the prefix starts. See [`Item::line`](crate::Item::line).
     pub(super) line: u64,
-    /// Of all of them, in order.
+    /// Checksum of all documents of the prefix, in order.
     checksum: u64,
 }
 
-/// How far a file has been read, and how far before the last document: that may have been cut off by whoever was
-/// writing the file.
+/// Position after the last document read from a file, and position before this document. The last document may be incomplete,
+/// if another program was still writing the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Trail {
-    pub(super) end: Point,
-    pub(super) before_last: Point,
+pub(super) struct ReadCheckpoint {
+    pub(super) end: ReadPosition,
+    pub(super) before_last: ReadPosition,
 }
 
-impl Trail {
+impl ReadCheckpoint {
+    /// Number of encoded 64-bit fields.
     const FIELDS: usize = 6;
 
-    /// Takes one more document: where it starts, and its checksum.
+    /// Adds the next document, by its line and its checksum.
     pub(super) fn push(&mut self, line: u64, checksum: u64) {
         self.before_last = self.end;
         let end = &mut self.end;
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&line.to_le_bytes());
         bytes[8..].copy_from_slice(&checksum.to_le_bytes());
-        *end =
-            Point { documents: end.documents + 1, line, checksum: xxh3_64_with_seed(&bytes, end.checksum) };
+        *end = ReadPosition {
+            documents: end.documents + 1,
+            line,
+            checksum: xxh3_64_with_seed(&bytes, end.checksum),
+        };
     }
 
-    /// As it is kept with the store: little-endian fields.
+    /// Encodes the fields as little-endian words, for the store's metadata.
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let fields = |point: Point| [point.documents, point.line, point.checksum];
+        let fields = |position: ReadPosition| [position.documents, position.line, position.checksum];
         [fields(self.end), fields(self.before_last)].concat().into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// `None` for what no trail is.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Trail> {
+    /// Decodes a checkpoint; `None` if the length is wrong.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<ReadCheckpoint> {
         let (fields, []) = bytes.as_chunks::<8>() else { return None };
-        let fields: [u64; Trail::FIELDS] =
+        let fields: [u64; ReadCheckpoint::FIELDS] =
             fields.iter().map(|&field| u64::from_le_bytes(field)).collect::<Vec<_>>().try_into().ok()?;
-        let point =
-            |at: usize| Point { documents: fields[at], line: fields[at + 1], checksum: fields[at + 2] };
-        Some(Trail { end: point(0), before_last: point(3) })
+        let position = |at: usize| ReadPosition {
+            documents: fields[at],
+            line: fields[at + 1],
+            checksum: fields[at + 2],
+        };
+        Some(ReadCheckpoint { end: position(0), before_last: position(3) })
     }
 }
 
@@ -55,26 +63,26 @@ impl Trail {
 mod tests {
     use super::*;
 
-    fn trail(documents: &[(u64, u64)]) -> Trail {
-        let mut trail = Trail::default();
-        documents.iter().for_each(|&(line, checksum)| trail.push(line, checksum));
-        trail
+    fn checkpoint(documents: &[(u64, u64)]) -> ReadCheckpoint {
+        let mut checkpoint = ReadCheckpoint::default();
+        documents.iter().for_each(|&(line, checksum)| checkpoint.push(line, checksum));
+        checkpoint
     }
 
     #[test]
     fn trails_tell_documents_apart() {
-        let two = trail(&[(1, 7), (2, 8)]);
-        assert_eq!(two.before_last, trail(&[(1, 7)]).end);
+        let two = checkpoint(&[(1, 7), (2, 8)]);
+        assert_eq!(two.before_last, checkpoint(&[(1, 7)]).end);
         for other in [&[(1, 7), (2, 9)][..], &[(1, 6), (2, 8)], &[(1, 8), (2, 7)], &[(1, 7), (3, 8)], &[]] {
-            assert_ne!(trail(other).end, two.end);
+            assert_ne!(checkpoint(other).end, two.end);
         }
     }
 
     #[test]
     fn trails_come_back_from_bytes() {
-        let trail = trail(&[(1, u64::MAX), (20, 3)]);
-        assert_eq!(Trail::from_bytes(&trail.to_bytes()), Some(trail));
-        let bytes = trail.to_bytes();
-        assert!((0..bytes.len()).all(|len| Trail::from_bytes(&bytes[..len]).is_none()));
+        let checkpoint = checkpoint(&[(1, u64::MAX), (20, 3)]);
+        assert_eq!(ReadCheckpoint::from_bytes(&checkpoint.to_bytes()), Some(checkpoint));
+        let bytes = checkpoint.to_bytes();
+        assert!((0..bytes.len()).all(|len| ReadCheckpoint::from_bytes(&bytes[..len]).is_none()));
     }
 }

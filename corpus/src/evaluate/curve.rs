@@ -1,26 +1,26 @@
-//! From the distances of labelled and random pairs to recall, and precision and F1 in a corpus, for each k.
+//! Recall, precision and F1 for each distance k, from the distances of labelled and random pairs.
 
 use serde::{Deserialize, Serialize};
 
-/// The largest k that is evaluated.
+/// Largest distance k that is evaluated, in bits.
 pub const MAX_K: u32 = 16;
-/// A distance of a smaller F1 is not recommended.
-pub const GOOD_F1: f64 = 0.8;
+/// Smallest F1 of a recommended distance.
+pub const MIN_RECOMMENDED_F1: f64 = 0.8;
 
-/// With 95% confidence, a share of which nothing is seen in n independent trials is at most 3 / n (the rule of three:
-/// 3 is -ln 0.05).
+/// Numerator of the rule of three: if an event is not seen in n independent trials, its probability is at most 3 / n with 95%
+/// confidence (3 is about -ln 0.05).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// How far apart pairs are.
+/// Numbers of pairs by their distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Distances {
+pub(crate) struct DistanceHistogram {
     /// Number of pairs at each distance up to [`MAX_K`].
     at: [u64; MAX_K as usize + 1],
-    /// Number of all pairs.
+    /// Number of all pairs, at any distance.
     pub(crate) all: u64,
 }
 
-impl Distances {
+impl DistanceHistogram {
     pub(crate) fn add(&mut self, distance: u32) {
         self.all += 1;
         if let Some(count) = self.at.get_mut(distance as usize) {
@@ -28,17 +28,17 @@ impl Distances {
         }
     }
 
-    /// Number of pairs at a distance of at most [`MAX_K`].
+    /// Number of pairs at exactly this distance, which must not exceed [`MAX_K`].
     pub(crate) fn at(&self, distance: u32) -> u64 {
         self.at[distance as usize]
     }
 
-    /// Number of pairs within distance k, at most [`MAX_K`].
+    /// Number of pairs within distance k, which must not exceed [`MAX_K`].
     pub(crate) fn within(&self, k: u32) -> u64 {
         self.at[..=k as usize].iter().sum()
     }
 
-    pub(crate) fn merge(mut self, other: Distances) -> Distances {
+    pub(crate) fn merge(mut self, other: DistanceHistogram) -> DistanceHistogram {
         for (count, more) in self.at.iter_mut().zip(other.at) {
             *count += more;
         }
@@ -47,28 +47,28 @@ impl Distances {
     }
 }
 
-/// How far apart a profile brings the pairs.
+/// Distances of labelled and random pairs by one profile.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Compared {
+pub(crate) struct ProfileDistances {
     /// Labelled pairs that are near-duplicates.
-    pub(crate) positives: Distances,
-    /// Labelled pairs that are not.
-    pub(crate) negatives: Distances,
-    pub(crate) random: Distances,
-    /// Random pairs of which the texts were compared, all or some at each distance up to [`MAX_K`].
-    pub(crate) looked_at: Distances,
-    /// Those of them that are alike.
-    pub(crate) alike: Distances,
+    pub(crate) positives: DistanceHistogram,
+    /// Labelled pairs that are not near-duplicates.
+    pub(crate) negatives: DistanceHistogram,
+    pub(crate) random: DistanceHistogram,
+    /// Random pairs whose texts were compared: all, or a sample, at each distance up to [`MAX_K`].
+    pub(crate) verified: DistanceHistogram,
+    /// Pairs among `verified` whose texts are alike.
+    pub(crate) alike: DistanceHistogram,
     /// Texts without features.
     pub(crate) empty: u64,
-    /// Labelled pairs with such a text: they are in none of the counts.
+    /// Labelled pairs with a text without features. No other field counts them.
     pub(crate) excluded: u64,
 }
 
-/// What a distance gives.
+/// Recall, precision and F1 of one distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// The distance, in bits.
+pub struct CurvePoint {
+    /// Distance, in bits.
     pub k: u32,
     /// Positive pairs within k.
     pub positives: u64,
@@ -76,64 +76,66 @@ pub struct Point {
     pub negatives: u64,
     /// Random pairs within k.
     pub random: u64,
-    /// How many of them are alike by their texts, and so not false; where only some were looked at, by their share.
+    /// Random pairs within k whose texts are alike, and which are therefore not false. If only a sample of texts was
+    /// compared, this is an estimate.
     pub alike: u64,
     /// Share of the positive pairs that are within k.
     pub recall: f64,
-    /// Share of positive pairs in all that are within k in the corpus, but for those alike; `None` if nothing is.
+    /// Share of positive pairs among all pairs within k in the corpus, except alike ones; `None` if no pair is within k.
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Share of the random pairs that are within k and not alike; `None` if there are no random pairs.
+    /// Share of the random pairs that are within k and not alike; `None` without random pairs.
     pub false_share: Option<f64>,
-    /// Pairs within k in the corpus that are false; `None` if there are no random pairs.
+    /// Number of false pairs within k in the corpus; `None` without random pairs.
     pub false_pairs: Option<FalsePairs>,
 }
 
-/// The number of false pairs in a corpus whose documents resemble each other as the random pairs do.
+/// Number of false pairs in a corpus whose documents resemble one another like the random pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FalsePairs {
-    /// So many are to be expected.
+    /// Expected number.
     Expected(f64),
-    /// No false pair was seen within k: with 95% confidence there are not more.
+    /// Upper limit with 95% confidence, because no random pair within k was false.
     AtMost(f64),
 }
 
-/// What a profile makes of the pairs.
+/// Recall, precision and F1 of one profile for each distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileCurve {
-    /// The name of the profile.
+    /// Name of the profile.
     pub profile: String,
     /// Labelled pairs that are near-duplicates.
     pub positives: u64,
-    /// Labelled pairs that are not.
+    /// Labelled pairs that are not near-duplicates.
     pub negatives: u64,
-    /// Pairs of texts of different documents that were compared.
+    /// Random pairs, whose texts are of different documents.
     pub random: u64,
-    /// Those within [`MAX_K`] of which the texts were compared: all, or at each distance so many as say enough.
-    pub looked_at: u64,
-    /// Labelled pairs of which a text has no features: they are in none of the counts.
+    /// Random pairs within [`MAX_K`] whose texts were compared: all, or a sufficient sample at each distance.
+    #[serde(rename = "looked_at")]
+    pub verified: u64,
+    /// Labelled pairs with a text without features. The other counts exclude them.
     pub excluded: u64,
     /// Texts without features.
     pub empty: u64,
-    /// What each distance gives, from 0 to [`MAX_K`].
-    pub points: Vec<Point>,
-    /// The distance of the largest F1 in the corpus; of equal ones the smallest.
+    /// Values for each distance from 0 to [`MAX_K`].
+    pub points: Vec<CurvePoint>,
+    /// Distance with the largest F1 in the corpus; the smallest one of several.
     pub best: u32,
-    /// Whether the random pairs are too few to speak of the corpus: with none within k there may still be more false pairs
-    /// than labelled ones.
+    /// Whether there are too few random pairs for a statement about the corpus. Even if none of them is within k, there may
+    /// be more false pairs than labelled pairs.
     pub too_few_random: bool,
 }
 
 impl ProfileCurve {
-    /// What the pairs give in a corpus of so many documents, each in one labelled pair: of its n(n-1)/2 pairs n/2 are
-    /// labelled, and each of these meets n-1 random ones.
-    pub(crate) fn new(profile: String, compared: &Compared, documents: u64) -> Self {
+    /// Computes the curve for a corpus of `documents`, each in one labelled pair. n / 2 of its n(n - 1) / 2 pairs are
+    /// labelled, so n - 1 other pairs come with each labelled one.
+    pub(crate) fn new(profile: String, compared: &ProfileDistances, documents: u64) -> Self {
         let weight = documents.saturating_sub(1) as f64;
-        let points: Vec<Point> = (0..=MAX_K)
+        let points: Vec<CurvePoint> = (0..=MAX_K)
             .map(|k| {
                 let (recall, precision, f1) = compared.rates(k, weight);
-                Point {
+                CurvePoint {
                     k,
                     positives: compared.positives.within(k),
                     negatives: compared.negatives.within(k),
@@ -148,13 +150,13 @@ impl ProfileCurve {
             })
             .collect();
         let best =
-            |best: u32, point: &Point| if point.f1 > points[best as usize].f1 { point.k } else { best };
+            |best: u32, point: &CurvePoint| if point.f1 > points[best as usize].f1 { point.k } else { best };
         ProfileCurve {
             profile,
             positives: compared.positives.all,
             negatives: compared.negatives.all,
             random: compared.random.all,
-            looked_at: compared.looked_at.all,
+            verified: compared.verified.all,
             excluded: compared.excluded,
             empty: compared.empty,
             best: points.iter().fold(0, best),
@@ -163,73 +165,73 @@ impl ProfileCurve {
         }
     }
 
-    /// What the [best](ProfileCurve::best) distance gives.
-    pub fn best(&self) -> &Point {
+    /// Values of the [best](ProfileCurve::best) distance.
+    pub fn best(&self) -> &CurvePoint {
         &self.points[self.best as usize]
     }
 
-    /// What the best distance gives, if it is to be recommended for the corpus: its F1 is at least [`GOOD_F1`], and the random
-    /// pairs are enough to say so.
-    pub fn recommended(&self) -> Option<&Point> {
-        Some(self.best()).filter(|point| point.f1 >= GOOD_F1 && !self.too_few_random)
+    /// Values of the best distance, if it can be recommended for the corpus: its F1 is at least [`MIN_RECOMMENDED_F1`], and
+    /// there are enough random pairs.
+    pub fn recommended(&self) -> Option<&CurvePoint> {
+        Some(self.best()).filter(|point| point.f1 >= MIN_RECOMMENDED_F1 && !self.too_few_random)
     }
 
-    /// The size of the largest corpus of which the random pairs are enough to speak.
-    pub fn most_documents(&self) -> u64 {
+    /// Size of the largest corpus with enough random pairs for a statement, in documents.
+    pub fn max_documents(&self) -> u64 {
         (self.random as f64 / RULE_OF_THREE) as u64 + 1
     }
 }
 
-impl Compared {
-    /// Number of labelled pairs, without those excluded.
-    fn labelled(&self) -> u64 {
+impl ProfileDistances {
+    /// Number of labelled pairs, without the excluded ones.
+    fn labelled_pairs(&self) -> u64 {
         self.positives.all + self.negatives.all
     }
 
-    /// Random pairs within k that are alike: at each distance by their share in those looked at.
+    /// Number of random pairs within k that are alike, estimated at each distance from the compared texts.
     fn alike_within(&self, k: u32) -> f64 {
         let at = |distance| {
-            let looked_at = self.looked_at.at(distance).max(1) as f64;
+            let looked_at = self.verified.at(distance).max(1) as f64;
             self.random.at(distance) as f64 * self.alike.at(distance) as f64 / looked_at
         };
         (0..=k).map(at).sum()
     }
 
-    /// Share of the random pairs that are within k and not alike; `None` if there are no random pairs.
+    /// Share of the random pairs that are within k and not alike; `None` without random pairs.
     fn false_share(&self, k: u32) -> Option<f64> {
         let count = self.random.within(k) as f64 - self.alike_within(k);
         (self.random.all > 0).then(|| count / self.random.all as f64)
     }
 
-    /// Recall, precision and F1 where `weight` random pairs come for each labelled one.
+    /// Returns recall, precision and F1 if `weight` random pairs come with each labelled pair.
     ///
-    /// With t positives within k of p, and f false ones (labelled negatives, and the random pairs that are not alike), recall
-    /// is t / p, precision t / (t + f), and F1 2t / (t + f + p).
+    /// Let t of p positive pairs be within k, and f false pairs: labelled negatives, and random pairs that are not alike.
+    /// Recall is t / p, precision is t / (t + f), and F1 is 2t / (t + f + p).
     fn rates(&self, k: u32, weight: f64) -> (f64, Option<f64>, f64) {
         let (found, positives) = (self.positives.within(k) as f64, self.positives.all as f64);
-        let random = self.false_share(k).unwrap_or(0.0) * weight * self.labelled() as f64;
+        let random = self.false_share(k).unwrap_or(0.0) * weight * self.labelled_pairs() as f64;
         let within = found + self.negatives.within(k) as f64 + random;
         let precision = (within > 0.0).then(|| found / within);
         (found / positives, precision, 2.0 * found / (within + positives))
     }
 
-    /// False pairs within k in a corpus of `documents` that resemble each other as the random pairs do; `None` if there are
-    /// no random pairs.
+    /// Number of false pairs within k in a corpus of `documents` that resemble one another like the random pairs; `None` if
+    /// there are no random pairs.
     fn false_pairs(&self, k: u32, documents: u64) -> Option<FalsePairs> {
         let pairs = documents as f64 * (documents as f64 - 1.0) / 2.0;
         let share = self.false_share(k)?;
         if share > 0.0 {
             return Some(FalsePairs::Expected(share * pairs));
         }
-        // Where only some were looked at, each of them stands for several.
-        let stands_for =
-            |distance| self.random.at(distance) as f64 / self.looked_at.at(distance).max(1) as f64;
-        let most = (0..=k).map(stands_for).fold(1.0, f64::max);
+        // In a sample, each pair represents several pairs.
+        let pairs_per_sample =
+            |distance| self.random.at(distance) as f64 / self.verified.at(distance).max(1) as f64;
+        let most = (0..=k).map(pairs_per_sample).fold(1.0, f64::max);
         Some(FalsePairs::AtMost((RULE_OF_THREE * most / self.random.all as f64).min(1.0) * pairs))
     }
 
-    /// Whether the random pairs are too few to speak of a corpus where `weight` come for each labelled pair: with none
-    /// within k there may still be more false pairs than labelled ones.
+    /// Whether there are too few random pairs for a corpus with `weight` other pairs for each labelled pair. See
+    /// [`ProfileCurve::too_few_random`].
     fn is_too_small(&self, weight: f64) -> bool {
         RULE_OF_THREE * weight > self.random.all as f64
     }
@@ -239,9 +241,9 @@ impl Compared {
 mod tests {
     use super::*;
 
-    fn distances(of: &[u32]) -> Distances {
-        let mut distances = Distances::default();
-        of.iter().for_each(|&distance| distances.add(distance));
+    fn distances(values: &[u32]) -> DistanceHistogram {
+        let mut distances = DistanceHistogram::default();
+        values.iter().for_each(|&distance| distances.add(distance));
         distances
     }
 
@@ -250,21 +252,21 @@ mod tests {
     const RANDOM: [u32; 24] =
         [1, 5, 5, 8, 10, 12, 16, 17, 20, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 40, 128];
 
-    fn compared() -> Compared {
-        Compared {
+    fn compared() -> ProfileDistances {
+        ProfileDistances {
             positives: distances(&POSITIVES),
             negatives: distances(&NEGATIVES),
             random: distances(&RANDOM),
-            ..Compared::default()
+            ..ProfileDistances::default()
         }
     }
 
-    /// Each pair judged by itself, every random pair `repeats` times.
+    /// Rates by the definition, with every random pair counted `repeats` times.
     fn plain(k: u32, repeats: usize) -> (f64, f64, f64) {
         let random = RANDOM.iter().flat_map(|&distance| vec![(distance, false); repeats]);
-        let labelled = POSITIVES.iter().map(|&d| (d, true)).chain(NEGATIVES.iter().map(|&d| (d, false)));
+        let with_label = POSITIVES.iter().map(|&d| (d, true)).chain(NEGATIVES.iter().map(|&d| (d, false)));
         let (mut right, mut wrong, mut missed) = (0, 0, 0);
-        for (distance, is_positive) in labelled.chain(random) {
+        for (distance, is_positive) in with_label.chain(random) {
             match (distance <= k, is_positive) {
                 (true, true) => right += 1,
                 (true, false) => wrong += 1,
@@ -302,26 +304,27 @@ mod tests {
     #[test]
     fn what_is_alike_is_not_false() {
         // The pair at 1 and one of the two at 5.
-        let all = Compared { looked_at: distances(&[1, 5, 5, 8]), alike: distances(&[1, 5]), ..compared() };
+        let all =
+            ProfileDistances { verified: distances(&[1, 5, 5, 8]), alike: distances(&[1, 5]), ..compared() };
         assert_eq!(all.rates(3, 2.0), (0.625, Some(5.0 / 6.0), 10.0 / 14.0));
         assert_eq!((all.false_share(3), all.false_share(5)), (Some(0.0), Some(1.0 / 24.0)));
         let curve = ProfileCurve::new("any".to_owned(), &all, 10);
         let point = |k: usize| (curve.points[k].random, curve.points[k].alike, curve.points[k].false_pairs);
         assert_eq!(point(3), (1, 1, Some(FalsePairs::AtMost(45.0 / 8.0))));
         assert_eq!(point(5), (3, 2, Some(FalsePairs::Expected(45.0 / 24.0))));
-        assert_eq!(curve.looked_at, 4);
+        assert_eq!(curve.verified, 4);
     }
 
     #[test]
     fn a_share_of_the_random_pairs_stands_for_all() {
-        // Of 60 pairs at distance 2 ten were looked at, and four of them are alike.
+        // The texts of 10 of 60 pairs at distance 2 were compared, and 4 of the 10 are alike.
         let random = [&[2; 60][..], &[40; 40]].concat();
-        let some = |alike: usize| Compared {
+        let some = |alike: usize| ProfileDistances {
             positives: distances(&[0]),
             random: distances(&random),
-            looked_at: distances(&[2; 10]),
+            verified: distances(&[2; 10]),
             alike: distances(&vec![2; alike]),
-            ..Compared::default()
+            ..ProfileDistances::default()
         };
         assert_eq!((some(4).alike_within(1), some(4).alike_within(2)), (0.0, 24.0));
         assert_eq!(some(4).false_share(2), Some(0.36));
@@ -332,47 +335,47 @@ mod tests {
 
     #[test]
     fn nothing_within_k_has_no_precision() {
-        let far = Compared { positives: distances(&[5]), ..Compared::default() };
+        let far = ProfileDistances { positives: distances(&[5]), ..ProfileDistances::default() };
         assert_eq!(far.rates(4, 100.0), (0.0, None, 0.0));
         assert_eq!((far.false_share(4), far.false_pairs(4, 10)), (None, None));
     }
 
     #[test]
     fn the_smallest_of_the_best() {
-        let best = |compared: &Compared, documents| {
+        let best = |compared: &ProfileDistances, documents| {
             let curve = ProfileCurve::new("any".to_owned(), compared, documents);
             assert_eq!(curve.best().k, curve.best);
             curve.best
         };
-        let flat = Compared { positives: distances(&[2, 2, 9]), ..Compared::default() };
+        let flat = ProfileDistances { positives: distances(&[2, 2, 9]), ..ProfileDistances::default() };
         assert_eq!(best(&flat, 2), 9);
-        let nothing = Compared { positives: distances(&[60]), ..Compared::default() };
+        let nothing = ProfileDistances { positives: distances(&[60]), ..ProfileDistances::default() };
         assert_eq!(best(&nothing, 2), 0);
-        let mixed = Compared { random: distances(&[6, 40]), ..flat };
-        // From 6 on, half of the random pairs outweigh the third positive, unless there are none for each.
+        let mixed = ProfileDistances { random: distances(&[6, 40]), ..flat };
+        // From 6 on, the false pairs cost more than the third positive pair gains, unless the weight is 0.
         assert_eq!((best(&mixed, 11), best(&mixed, 1)), (2, 9));
     }
 
     #[test]
     fn only_what_is_good_is_recommended() {
         let curve = |positives: &[u32], random: &[u32], documents| {
-            let compared = Compared {
+            let compared = ProfileDistances {
                 positives: distances(positives),
                 random: distances(&[random, &[40; 300]].concat()),
-                ..Compared::default()
+                ..ProfileDistances::default()
             };
             ProfileCurve::new("any".to_owned(), &compared, documents)
         };
         let good = curve(&[1, 3, 3, 20], &[5], 101);
         assert_eq!(good.recommended().map(|point| (point.k, point.recall)), Some((3, 0.75)));
         assert!((good.best().f1, good.best().precision) == (6.0 / 7.0, Some(1.0)));
-        // 301 random pairs speak of 101 documents.
-        assert_eq!(good.most_documents(), 101);
+        // 301 random pairs are enough for 101 documents.
+        assert_eq!(good.max_documents(), 101);
         let many = curve(&[1, 3, 3, 20], &[5], 102);
         assert!(many.too_few_random && many.recommended().is_none());
         // Half of the positives are beyond 16: F1 2/3.
         assert!(curve(&[1, 20], &[], 10).recommended().is_none());
-        // At 0 bits as many false pairs as positive ones, for ten documents; for four, a third.
+        // At 0 bits, a corpus of ten documents has equal numbers of false and positive pairs. In a corpus of four, a third as many are false.
         let template = |documents| curve(&[0, 0], &[0; 38], documents).recommended().map(|point| point.k);
         assert_eq!((template(4), template(10)), (Some(0), None));
     }
@@ -380,11 +383,11 @@ mod tests {
     #[test]
     fn false_pairs_of_a_corpus() {
         let compared = compared();
-        // 1 of 24, of 45 pairs.
+        // The corpus has 45 pairs, and a share of 1 / 24 is false.
         assert_eq!(compared.false_pairs(3, 10), Some(FalsePairs::Expected(45.0 / 24.0)));
         assert_eq!(compared.false_pairs(0, 10), Some(FalsePairs::AtMost(45.0 / 8.0)));
         assert_eq!(compared.false_pairs(0, 1), Some(FalsePairs::AtMost(0.0)));
-        let one = Compared { random: distances(&[40]), ..Compared::default() };
+        let one = ProfileDistances { random: distances(&[40]), ..ProfileDistances::default() };
         assert_eq!(one.false_pairs(3, 10), Some(FalsePairs::AtMost(45.0)));
         assert!(!compared.is_too_small(8.0) && compared.is_too_small(8.1));
     }

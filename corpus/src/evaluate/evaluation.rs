@@ -1,38 +1,39 @@
-//! What comes of an evaluation.
+//! Result of an evaluation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::curve::ProfileCurve;
-use crate::evaluate::similar::SimilarPoint;
+use crate::evaluate::similarity_point::SimilarityPoint;
 
-/// The distance of Manku, Jain and Das Sarma, for fingerprints of [`PAPER_BITS`].
+/// Distance in the paper of Manku, Jain and Das Sarma (2007), for fingerprints of [`PAPER_BITS`].
 pub const PAPER_K: u32 = 3;
-/// The width of their fingerprints, in bits.
+/// Width of the fingerprints in this paper, in bits.
 pub const PAPER_BITS: u32 = 64;
 
-/// What the profiles make of the pairs.
+/// Result of an evaluation: recall, precision and F1 of each profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// One for each profile, in their order.
+    /// One curve for each profile, in the order of the options.
     pub profiles: Vec<ProfileCurve>,
-    /// One for each least similarity that is compared with the distances, in their order.
-    pub similar: Vec<SimilarPoint>,
-    /// The width of the fingerprints, in bits.
+    /// One point for each similarity threshold, in the order of the options.
+    pub similar: Vec<SimilarityPoint>,
+    /// Width of the fingerprints, in bits.
     pub bits: u32,
-    /// Labelled pairs.
+    /// Number of labelled pairs.
     pub pairs: u64,
-    /// How many of them are positive.
+    /// Number of positive pairs among them.
     pub positives: u64,
-    /// Malformed pairs skipped.
-    pub bad: u64,
-    /// The size of the corpus.
+    /// Number of skipped malformed pairs.
+    #[serde(rename = "bad")]
+    pub malformed: u64,
+    /// Size of the corpus, in documents.
     pub documents: u64,
-    /// From this similarity on, random pairs are alike.
+    /// Smallest similarity of random pairs that are alike.
     pub alike_from: f64,
 }
 
 impl Evaluation {
-    /// Whether the fingerprints are as wide as the paper's: then [`PAPER_K`] is its distance.
+    /// Whether the fingerprints have [`PAPER_BITS`] bits. If so, [`PAPER_K`] applies to them.
     pub fn has_paper(&self) -> bool {
         self.bits == PAPER_BITS
     }

@@ -1,13 +1,14 @@
 //! Precision and recall of each distance, measured on labelled pairs of texts.
 //!
 //! Recall is the share of the positive pairs that are within distance k. Precision is the share of positive pairs among all
-//! pairs within k, in a corpus of a given size. Each document of this corpus is in one labelled pair, so every labelled pair
-//! meets as many random pairs as the corpus has other documents. F1 is the harmonic mean of precision and recall.
+//! pairs within k, in a corpus of a given size. In this corpus each document is in one labelled pair. So a corpus of n
+//! documents has n - 1 other pairs for each labelled pair, and random pairs represent them. F1 is the harmonic mean of
+//! precision and recall.
 //!
-//! Random pairs are texts of different documents, of no common pair, path or text. Those within [`MAX_K`] have their texts
-//! compared: from a Jaccard similarity of their shingle sets on ([`EvaluateOptions::alike_from`]) they are *alike*, which is
-//! neither found nor false; the others are false. Where very many are at one distance, a fixed sample of about 4,096 is
-//! compared, and the count is scaled up.
+//! A random pair has two texts of different documents, which no labelled pair and no path connects. The texts of random
+//! pairs within [`MAX_K`] are compared. If the Jaccard similarity of their shingle sets is at least
+//! [`EvaluateOptions::alike_from`], they are *alike*: they count neither as found nor as false. The other pairs are false.
+//! If more than about 4,096 pairs have the same distance, a fixed sample of this size is compared, and the count is scaled up.
 //!
 //! ```
 //! use simstore_corpus::evaluate::{evaluate, EvaluateOptions, LabelledPair};
@@ -22,7 +23,7 @@
 //! let evaluation = evaluate(pairs, &EvaluateOptions::default(), &())?;
 //! let best = evaluation.profiles[0].best();
 //! assert_eq!((best.k, best.recall), (0, 1.0));
-//! // One random pair says nothing of a million documents.
+//! // One random pair is not enough for a corpus of a million documents.
 //! assert!(evaluation.profiles[0].recommended().is_none());
 //! # Ok::<(), simstore::Error>(())
 //! ```
@@ -32,38 +33,40 @@ use simstore::threads::ensure_pool;
 use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_text::Profile;
 
-use crate::Watch;
-use crate::evaluate::compared::Pairs;
+use crate::Observer;
+use crate::evaluate::evaluation_data::EvaluationData;
 
-mod compared;
 mod curve;
 mod evaluation;
-mod pairs;
-mod random;
-mod shingles;
-mod similar;
+mod evaluation_data;
+mod labelled_pairs;
+mod random_pairs;
+mod shingle_sets;
+mod similarity_point;
 mod svg;
 
-pub use crate::evaluate::curve::{FalsePairs, GOOD_F1, MAX_K, Point, ProfileCurve};
+pub use crate::evaluate::curve::{CurvePoint, FalsePairs, MAX_K, MIN_RECOMMENDED_F1, ProfileCurve};
 pub use crate::evaluate::evaluation::{Evaluation, PAPER_BITS, PAPER_K};
-pub use crate::evaluate::pairs::{LabelledPair, LabelledPairs, PairOptions, labelled_pairs, labelled_rows};
-pub use crate::evaluate::similar::SimilarPoint;
+pub use crate::evaluate::labelled_pairs::{
+    LabelledPair, LabelledPairs, PairOptions, labelled_pairs, labelled_rows,
+};
+pub use crate::evaluate::similarity_point::SimilarityPoint;
 
-/// How pairs are evaluated.
+/// Options of an evaluation.
 #[derive(Clone, Debug)]
 pub struct EvaluateOptions {
-    /// How texts become features: each is evaluated by itself. None: the default profile.
+    /// Profiles, each evaluated separately. If empty, the default profile.
     pub profiles: Vec<Profile>,
-    /// The width of fingerprints, in bits: 64 or 128.
+    /// Width of the fingerprints, in bits: 64 or 128.
     pub bits: u32,
-    /// The size, in documents, of the corpus to recommend a distance for; precision and F1 are computed for this size.
+    /// Size of the corpus to recommend a distance for, in documents. Precision and F1 are computed for this size.
     pub documents: u64,
-    /// From this similarity on, 0 to 1, the texts of a random pair are alike.
+    /// Smallest similarity of a random pair whose texts are alike, from 0 to 1.
     pub alike_from: f64,
-    /// Least similarities to compare with the distances, none of them below `alike_from`.
+    /// Similarity thresholds to compare with the distances, not below `alike_from`.
     pub similar: Vec<f64>,
-    /// Whether malformed pairs are skipped, told to the watch and counted. Else the first one is an error.
-    pub skip_bad: bool,
+    /// Whether malformed pairs are skipped, reported to the observer and counted. Otherwise the first one is an error.
+    pub skip_malformed: bool,
 }
 
 impl Default for EvaluateOptions {
@@ -74,23 +77,27 @@ impl Default for EvaluateOptions {
             documents: 1_000_000,
             alike_from: 0.8,
             similar: Vec::new(),
-            skip_bad: false,
+            skip_malformed: false,
         }
     }
 }
 
-/// Finds out what each distance finds among labelled pairs, and among random ones of their texts: all there are, up to
-/// 2^28. Texts are not kept, but their fingerprints in memory, and their shingles in a temporary file, 8 bytes each: about
-/// as much as the texts take.
+/// Measures recall, precision and F1 of each distance. Uses labelled pairs, and random pairs of their texts: all of them, up
+/// to 2^28.
+///
+/// Memory holds the fingerprints of the texts, and a temporary file holds their shingles, 8 bytes each. The file is about as
+/// large as the texts, which are not kept.
 ///
 /// # Errors
-/// The errors of the pairs; malformed pairs are no error if they are skipped. [`Error::BadArgument`] for an unknown width, or
-/// one that a profile does not have, and for similarities out of range; also if no pair is positive, or if by a profile no
-/// positive pair has features in both texts. [`Error::Refused`] for a temporary file that cannot be kept; [`Error::Cancelled`].
+/// - Errors of the pairs. Malformed pairs are not errors if they are skipped.
+/// - [`Error::BadArgument`] if the width is unknown or does not fit a profile, or a similarity is out of range.
+/// - [`Error::BadArgument`] if no pair is positive, or a profile finds no features in both texts of any positive pair.
+/// - [`Error::Refused`] if the temporary file cannot be written.
+/// - [`Error::Cancelled`] if the observer cancels.
 pub fn evaluate(
     pairs: impl IntoIterator<Item = Result<LabelledPair>>,
     options: &EvaluateOptions,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<Evaluation> {
     ensure_pool()?;
     if options.documents == 0 {
@@ -101,7 +108,7 @@ pub fn evaluate(
     let profiles = if options.profiles.is_empty() { &by_default[..] } else { &options.profiles };
     profiles.iter().try_for_each(|profile| profile.check_bits(options.bits))?;
     let pairs = &mut pairs.into_iter();
-    each_width!(Width::of(options.bits)?, type F => evaluate_by::<F>(pairs, profiles, options, watch))
+    each_width!(Width::from_bits(options.bits)?, type F => evaluate_width::<F>(pairs, profiles, options, observer))
 }
 
 impl EvaluateOptions {
@@ -125,13 +132,13 @@ impl EvaluateOptions {
     }
 }
 
-fn evaluate_by<F: Fingerprint>(
+fn evaluate_width<F: Fingerprint>(
     pairs: &mut dyn Iterator<Item = Result<LabelledPair>>,
     profiles: &[Profile],
     options: &EvaluateOptions,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<Evaluation> {
-    let mut pairs = Pairs::<F>::read(pairs, profiles, options.skip_bad, watch)?;
+    let mut pairs = EvaluationData::<F>::read(pairs, profiles, options.skip_malformed, observer)?;
     let (count, positives) = pairs.counts();
     if positives == 0 {
         let count = if count == 1 { "1 pair".to_owned() } else { format!("{count} pairs") };
@@ -139,13 +146,13 @@ fn evaluate_by<F: Fingerprint>(
     }
     let mut similar = Vec::new();
     if !options.similar.is_empty() {
-        let (similarities, excluded) = pairs.similarities(watch)?;
+        let (similarities, excluded) = pairs.similarities(observer)?;
         for &least in &options.similar {
-            similar.push(SimilarPoint::new(least, &similarities, excluded)?);
+            similar.push(SimilarityPoint::new(least, &similarities, excluded)?);
         }
     }
     let curve = |(at, profile): (usize, &Profile)| {
-        let compared = pairs.compare(at, options.alike_from, watch)?;
+        let compared = pairs.compare(at, options.alike_from, observer)?;
         if compared.positives.all == 0 {
             return Err(Error::BadArgument(format!(
                 "{profile}: no positive pair has features in both texts, so there is nothing to measure; use another profile or other \
@@ -160,7 +167,7 @@ fn evaluate_by<F: Fingerprint>(
         bits: F::BITS,
         pairs: count,
         positives,
-        bad: pairs.bad,
+        malformed: pairs.malformed,
         documents: options.documents,
         alike_from: options.alike_from,
     })
@@ -173,13 +180,13 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::{Notice, Progress};
+    use crate::{Diagnostic, StageProgress};
 
     fn pair(a: &str, b: &str, is_positive: bool) -> Result<LabelledPair> {
         Ok(LabelledPair { texts: [a.to_owned(), b.to_owned()], is_positive, path: None })
     }
 
-    fn bad() -> Result<LabelledPair> {
+    fn malformed() -> Result<LabelledPair> {
         Err(Error::BadInput { path: PathBuf::from("pairs"), line: 2, reason: "no pair".to_owned() })
     }
 
@@ -191,24 +198,28 @@ mod tests {
         EvaluateOptions { profiles: vec!["words-1".parse().unwrap()], ..EvaluateOptions::default() }
     }
 
-    /// Counts notices, and stops the step named in `stops`.
+    /// Counts diagnostics, and cancels in the stage named in `stops`.
     #[derive(Default)]
-    struct Told {
+    struct CountingObserver {
         malformed: AtomicU64,
         skipped: AtomicU64,
         stops: Option<&'static str>,
     }
 
-    impl Watch for Told {
-        fn progress(&self, progress: &Progress) -> ControlFlow<()> {
-            if self.stops == Some(progress.what) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    impl Observer for CountingObserver {
+        fn progress(&self, progress: &StageProgress) -> ControlFlow<()> {
+            if self.stops == Some(progress.stage) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         }
 
-        fn notice(&self, notice: &Notice<'_>) {
-            match notice {
-                Notice::Malformed(_) => self.malformed.fetch_add(1, Ordering::Relaxed),
-                Notice::Skipped(count) => self.skipped.fetch_add(*count, Ordering::Relaxed),
-                _ => panic!("{notice:?}"),
+        fn diagnostic(&self, diagnostic: &Diagnostic<'_>) {
+            match diagnostic {
+                Diagnostic::Malformed(_) => self.malformed.fetch_add(1, Ordering::Relaxed),
+                Diagnostic::SkippedLines(count) => self.skipped.fetch_add(*count, Ordering::Relaxed),
+                _ => panic!("{diagnostic:?}"),
             };
         }
     }
@@ -220,7 +231,7 @@ mod tests {
             let options = EvaluateOptions { profiles, bits, ..options() };
             let evaluation = evaluate(pairs(), &options, &()).unwrap();
             assert_eq!((evaluation.bits, evaluation.has_paper()), (bits, bits == 64));
-            assert_eq!((evaluation.pairs, evaluation.positives, evaluation.bad), (3, 2, 0));
+            assert_eq!((evaluation.pairs, evaluation.positives, evaluation.malformed), (3, 2, 0));
             let [words, chars] = &evaluation.profiles[..] else { panic!("{evaluation:?}") };
             assert_eq!((&*words.profile, &*chars.profile), ("words-1", "chars-4"));
             assert_eq!((words.positives, words.negatives, words.excluded, words.empty), (1, 1, 1, 1));
@@ -241,14 +252,14 @@ mod tests {
         let pairs = || {
             vec![pair(&page(1), &page(1), true), pair(&moved, &moved, true), pair(&page(2), &page(2), true)]
         };
-        // 38 shingles a page: of these, `moved` has 37 of page 1, page 2 has 34 of it.
+        // A page has 38 shingles. `moved` shares 37 with page 1, and page 2 shares 34 with page 1.
         for (alike_from, alike) in [(0.99, 0), (0.9, 1), (0.75, 3)] {
             let options = EvaluateOptions { alike_from, similar: vec![1.0], documents: 2, ..options() };
             let evaluation = evaluate(pairs(), &options, &()).unwrap();
             let curve = &evaluation.profiles[0];
             let last = &curve.points[MAX_K as usize];
             assert_eq!(
-                (curve.random, curve.looked_at, last.random, last.alike),
+                (curve.random, curve.verified, last.random, last.alike),
                 (3, 3, 3, alike),
                 "{alike_from}"
             );
@@ -259,19 +270,20 @@ mod tests {
 
     #[test]
     fn malformed_pairs_end_it_or_are_told_and_counted() {
-        let some = || pairs().into_iter().chain([bad(), bad()]);
+        let some = || pairs().into_iter().chain([malformed(), malformed()]);
         assert!(matches!(evaluate(some(), &options(), &()), Err(Error::BadInput { line: 2, .. })));
-        let told = Told::default();
-        let evaluation = evaluate(some(), &EvaluateOptions { skip_bad: true, ..options() }, &told).unwrap();
-        assert_eq!((evaluation.pairs, evaluation.bad), (3, 2));
-        assert_eq!((told.malformed.into_inner(), told.skipped.into_inner()), (2, 2));
+        let counting = CountingObserver::default();
+        let evaluation =
+            evaluate(some(), &EvaluateOptions { skip_malformed: true, ..options() }, &counting).unwrap();
+        assert_eq!((evaluation.pairs, evaluation.malformed), (3, 2));
+        assert_eq!((counting.malformed.into_inner(), counting.skipped.into_inner()), (2, 2));
     }
 
     #[test]
     fn each_step_can_be_stopped() {
-        for step in ["pairs", "random pairs", "texts compared"] {
-            let told = Told { stops: Some(step), ..Told::default() };
-            assert!(matches!(evaluate(pairs(), &options(), &told), Err(Error::Cancelled)), "{step}");
+        for stage in ["pairs", "random pairs", "texts compared"] {
+            let counting = CountingObserver { stops: Some(stage), ..CountingObserver::default() };
+            assert!(matches!(evaluate(pairs(), &options(), &counting), Err(Error::Cancelled)), "{stage}");
         }
     }
 

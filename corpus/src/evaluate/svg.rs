@@ -1,22 +1,24 @@
-//! Precision, recall and F1 against k, drawn as SVG.
+//! Draws precision, recall and F1 against k as SVG.
 
 use std::io::{self, Write};
 
-use crate::evaluate::curve::{MAX_K, Point, ProfileCurve};
+use crate::evaluate::curve::{CurvePoint, MAX_K, ProfileCurve};
 use crate::evaluate::evaluation::{Evaluation, PAPER_K};
 
-/// One panel for each profile, so many side by side.
+/// Number of panels in a row. Each profile has a panel.
 const COLUMNS: usize = 3;
+/// Width and height of a panel, in pixels.
 const PANEL: (f64, f64) = (400.0, 300.0);
-/// The axes, within a panel.
+/// Left and top edge of the plot in its panel, and its width and height, in pixels.
 const LEFT: f64 = 48.0;
 const TOP: f64 = 58.0;
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 192.0;
-/// Characters of a profile's name that fit above its panel; the whole name is its tooltip.
+/// Maximum length of a profile's name above its panel, in characters. A tooltip has the whole name.
 const MAX_NAME: usize = 48;
 
-/// Mid tones, which stand out from white and from black, and a dash for each, for those who do not see the colours.
+/// Name, colour and dash pattern of each line. The colours are mid tones, which contrast with white and with black. The
+/// dashes distinguish the lines without colour.
 const LINES: [(&str, &str, &str); 3] =
     [("recall", "#3f7fd6", "6 3"), ("precision", "#b8860b", "2 3"), ("F1", "#d1495b", "none")];
 
@@ -32,10 +34,10 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 ";
 
 impl Evaluation {
-    /// Draws precision, recall and F1 against k as SVG, a panel for each profile.
+    /// Draws precision, recall and F1 against k as SVG, with a panel for each profile.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn draw_svg(&self, out: &mut dyn Write) -> io::Result<()> {
         draw(out, self)
     }
@@ -67,7 +69,7 @@ fn y_of(share: f64) -> f64 {
     TOP + (1.0 - share) * HEIGHT
 }
 
-/// Draws what a profile gives; `paper` is a distance that is marked.
+/// Draws the panel of a profile, with a vertical line at distance `paper`.
 fn draw_panel(out: &mut dyn Write, curve: &ProfileCurve, paper: Option<u32>) -> io::Result<()> {
     let profile = &*curve.profile;
     let name = if profile.chars().count() > MAX_NAME {
@@ -116,7 +118,7 @@ fn draw_panel(out: &mut dyn Write, curve: &ProfileCurve, paper: Option<u32>) -> 
         bottom + 34.0
     )?;
 
-    let values: [fn(&Point) -> Option<f64>; 3] =
+    let values: [fn(&CurvePoint) -> Option<f64>; 3] =
         [|point| Some(point.recall), |point| point.precision, |point| Some(point.f1)];
     for ((name, colour, dash), value) in LINES.into_iter().zip(values) {
         let places: Vec<(u32, f64)> =

@@ -1,16 +1,16 @@
-//! A document or a fingerprint of an input, and counts of them.
+//! Documents and fingerprints read from inputs, and counts of them.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Watch;
-use crate::notice::{Notice, ReadNotes};
+use crate::Observer;
+use crate::diagnostic::{Diagnostic, ReadDiagnosticCounts};
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::DocumentId;
 use simstore_io::ReadProgress;
-use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
+use simstore_text::{SHORT_TEXT_FEATURES, Signature};
 
 /// Kind of the records of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,43 +21,44 @@ pub enum InputKind {
     Fingerprints,
 }
 
-/// A document or a fingerprint of an input.
+/// A document or a fingerprint read from an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<F> {
-    /// Its id.
+    /// Id in the input, or made from file and line, or the position.
     pub id: DocumentId,
-    /// Its fingerprint; `None` for a document whose text is empty, or that is [not wanted](crate::FingerprintedDocuments::only).
+    /// Fingerprint; `None` for a document whose text is empty, or that the
+    /// [filter](crate::FingerprintedDocuments::with_filter) excludes.
     pub fingerprint: Option<F>,
-    /// Distinct features of the text.
-    pub features: Option<u32>,
-    /// Its sketches, if they were [asked for](crate::Inputs::visit_sketched).
-    pub sketched: Option<Sketched>,
-    /// Its text, if texts were [asked for](crate::Inputs::visit_wanted).
+    /// Number of distinct features of the text; `None` if the fingerprint is `None`, or was read from a file.
+    pub feature_count: Option<u32>,
+    /// MinHash signature of the text, if [requested](crate::Inputs::visit_with_signatures).
+    pub signature: Option<Signature>,
+    /// Text, if [requested](crate::Inputs::visit_filtered).
     pub text: Option<String>,
-    /// Bytes of the text, in UTF-8.
+    /// Size of the text in UTF-8, in bytes.
     pub text_bytes: u64,
-    /// How many malformed sequences of bytes became U+FFFD.
-    pub replaced: u64,
-    /// The value of the [extra field](simstore_io::DocumentOptions::extra_field), if that is there.
+    /// Number of invalid byte sequences that were replaced by U+FFFD.
+    pub replacements: u64,
+    /// Value of the [extra field](simstore_io::DocumentOptions::extra_field); `None` if the document does not have the field.
     pub extra: Option<String>,
-    /// Its position among all of all inputs, malformed ones included, from 0.
+    /// Position among the records of all inputs, from 0. Malformed records count too.
     pub position: u64,
-    /// The file that it came from; `-` for standard input.
+    /// Input file; `-` for standard input.
     pub path: Arc<Path>,
-    /// Where it starts there: see [`Record::line`](simstore_io::Record::line).
+    /// Line of the file on which the record starts, or its number. See [`Record::line`](simstore_io::Record::line).
     pub line: u64,
-    /// The checksum of its record: see [`Record::checksum`](simstore_io::Record::checksum); 0 in an item of
-    /// [`Fingerprints`](crate::Fingerprints).
+    /// Checksum of the record. See [`Record::checksum`](simstore_io::Record::checksum). 0 for an item of
+    /// [`FingerprintIter`](crate::FingerprintIter).
     pub checksum: u64,
     /// Whether the id is in the file, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
     /// Whether the id is known to be made from file and line.
-    pub is_placed: bool,
+    pub has_position_id: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
-    /// A fingerprint with the id beside it, or without one. Its checksum is not computed.
-    pub(crate) fn of_fingerprint(
+    /// Makes an item of a fingerprint with an id, or without one. The checksum is not computed.
+    pub(crate) fn from_fingerprint(
         position: u64,
         fingerprint: F,
         id: Option<DocumentId>,
@@ -68,26 +69,27 @@ impl<F: Fingerprint> Item<F> {
             has_id: id.is_some(),
             id: id.unwrap_or(DocumentId::Number(position)),
             fingerprint: Some(fingerprint),
-            features: None,
-            sketched: None,
+            feature_count: None,
+            signature: None,
             text: None,
             text_bytes: 0,
-            replaced: 0,
+            replacements: 0,
             extra: None,
             position,
             path,
             line,
             checksum: 0,
-            is_placed: false,
+            has_position_id: false,
         }
     }
 
-    /// The fingerprint at its position among all items, with its checksum.
-    pub(crate) fn at(self, position: u64) -> Self {
+    /// Sets the position among the records of all inputs, and computes the checksum.
+    pub(crate) fn with_position(self, position: u64) -> Self {
         Item { position, checksum: self.checksum_of_fingerprint(), ..self }
     }
 
-    /// The checksum of an item of [`Fingerprints`](crate::Fingerprints): xxh3 of the fingerprint and the id beside it.
+    /// Computes the checksum of an item of [`FingerprintIter`](crate::FingerprintIter): xxh3 of the fingerprint and of its
+    /// id, if it has one.
     pub fn checksum_of_fingerprint(&self) -> u64 {
         let mut bytes = vec![0; F::BYTES];
         self.fingerprint.iter().for_each(|fingerprint| fingerprint.write_le(&mut bytes));
@@ -97,110 +99,117 @@ impl<F: Fingerprint> Item<F> {
         xxh3_64(&bytes)
     }
 
-    /// The error of a visitor that finds the item to be malformed.
-    pub fn bad(&self, reason: String) -> Error {
+    /// Error of a visitor that considers the item malformed.
+    pub fn malformed(&self, reason: String) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }
 }
 
-/// Counts of the items that were read.
+/// Counts of the records that were read, and of skipped records and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All that were not malformed.
+pub struct InputCounts {
+    /// Records that are not malformed.
     pub read: u64,
-    /// Those without a text.
+    /// Documents without text.
     pub empty: u64,
-    /// Those whose text has so few features that the fingerprint is unreliable.
+    /// Documents with so few features that the fingerprint is unreliable.
     pub short: u64,
-    /// Malformed ones, and files that could not be read on, which were skipped.
-    pub bad: u64,
-    /// Malformed sequences of bytes that became U+FFFD.
-    pub replaced: u64,
-    /// Bytes of all texts, in UTF-8.
+    /// Skipped malformed records, and skipped files that could not be read to their end.
+    pub malformed: u64,
+    /// Invalid byte sequences that were replaced by U+FFFD.
+    pub replacements: u64,
+    /// Total size of all texts in UTF-8, in bytes.
     pub text_bytes: u64,
-    /// Further names of files and folders that were read once: links, hard links, and repeated names.
-    pub other_names: u64,
-    /// Files, links, pipes and devices that were passed over besides.
-    pub passed_over: u64,
+    /// Further paths of files and folders that are read once: links, hard links, and repeated paths.
+    pub duplicate_paths: u64,
+    /// Other skipped files, links, pipes and devices.
+    pub skipped_files: u64,
 }
 
-impl Counts {
+impl InputCounts {
     /// Counts an item that is not malformed.
     pub fn count<F>(&mut self, item: &Item<F>) {
         self.read += 1;
         self.empty += u64::from(item.fingerprint.is_none());
-        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
-        // These may come from a file.
-        self.replaced = self.replaced.saturating_add(item.replaced);
+        self.short += u64::from(item.feature_count.is_some_and(|features| features < SHORT_TEXT_FEATURES));
+        // A damaged checkpoint file may hold any number, so these additions must not overflow.
+        self.replacements = self.replacements.saturating_add(item.replacements);
         self.text_bytes = self.text_bytes.saturating_add(item.text_bytes);
     }
 
-    /// Counts the files that a reading has passed over.
+    /// Adds the numbers of duplicate paths and skipped files.
     pub fn count_files(&mut self, read: &ReadProgress) {
-        self.other_names += read.other_names();
-        self.passed_over += read.passed_over();
+        self.duplicate_paths += read.duplicate_paths();
+        self.skipped_files += read.skipped_files();
     }
 
-    /// Adds the counts of other items.
-    pub fn add(&mut self, other: Counts) {
+    /// Adds other counts to these.
+    pub fn add(&mut self, other: InputCounts) {
         self.read += other.read;
         self.empty += other.empty;
         self.short += other.short;
-        self.bad += other.bad;
-        self.replaced = self.replaced.saturating_add(other.replaced);
+        self.malformed += other.malformed;
+        self.replacements = self.replacements.saturating_add(other.replacements);
         self.text_bytes = self.text_bytes.saturating_add(other.text_bytes);
-        self.other_names += other.other_names;
-        self.passed_over += other.passed_over;
+        self.duplicate_paths += other.duplicate_paths;
+        self.skipped_files += other.skipped_files;
     }
 }
 
-impl Counts {
-    /// The notices of a reading with these counts and notes, in the order in which they are shown. If fingerprints of documents are
-    /// compared, [`Counts::short_notice`] comes in addition.
-    pub fn notices(&self, kind: InputKind, notes: ReadNotes) -> Vec<Notice<'static>> {
-        let what = match kind {
+impl InputCounts {
+    /// Returns the messages for these counts and read diagnostics, in display order. If
+    /// fingerprints of documents are compared, [`InputCounts::short_diagnostic`] is shown too.
+    pub fn diagnostics(
+        &self,
+        kind: InputKind,
+        read_diagnostics: ReadDiagnosticCounts,
+    ) -> Vec<Diagnostic<'static>> {
+        let record_noun = match kind {
             InputKind::Documents => "document",
             InputKind::Fingerprints => "line",
         };
-        let mut notices = Vec::new();
-        notices.extend((self.bad > 0).then_some(Notice::Bad(self.bad, what)));
-        notices.extend(notes.into_iter().map(|(note, count)| Notice::Read(note, count)));
-        notices.extend((self.read + self.bad == 0).then_some(Notice::Nothing));
-        let tells_empty = kind == InputKind::Documents && self.empty > 0;
-        notices.extend(tells_empty.then_some(Notice::Empty(self.empty)));
-        notices.extend((self.replaced > 0).then_some(Notice::Replaced(self.replaced)));
-        notices
+        let mut diagnostics = Vec::new();
+        diagnostics.extend(
+            (self.malformed > 0).then_some(Diagnostic::SkippedMalformed(self.malformed, record_noun)),
+        );
+        diagnostics.extend(read_diagnostics.into_iter().map(|(read, count)| Diagnostic::Read(read, count)));
+        diagnostics.extend((self.read + self.malformed == 0).then_some(Diagnostic::NoInput));
+        let has_empty = kind == InputKind::Documents && self.empty > 0;
+        diagnostics.extend(has_empty.then_some(Diagnostic::EmptyDocuments(self.empty)));
+        diagnostics
+            .extend((self.replacements > 0).then_some(Diagnostic::ReplacedCharacters(self.replacements)));
+        diagnostics
     }
 
-    /// That some are too short for reliable fingerprints, if any are.
-    pub fn short_notice(&self) -> Option<Notice<'static>> {
-        (self.short > 0).then_some(Notice::Short(self.short))
+    /// Message for documents that are too short for reliable fingerprints; `None` if no document is.
+    pub fn short_diagnostic(&self) -> Option<Diagnostic<'static>> {
+        (self.short > 0).then_some(Diagnostic::ShortDocuments(self.short))
     }
 }
 
-/// Handling of malformed items: the first ends the work, or all are reported to the watch and counted.
-pub(crate) struct Malformed<'a> {
-    watch: &'a dyn Watch,
+/// Handler of malformed records. Either the first one ends the job, or all are reported to the observer and counted.
+pub(crate) struct MalformedHandler<'a> {
+    observer: &'a dyn Observer,
     skip: bool,
     count: u64,
 }
 
-impl<'a> Malformed<'a> {
-    pub(crate) fn new(skip: bool, watch: &'a dyn Watch) -> Self {
-        Malformed { watch, skip, count: 0 }
+impl<'a> MalformedHandler<'a> {
+    pub(crate) fn new(skip: bool, observer: &'a dyn Observer) -> Self {
+        MalformedHandler { observer, skip, count: 0 }
     }
 
-    /// How many were skipped.
+    /// Number of skipped malformed records.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Counts what is malformed if that is skipped; else, and other errors, hands it back.
-    pub(crate) fn take(&mut self, error: Error) -> Result<()> {
+    /// Reports and counts the error of a malformed record if such records are skipped. Returns all other errors.
+    pub(crate) fn handle(&mut self, error: Error) -> Result<()> {
         match error {
             Error::BadInput { .. } if self.skip => {
                 self.count += 1;
-                self.watch.notice(&Notice::Malformed(&error));
+                self.observer.diagnostic(&Diagnostic::Malformed(&error));
                 Ok(())
             }
             other => Err(other),

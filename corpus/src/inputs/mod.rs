@@ -1,19 +1,19 @@
-//! The inputs of a job as one value, with iterators over their documents and fingerprints.
+//! Inputs of a job, with iterators over their documents and fingerprints.
 
-pub(crate) mod batch;
-pub(crate) mod code;
-pub(crate) mod fingerprints;
-mod in_memory;
+pub(crate) mod default_profile;
+pub(crate) mod fingerprint_iter;
+pub(crate) mod fingerprinted_documents;
 pub(crate) mod item;
+mod memory_fingerprints;
 pub(crate) mod visit;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::inputs::batch::FingerprintedDocuments;
-use crate::inputs::fingerprints::Fingerprints;
-use crate::inputs::in_memory::GivenFingerprints;
+use crate::inputs::fingerprint_iter::FingerprintIter;
+use crate::inputs::fingerprinted_documents::FingerprintedDocuments;
 use crate::inputs::item::InputKind;
+use crate::inputs::memory_fingerprints::MemoryFingerprints;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::InputFiles;
@@ -21,23 +21,23 @@ use simstore_io::Records;
 use simstore_io::bytes::Section;
 use simstore_io::bytes::is_folder;
 use simstore_io::bytes::{Pipes, is_read_once, is_stdin};
-use simstore_io::document::GIVEN;
+use simstore_io::document::STREAM_NAME;
 use simstore_io::formats::{Format, detect};
-use simstore_io::reading::GivenDocuments;
-use simstore_io::reading::matches_of;
+use simstore_io::reading::DocumentStream;
+use simstore_io::reading::expand_glob;
 use simstore_io::reading::sections;
-use simstore_io::reading::{Named, has_file};
+use simstore_io::reading::{PathExpander, contains_file};
 use simstore_io::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
 use simstore_text::Profile;
 
-/// Longer than any path that a system can open.
+/// Maximum length of a path, in bytes. Longer than any path that an operating system can open.
 const MAX_PATH_BYTES: usize = 1 << 16;
 
 /// Inputs of a job: files of documents or of fingerprints, or documents or fingerprints in memory.
 ///
-/// Inputs own the bytes read ahead from pipes and standard input to detect their format, and the data that was [put
-/// aside](Inputs::put_aside). Both are removed when the value and its readers are dropped. Two values share nothing,
-/// even if they name the same file.
+/// Inputs own the bytes that were read from pipes and standard input to detect the format, and [spooled](Inputs::spool) data.
+/// Both are removed when the value and its readers are dropped. Two values created by [`Inputs::new`] share no data, even if
+/// they name the same file.
 ///
 /// ```
 /// use simstore_corpus::{InputKind, Inputs};
@@ -47,32 +47,33 @@ const MAX_PATH_BYTES: usize = 1 << 16;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.jsonl");
 /// std::fs::write(&path, "{\"id\": 7, \"text\": \"To be, or not to be\"}\nno JSON\n").unwrap();
-/// let inputs = Inputs::new(&[path], DocumentOptions::default())?.skip_bad(true);
+/// let inputs = Inputs::new(&[path], DocumentOptions::default())?.skip_malformed(true);
 /// assert_eq!(inputs.kind()?, InputKind::Documents);
 /// let mut fingerprints = Vec::new();
 /// let counts = inputs.visit::<u64>(&Profile::default(), &(), |item| {
 ///     fingerprints.extend(item.fingerprint);
 ///     Ok(())
 /// })?;
-/// assert_eq!((fingerprints.len(), counts.read, counts.bad), (1, 1, 1));
+/// assert_eq!((fingerprints.len(), counts.read, counts.malformed), (1, 1, 1));
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Inputs {
     paths: Vec<PathBuf>,
     options: DocumentOptions,
-    skip_bad: bool,
+    skip_malformed: bool,
     kind: OnceLock<InputKind>,
     pipes: Arc<Pipes>,
-    /// A section of the only path, if no more than that is read.
+    /// Section of the only path; `None` to read whole files.
     section: Option<Box<Section>>,
-    /// Documents or fingerprints in memory. The only path is their name.
-    documents: Option<GivenDocuments>,
-    given: Option<GivenFingerprints>,
+    /// Documents in memory. The only path is their name in messages.
+    documents: Option<DocumentStream>,
+    /// Fingerprints in memory. The only path is their name in messages.
+    in_memory: Option<MemoryFingerprints>,
 }
 
 impl Inputs {
-    /// Makes inputs of files, folders and patterns; `-` is standard input. Nothing is opened yet.
+    /// Makes inputs of files, folders and globs. `-` is standard input. Opens nothing yet.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if a pipe or standard input is named twice, or a path is longer than a system allows.
@@ -91,27 +92,27 @@ impl Inputs {
                 return Err(Error::BadArgument(format!("{name} can be read only once")));
             }
         }
-        Ok(Inputs::of_paths(paths.to_vec(), options))
+        Ok(Inputs::from_paths(paths.to_vec(), options))
     }
 
-    fn of_paths(paths: Vec<PathBuf>, options: DocumentOptions) -> Inputs {
+    fn from_paths(paths: Vec<PathBuf>, options: DocumentOptions) -> Inputs {
         Inputs {
             paths,
             options,
-            skip_bad: false,
+            skip_malformed: false,
             kind: OnceLock::new(),
             pipes: Arc::default(),
             section: None,
             documents: None,
-            given: None,
+            in_memory: None,
         }
     }
 
-    /// Makes inputs of documents from an iterator: their ids, texts and [extra fields](Document::extra). As with a
-    /// pipe, they are read once, unless they are [put aside](Inputs::put_aside). In place of a file name, they are
-    /// called `documents`. They cannot be written out unchanged, as records of a file can.
+    /// Makes inputs of documents from an iterator, with their ids, texts and [extra fields](Document::extra). Like a pipe,
+    /// they can be read only once, unless they are [spooled](Inputs::spool). In messages, their file name is `documents`.
+    /// Outputs that copy records unchanged cannot be written for them.
     ///
-    /// An item that is [`Error::BadInput`] is a malformed document. Any other error ends the reading.
+    /// If an item is [`Error::BadInput`], it is a malformed document. Any other error ends the reading.
     ///
     /// ```
     /// use simstore_corpus::Inputs;
@@ -119,90 +120,90 @@ impl Inputs {
     ///
     /// let texts = ["To be", "or not to be"].map(str::to_owned);
     /// let documents = (0..).zip(texts).map(|(i, text)| Ok(Document::new(DocumentId::Number(i), text)));
-    /// let inputs = Inputs::of_documents(documents);
+    /// let inputs = Inputs::from_documents(documents);
     /// assert_eq!(inputs.documents().nth(1).unwrap()?.text, "or not to be");
     /// # Ok::<(), simstore::Error>(())
     /// ```
-    pub fn of_documents(
+    pub fn from_documents(
         documents: impl IntoIterator<Item = Result<Document>, IntoIter: Send + 'static>,
     ) -> Inputs {
         // There are no bytes to detect a format by.
         let options = DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() };
         Inputs {
             kind: OnceLock::from(InputKind::Documents),
-            pipes: Arc::new(Pipes::of_given(GIVEN)),
-            documents: Some(GivenDocuments::new(documents.into_iter())),
-            ..Inputs::of_paths(vec![PathBuf::from(GIVEN)], options)
+            pipes: Arc::new(Pipes::with_stream(STREAM_NAME)),
+            documents: Some(DocumentStream::new(documents.into_iter())),
+            ..Inputs::from_paths(vec![PathBuf::from(STREAM_NAME)], options)
         }
     }
 
-    /// Makes inputs of fingerprints with their ids, or numbered from 0. In place of a file name, they are called
+    /// Makes inputs of fingerprints with their ids, or with their positions from 0 as ids. In messages, their file name is
     /// `fingerprints`.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the numbers of ids and fingerprints differ.
-    pub fn of_fingerprints<F: Fingerprint>(
+    pub fn from_fingerprints<F: Fingerprint>(
         fingerprints: Vec<F>,
         ids: Option<Vec<DocumentId>>,
     ) -> Result<Inputs> {
-        let given = GivenFingerprints::new(fingerprints, ids)?;
-        let inputs = Inputs::of_paths(vec![given.path()], DocumentOptions::default());
-        Ok(Inputs { kind: OnceLock::from(InputKind::Fingerprints), given: Some(given), ..inputs })
+        let in_memory = MemoryFingerprints::new(fingerprints, ids)?;
+        let inputs = Inputs::from_paths(vec![in_memory.path()], DocumentOptions::default());
+        Ok(Inputs { kind: OnceLock::from(InputKind::Fingerprints), in_memory: Some(in_memory), ..inputs })
     }
 
-    /// Sets whether visits skip malformed documents and unreadable files. If so, each is reported to the watch and
-    /// counted; otherwise the first one ends the visit. Readers return their errors in any case.
+    /// Sets whether visits skip malformed records and unreadable files. If so, each one is reported to the observer and
+    /// counted. Otherwise the first one ends the visit. Iterators return their errors in both cases.
     #[must_use]
-    pub fn skip_bad(self, skip_bad: bool) -> Inputs {
-        Inputs { skip_bad, ..self }
+    pub fn skip_malformed(self, skip_malformed: bool) -> Inputs {
+        Inputs { skip_malformed, ..self }
     }
 
-    /// Makes inputs of some of the files, read in the same way. They share the state of pipes.
-    pub fn of_files(&self, paths: Vec<PathBuf>) -> Inputs {
+    /// Makes inputs of other paths, such as some of the files, with the same settings. They share the state of pipes.
+    pub fn with_paths(&self, paths: Vec<PathBuf>) -> Inputs {
         Inputs {
             paths,
             options: self.options.clone(),
-            skip_bad: self.skip_bad,
+            skip_malformed: self.skip_malformed,
             kind: self.kind.clone(),
             pipes: Arc::clone(&self.pipes),
             section: self.section.clone(),
             documents: self.documents.clone(),
-            given: self.given.clone(),
+            in_memory: self.in_memory.clone(),
         }
     }
 
-    /// Whether the documents or fingerprints are in memory.
-    pub fn are_given(&self) -> bool {
-        self.documents.is_some() || self.given.is_some()
+    /// Whether the documents or fingerprints come from memory, not from files.
+    pub fn is_in_memory(&self) -> bool {
+        self.documents.is_some() || self.in_memory.is_some()
     }
 
-    /// Makes inputs of a section of one of the files. Lines are counted from the start of the section; `section` knows
-    /// how far it has been read.
-    pub fn of_section(&self, section: &Section) -> Inputs {
+    /// Makes inputs of a section of one of the files. Lines are counted from the start of the section. The reader records in
+    /// `section` how far it has read.
+    pub fn with_section(&self, section: &Section) -> Inputs {
         let paths = vec![section.path.to_path_buf()];
-        Inputs { section: Some(Box::new(section.clone())), ..self.of_files(paths) }
+        Inputs { section: Some(Box::new(section.clone())), ..self.with_paths(paths) }
     }
 
-    /// Splits a file of these inputs into sections. See [`sections`](sections::sections).
+    /// Splits a file of these inputs into sections of about `bytes` bytes. See [`sections`](sections::split_into_sections).
     pub fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
-        sections::sections(file, &self.options, bytes, &self.pipes)
+        sections::split_into_sections(file, &self.options, bytes, &self.pipes)
     }
 
-    /// Returns the same inputs with an additional field to read, if any. See [`DocumentOptions::extra_field`].
+    /// Returns the same inputs with another extra field, or none. See [`DocumentOptions::extra_field`].
     pub fn with_extra_field(&self, field: Option<&str>) -> Inputs {
-        let mut inputs = self.of_files(self.paths.clone());
+        let mut inputs = self.with_paths(self.paths.clone());
         inputs.options.extra_field = field.map(str::to_owned);
         inputs
     }
 
     /// Returns the same inputs with a memory limit. See [`DocumentOptions::memory`].
-    pub fn within(&self, memory: Option<u64>) -> Inputs {
-        let mut inputs = self.of_files(self.paths.clone());
+    pub fn with_memory_limit(&self, memory: Option<u64>) -> Inputs {
+        let mut inputs = self.with_paths(self.paths.clone());
         inputs.options.memory = memory.or(self.options.memory);
         inputs
     }
 
-    /// Paths as given by the caller.
+    /// Paths as the caller gave them.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
@@ -212,33 +213,33 @@ impl Inputs {
         &self.options
     }
 
-    /// Whether malformed documents are skipped. See [`Inputs::skip_bad`].
-    pub fn skips_bad(&self) -> bool {
-        self.skip_bad
+    /// Whether visits skip malformed records. See [`Inputs::skip_malformed`].
+    pub fn skips_malformed(&self) -> bool {
+        self.skip_malformed
     }
 
-    /// Inputs that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes,
-    /// devices, and documents from an iterator.
-    pub fn pipes(&self) -> impl Iterator<Item = &Path> {
+    /// Paths that can be read only once, unless they are [spooled](Inputs::spool): standard input, pipes, devices, and
+    /// documents from an iterator.
+    pub fn read_once_paths(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(|path| &**path).filter(|path| self.pipes.is_read_once(path).unwrap_or(false))
     }
 
-    /// Whether a path of these inputs, or of a file below them, is a file that another call can read again.
+    /// Whether a path, which is one of the inputs or in an input folder, is a file that another job can read again.
     ///
     /// # Errors
     /// Errors of examining the path.
     pub(crate) fn is_file(&self, path: &Path) -> Result<bool> {
-        Ok(self.given.is_none() && !self.pipes.is_read_once(path)?)
+        Ok(self.in_memory.is_none() && !self.pipes.is_read_once(path)?)
     }
 
-    /// Returns the kind of all inputs. If the format of documents is given, the kind is documents. Otherwise it is
-    /// detected by the extensions or, for other extensions, by the first bytes; inputs not recognised are documents.
-    /// Unreadable inputs do not count, unless there are no others: reading reports them.
+    /// Returns the kind of all inputs. If the options specify a format of documents, the kind is documents. Otherwise the
+    /// kind is detected by file extension or, if the extension is unknown, by the first bytes of the file. Inputs that are
+    /// not recognized are documents. Unreadable inputs are ignored if others are readable, because reading reports them.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if some inputs hold documents and some fingerprints, and for a pattern without matches;
-    /// [`Error::Io`] for a path that does not exist; [`Error::BadInput`] if no input can be read, unless malformed
-    /// inputs are skipped.
+    /// [`Error::BadArgument`] if some inputs hold documents and others fingerprints, or if a glob has no matches.
+    /// [`Error::Io`] if a path does not exist. [`Error::BadInput`] if no input can be read, unless malformed records are
+    /// skipped.
     pub fn kind(&self) -> Result<InputKind> {
         if let Some(&kind) = self.kind.get() {
             return Ok(kind);
@@ -251,7 +252,7 @@ impl Inputs {
         let mut first: Option<(&Path, InputKind)> = None;
         let mut unread = None;
         for path in &self.paths {
-            let kind = match self.kind_of(path) {
+            let kind = match self.path_kind(path) {
                 Err(error @ Error::BadInput { .. }) => {
                     unread.get_or_insert(error);
                     continue;
@@ -276,18 +277,18 @@ impl Inputs {
         }
         match (first, unread) {
             (Some((_, kind)), _) => Ok(kind),
-            (None, Some(error)) if !self.skip_bad => Err(error),
+            (None, Some(error)) if !self.skip_malformed => Err(error),
             (None, _) => Ok(InputKind::Documents),
         }
     }
 
-    /// Returns the kind of a path, or of all matches of a pattern.
-    fn kind_of(&self, path: &Path) -> Result<InputKind> {
-        let Some(matches) = matches_of(path, None)? else { return self.kind_of_file(path) };
+    /// Returns the kind of a path, or of all matches of a glob.
+    fn path_kind(&self, path: &Path) -> Result<InputKind> {
+        let Some(matches) = expand_glob(path, None)? else { return self.file_kind(path) };
         let mut kind = None;
         for found in &matches {
-            let of_this = self.kind_of_file(found)?;
-            if *kind.get_or_insert(of_this) != of_this {
+            let found_kind = self.file_kind(found)?;
+            if *kind.get_or_insert(found_kind) != found_kind {
                 return Err(Error::BadArgument(format!(
                     "{}: matches documents and fingerprints; use a glob for one kind",
                     path.display()
@@ -297,11 +298,11 @@ impl Inputs {
         Ok(kind.unwrap_or(InputKind::Documents))
     }
 
-    fn kind_of_file(&self, path: &Path) -> Result<InputKind> {
+    fn file_kind(&self, path: &Path) -> Result<InputKind> {
         if !is_stdin(path) && is_folder(path)? {
             return Ok(InputKind::Documents);
         }
-        // Reading checks whether the input is text, with the encoding from the options.
+        // Detection skips the encoding checks. Reading checks with the configured encoding that the input is text.
         let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
         Ok(match detect::detect(path, true, &options, &self.pipes)? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
@@ -314,17 +315,20 @@ impl Inputs {
         InputFiles::new(&self.paths, &self.options, &self.pipes)
     }
 
-    /// Lists the files of fingerprints, each once: the paths and all matches of patterns.
+    /// Lists the files of fingerprints, each once: paths, and all matches of globs.
     ///
     /// # Errors
-    /// As [`matching_paths`](simstore_io::matching_paths).
-    pub fn files_of_fingerprints(&self) -> Result<Vec<PathBuf>> {
-        self.named_files(&Arc::default())
+    /// Errors of [`expand_globs`](simstore_io::expand_globs).
+    pub fn fingerprint_files(&self) -> Result<Vec<PathBuf>> {
+        self.fingerprint_files_with_progress(&Arc::default())
     }
 
-    /// Like [`files_of_fingerprints`](Self::files_of_fingerprints), and counts skipped files in `progress`.
-    pub fn named_files(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
-        let mut named = Named::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
+    /// Like [`fingerprint_files`](Self::fingerprint_files), and counts skipped files in `progress`.
+    ///
+    /// # Errors
+    /// Errors of [`expand_globs`](simstore_io::expand_globs).
+    pub fn fingerprint_files_with_progress(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
+        let mut named = PathExpander::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
         let mut paths = Vec::new();
         while let Some((path, _)) = named.next_file()? {
             paths.push(path);
@@ -332,14 +336,14 @@ impl Inputs {
         Ok(paths)
     }
 
-    /// Whether a path is one of the input files, or lies in an input folder: an output there would replace an input.
-    /// Nothing is opened.
-    pub fn has_file(&self, path: &Path) -> bool {
-        has_file(&self.paths, path)
+    /// Whether a path is one of the input files, or is in an input folder. An output file there would replace an input. Opens
+    /// nothing.
+    pub fn contains_path(&self, path: &Path) -> bool {
+        contains_file(&self.paths, path)
     }
 
-    /// Total size of all document files on disk, in bytes; `None` if one is a pipe. Files that cannot be listed do not
-    /// count.
+    /// Total size of all document files on disk, in bytes; `None` if one of them is a pipe. Files that cannot be listed are
+    /// not counted.
     pub fn total_bytes(&self) -> Option<u64> {
         if let Some(section) = &self.section {
             return Some(section.bytes);
@@ -347,30 +351,35 @@ impl Inputs {
         self.files().filter_map(Result::ok).map(|file| file.bytes).sum()
     }
 
-    /// Reads pipes and standard input to their end, into temporary files. Then they can be read any number of times, by
-    /// one reader at a time. The files are removed with this value and its readers. Documents from an iterator are put
-    /// aside while they are read.
+    /// Copies pipes and standard input to temporary files. Then they can be read any number of times, by one reader at a
+    /// time. The files are removed when this value and its readers are dropped. Documents from an iterator are copied while
+    /// they are read for the first time.
     ///
     /// # Errors
-    /// [`Error::Io`] if an input cannot be read, or the folder for temporary files cannot be written to;
-    /// [`Error::Refused`] if documents from an iterator have been read before.
-    pub fn put_aside(&self) -> Result<()> {
-        self.put_aside_in(&std::env::temp_dir())
+    /// [`Error::Io`] if an input cannot be read, or the folder for temporary files cannot be written to. [`Error::Refused`]
+    /// if documents from an iterator have been read before.
+    pub fn spool(&self) -> Result<()> {
+        self.spool_in(&std::env::temp_dir())
     }
 
-    /// Like [`put_aside`](Self::put_aside), with files in this folder.
-    pub fn put_aside_in(&self, folder: &Path) -> Result<()> {
+    /// Like [`spool`](Self::spool), with temporary files in `folder`.
+    ///
+    /// # Errors
+    /// Errors of [`spool`](Self::spool).
+    pub fn spool_in(&self, folder: &Path) -> Result<()> {
         match &self.documents {
-            Some(documents) => documents.put_aside(folder),
-            None => self.pipes().try_for_each(|path| self.pipes.put_aside(path, folder)),
+            Some(documents) => documents.spool_to(folder),
+            None => self.read_once_paths().try_for_each(|path| self.pipes.spool_to(path, folder)),
         }
     }
 
-    /// Reads the documents unparsed, as in their files. See [`records`](simstore_io::records).
+    /// Reads the documents unparsed, as they are in their files. See [`records`](simstore_io::records).
     pub fn records(&self) -> Records {
         match (&self.section, &self.documents) {
-            (Some(section), _) => Records::of_section(section, &self.options, &self.pipes),
-            (None, Some(documents)) if !self.paths.is_empty() => Records::of_given(documents, &self.options),
+            (Some(section), _) => Records::from_section(section, &self.options, &self.pipes),
+            (None, Some(documents)) if !self.paths.is_empty() => {
+                Records::from_stream(documents, &self.options)
+            }
             (None, _) => Records::new(&self.paths, &self.options, &self.pipes),
         }
     }
@@ -378,7 +387,7 @@ impl Inputs {
     /// Reads the documents. See [`documents`](simstore_io::documents).
     pub fn documents(&self) -> impl Iterator<Item = Result<Document>> + use<> {
         let options = self.options.clone();
-        self.records().projected(true).map(move |record| record?.document(&options))
+        self.records().with_projection(true).map(move |record| record?.into_document(&options))
     }
 
     /// Reads the documents and fingerprints them. See [`fingerprint_documents`](crate::fingerprint_documents).
@@ -387,12 +396,12 @@ impl Inputs {
     }
 
     /// Reads fingerprints from their files. See [`fingerprints`](fn@crate::fingerprints).
-    pub fn fingerprints<F: Fingerprint>(&self) -> Fingerprints<F> {
-        Fingerprints::new(&self.paths, &self.pipes, self.given.clone())
+    pub fn fingerprints<F: Fingerprint>(&self) -> FingerprintIter<F> {
+        FingerprintIter::new(&self.paths, &self.pipes, self.in_memory.clone())
     }
 }
 
-/// Whether a path is standard input, a pipe or a device. False if it cannot be examined: reading reports that.
+/// Whether a path is standard input, a pipe or a device. `false` if it cannot be examined, because reading reports the error.
 fn is_pipe(path: &Path) -> bool {
     is_read_once(path).unwrap_or(false)
 }
@@ -406,7 +415,7 @@ mod tests {
         let inputs = Inputs::new(&[PathBuf::from("/dev/null")], DocumentOptions::default()).unwrap();
         inputs.kind().unwrap();
         let held = Arc::downgrade(&inputs.pipes);
-        let part = inputs.of_files(Vec::new());
+        let part = inputs.with_paths(Vec::new());
         let records = inputs.records();
         drop(inputs);
         drop(part);

@@ -1,217 +1,228 @@
-//! All that inputs hold, in order, handed to a visitor.
+//! Visits all records of inputs in order.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::inputs::batch::FingerprintedDocuments;
-use crate::inputs::item::Malformed;
-use crate::notice::Notice;
-use crate::watch::Step;
-use crate::{Counts, InputKind, Inputs, Item, Watch};
+use crate::diagnostic::Diagnostic;
+use crate::inputs::fingerprinted_documents::FingerprintedDocuments;
+use crate::inputs::item::MalformedHandler;
+use crate::observer::Stage;
+use crate::{InputCounts, InputKind, Inputs, Item, Observer};
 use simstore::{Fingerprint, Result};
 use simstore_io::ReadProgress;
-use simstore_text::{Profile, Sketcher};
+use simstore_text::{MinHasher, Profile};
 
-/// Items that are counted together: to count each takes time.
-const COUNTED: u64 = 64;
+/// Number of items counted at once in the stage, because counting each one is slow.
+const STAGE_COUNT_BATCH: u64 = 64;
 
-/// One fingerprint, or a block of them.
+/// A fingerprint with its id, or a block of fingerprints.
 #[derive(Debug)]
-pub enum Piece<'a, F> {
-    /// One, with its id.
+pub enum ItemOrBlock<'a, F> {
+    /// A fingerprint with its id.
     Item(Item<F>),
-    /// Some that stand together and have no ids.
-    Block(Block<'a, F>),
+    /// Consecutive fingerprints without ids.
+    Block(FingerprintBlock<'a, F>),
 }
 
-/// Fingerprints that stand together in a raw file: their ids are their positions.
+/// Consecutive fingerprints of a raw file or in memory. Their ids are their positions.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a, F> {
+pub struct FingerprintBlock<'a, F> {
     /// The fingerprints.
     pub fingerprints: &'a [F],
-    /// The position of the first among all of all inputs, malformed ones included, from 0; the others count on.
+    /// Position of the first fingerprint among the records of all inputs, from 0. The others follow. Malformed records count
+    /// too.
     pub position: u64,
-    /// Their file.
+    /// Input file.
     pub path: &'a Arc<Path>,
-    /// Which one of the file the first is, from 1.
+    /// Number of the first fingerprint in the file, from 1.
     pub line: u64,
 }
 
 impl Inputs {
-    /// Visits all that the inputs hold, in order; of documents, the fingerprints are made by a profile.
+    /// Visits all records of the inputs in order. The profile makes the fingerprints of documents.
     ///
-    /// A visitor may find an item to be malformed, by [`Item::bad`]; any other error of it ends the visit. The watch is told
-    /// of "documents" or "fingerprints".
+    /// If the visitor finds that an item is malformed, it returns [`Item::malformed`], which is handled like a malformed
+    /// record. Any other error ends the visit. The observer receives the stage "documents" or "fingerprints".
     ///
     /// # Errors
-    /// [`simstore::Error::Cancelled`] if the watch says so; [`simstore::Error::BadInput`] for what is malformed, unless that is
-    /// [skipped](Inputs::skip_bad); [`simstore::Error::BadArgument`] if the profile makes fingerprints of another width; and the errors of
-    /// [`Inputs::kind`] and of the visitor.
+    /// [`simstore::Error::Cancelled`] if the observer cancels. [`simstore::Error::BadInput`] for a malformed record, unless
+    /// such records are [skipped](Inputs::skip_malformed). [`simstore::Error::BadArgument`] if the profile makes fingerprints
+    /// of another width. Also errors of [`Inputs::kind`] and of the visitor.
     pub fn visit<F: Fingerprint>(
         &self,
         profile: &Profile,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
+    ) -> Result<InputCounts> {
         match self.kind()? {
-            InputKind::Documents => self.visit_documents(profile, watch, visitor),
-            InputKind::Fingerprints => self.visit_fingerprints(watch, visitor),
+            InputKind::Documents => self.visit_documents(profile, observer, visitor),
+            InputKind::Fingerprints => self.visit_fingerprints(observer, visitor),
         }
     }
 
-    /// As [`Inputs::visit`], of inputs that are known to be documents.
+    /// Like [`Inputs::visit`], for inputs that are known to be documents.
     ///
     /// # Errors
-    /// As [`Inputs::visit`].
+    /// Errors of [`Inputs::visit`].
     pub fn visit_documents<F: Fingerprint>(
         &self,
         profile: &Profile,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
-        self.visit_made(self.fingerprint_documents(profile), profile, watch, visitor)
+    ) -> Result<InputCounts> {
+        self.visit_iter(self.fingerprint_documents(profile), profile, observer, visitor)
     }
 
-    /// As [`Inputs::visit`], of inputs that are known to be documents, with sketches: the first sketch is the fingerprint.
+    /// Like [`Inputs::visit_documents`], and computes MinHash signatures too. The first band of the signature is the
+    /// fingerprint.
     ///
     /// # Errors
-    /// As [`Inputs::visit`].
-    pub fn visit_sketched<F: Fingerprint>(
+    /// Errors of [`Inputs::visit`].
+    pub fn visit_with_signatures<F: Fingerprint>(
         &self,
-        sketcher: &Sketcher,
-        watch: &dyn Watch,
+        hasher: &MinHasher,
+        observer: &dyn Observer,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
-        let documents = self.fingerprint_documents(sketcher.profile()).with_sketches(sketcher);
-        self.visit_made(documents, sketcher.profile(), watch, visitor)
+    ) -> Result<InputCounts> {
+        let documents = self.fingerprint_documents(hasher.profile()).with_signatures(hasher);
+        self.visit_iter(documents, hasher.profile(), observer, visitor)
     }
 
-    /// As [`Inputs::visit`]; of documents, fingerprints, or sketches if these are asked for, are made only of those that are wanted,
-    /// by path and line. With texts if they are asked for.
+    /// Like [`Inputs::visit`], but makes fingerprints only for the documents that `is_wanted` accepts, by path and line. With
+    /// a hasher, also computes signatures. With `with_texts`, items have their texts.
     ///
     /// # Errors
-    /// As [`Inputs::visit`].
-    pub fn visit_wanted<F: Fingerprint>(
+    /// Errors of [`Inputs::visit`].
+    pub fn visit_filtered<F: Fingerprint>(
         &self,
         profile: &Profile,
-        sketcher: Option<&Sketcher>,
+        hasher: Option<&MinHasher>,
         with_texts: bool,
-        watch: &dyn Watch,
-        wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
+        observer: &dyn Observer,
+        is_wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
+    ) -> Result<InputCounts> {
         match self.kind()? {
             InputKind::Documents => {
-                let documents = self.fingerprint_documents(profile).only(wanted);
-                let documents = match sketcher {
-                    Some(sketcher) => documents.with_sketches(sketcher),
+                let documents = self.fingerprint_documents(profile).with_filter(is_wanted);
+                let documents = match hasher {
+                    Some(hasher) => documents.with_signatures(hasher),
                     None => documents,
                 };
                 let documents = if with_texts { documents.with_texts() } else { documents };
-                self.visit_made(documents, profile, watch, visitor)
+                self.visit_iter(documents, profile, observer, visitor)
             }
-            InputKind::Fingerprints => self.visit_fingerprints(watch, visitor),
+            InputKind::Fingerprints => self.visit_fingerprints(observer, visitor),
         }
     }
 
-    fn visit_made<F: Fingerprint>(
+    fn visit_iter<F: Fingerprint>(
         &self,
         mut documents: FingerprintedDocuments<F>,
         profile: &Profile,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
+    ) -> Result<InputCounts> {
         profile.check_bits(F::BITS)?;
         let read = documents.progress();
-        let step = Step::new(watch, "documents").reading(Arc::clone(&read), || self.total_bytes());
-        let next = |step: &Step<'_>| documents.next_while(|| step.add(0));
-        let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
+        let stage =
+            Stage::new(observer, "documents").with_read_progress(Arc::clone(&read), || self.total_bytes());
+        let next = |stage: &Stage<'_>| documents.next_while(|| stage.add(0));
+        let mut counts =
+            visit_each(next, &stage, MalformedHandler::new(self.skips_malformed(), observer), visitor)?;
         counts.count_files(&read);
-        tell_notes(&read, watch);
+        report_read_diagnostics(&read, observer);
         Ok(counts)
     }
 
-    /// As [`Inputs::visit`], of inputs that are known to be fingerprints.
+    /// Like [`Inputs::visit`], for inputs that are known to be fingerprints.
     ///
     /// # Errors
-    /// As [`Inputs::visit`].
+    /// Errors of [`Inputs::visit`].
     pub fn visit_fingerprints<F: Fingerprint>(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<Counts> {
+    ) -> Result<InputCounts> {
         let records = self.fingerprints();
         let read = records.progress();
         let mut records = (0..).zip(records);
-        let next = |_: &Step<'_>| {
+        let next = |_: &Stage<'_>| {
             let (position, record) = records.next()?;
-            Some(record.map(|item| item.at(position)))
+            Some(record.map(|item| item.with_position(position)))
         };
-        let step = Step::new(watch, "fingerprints");
-        let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
+        let stage = Stage::new(observer, "fingerprints");
+        let mut counts =
+            visit_each(next, &stage, MalformedHandler::new(self.skips_malformed(), observer), visitor)?;
         counts.count_files(&read);
-        tell_notes(&read, watch);
+        report_read_diagnostics(&read, observer);
         Ok(counts)
     }
 
-    /// As [`Inputs::visit_fingerprints`], but visits the fingerprints of a raw file in blocks, which is much faster.
+    /// Like [`Inputs::visit_fingerprints`], but visits fingerprints of raw files and in memory in blocks, which is much
+    /// faster.
     ///
     /// # Errors
-    /// As [`Inputs::visit`].
-    pub fn visit_pieces<F: Fingerprint>(
+    /// Errors of [`Inputs::visit`].
+    pub fn visit_blocks<F: Fingerprint>(
         &self,
-        watch: &dyn Watch,
-        mut visitor: impl FnMut(Piece<'_, F>) -> Result<()>,
-    ) -> Result<Counts> {
-        let step = Step::new(watch, "fingerprints");
-        step.add(0)?;
-        let mut malformed = Malformed::new(self.skips_bad(), watch);
+        observer: &dyn Observer,
+        mut visitor: impl FnMut(ItemOrBlock<'_, F>) -> Result<()>,
+    ) -> Result<InputCounts> {
+        let stage = Stage::new(observer, "fingerprints");
+        stage.add(0)?;
+        let mut malformed = MalformedHandler::new(self.skips_malformed(), observer);
         let mut records = self.fingerprints::<F>();
         let (mut block, mut position) = (Vec::new(), 0);
-        while let Some((fingerprints, first, path)) = records.given_block()? {
-            visitor(Piece::Block(Block { fingerprints, position: first, path, line: first + 1 }))?;
+        while let Some((fingerprints, first, path)) = records.next_memory_block()? {
+            visitor(ItemOrBlock::Block(FingerprintBlock {
+                fingerprints,
+                position: first,
+                path,
+                line: first + 1,
+            }))?;
             position = first + fingerprints.len() as u64;
-            step.add(fingerprints.len() as u64)?;
+            stage.add(fingerprints.len() as u64)?;
         }
         loop {
             block.clear();
             let count = records.read_block(&mut block)?;
             if count > 0 {
-                let Some((path, last)) = records.place() else { break };
+                let Some((path, last)) = records.location() else { break };
                 let line = last + 1 - count;
-                visitor(Piece::Block(Block { fingerprints: &block, position, path, line }))?;
+                visitor(ItemOrBlock::Block(FingerprintBlock { fingerprints: &block, position, path, line }))?;
                 position += count;
-                step.add(count)?;
+                stage.add(count)?;
                 continue;
             }
             let Some(record) = records.next() else { break };
-            let visited = record.and_then(|item| visitor(Piece::Item(item.at(position))));
+            let visited = record.and_then(|item| visitor(ItemOrBlock::Item(item.with_position(position))));
             if let Err(error) = visited {
-                malformed.take(error)?;
+                malformed.handle(error)?;
             }
             position += 1;
-            if position.is_multiple_of(COUNTED) {
-                step.add(COUNTED)?;
+            if position.is_multiple_of(STAGE_COUNT_BATCH) {
+                stage.add(STAGE_COUNT_BATCH)?;
             }
         }
         let bad = malformed.count();
-        let mut counts = Counts { read: position - bad, bad, ..Counts::default() };
+        let mut counts = InputCounts { read: position - bad, malformed: bad, ..InputCounts::default() };
         counts.count_files(&records.progress());
-        tell_notes(&records.progress(), watch);
+        report_read_diagnostics(&records.progress(), observer);
         Ok(counts)
     }
 }
 
 fn visit_each<F: Fingerprint>(
-    mut next: impl FnMut(&Step<'_>) -> Option<Result<Item<F>>>,
-    step: &Step<'_>,
-    mut malformed: Malformed<'_>,
+    mut next: impl FnMut(&Stage<'_>) -> Option<Result<Item<F>>>,
+    stage: &Stage<'_>,
+    mut malformed: MalformedHandler<'_>,
     mut visitor: impl FnMut(Item<F>) -> Result<()>,
-) -> Result<Counts> {
-    let mut counts = Counts::default();
+) -> Result<InputCounts> {
+    let mut counts = InputCounts::default();
     let mut seen: u64 = 0;
-    step.add(0)?;
-    while let Some(item) = next(step) {
+    stage.add(0)?;
+    while let Some(item) = next(stage) {
         let visited = item.and_then(|item| {
             let mut counted = counts;
             counted.count(&item);
@@ -220,18 +231,20 @@ fn visit_each<F: Fingerprint>(
             Ok(())
         });
         if let Err(error) = visited {
-            malformed.take(error)?;
+            malformed.handle(error)?;
         }
         seen += 1;
-        if seen.is_multiple_of(COUNTED) {
-            step.add(COUNTED)?;
+        if seen.is_multiple_of(STAGE_COUNT_BATCH) {
+            stage.add(STAGE_COUNT_BATCH)?;
         }
     }
-    counts.bad = malformed.count();
+    counts.malformed = malformed.count();
     Ok(counts)
 }
 
-/// Tells the notes of a reading that has ended.
-pub fn tell_notes(read: &ReadProgress, watch: &dyn Watch) {
-    read.notes().into_iter().for_each(|(note, count)| watch.notice(&Notice::Read(note, count)));
+/// Reports what a finished reading has skipped or guessed.
+pub fn report_read_diagnostics(read: &ReadProgress, observer: &dyn Observer) {
+    read.diagnostics()
+        .into_iter()
+        .for_each(|(read, count)| observer.diagnostic(&Diagnostic::Read(read, count)));
 }

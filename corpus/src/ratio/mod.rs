@@ -1,8 +1,8 @@
-//! How small a set of fingerprints becomes: by each codec of a store, and by other methods.
+//! Measures the compressed size of a set of fingerprints, by each codec of a store and by other methods.
 //!
-//! The codecs' figures measure whole table files, with headers, checksums and the block index. The others are computed for the
-//! bare sorted sequence, which gives no random access. The floor is the minimum for a set of as many random fingerprints, log2
-//! C(2^bits, n) / n. Real fingerprints are clustered, so an adaptive codec can go below it.
+//! Codecs are measured as whole table files, with headers, checksums and the block index. Other methods are measured on the
+//! bare sorted sequence, without random access. The floor is the minimum for a set of as many random fingerprints: log2
+//! C(2^bits, n) / n bits each. Real fingerprints are clustered, so an adaptive codec can need less.
 //!
 //! ```
 //! use simstore_corpus::ratio::{compression_ratios, RatioOptions};
@@ -17,88 +17,88 @@
 use std::fmt;
 
 use rayon::prelude::*;
-use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
+use simstore::plan::{TablePlan, min_bits_per_fingerprint};
 use simstore::raw::{Permutation, Table};
 use simstore::threads::ensure_pool;
 use simstore::{Codec, Error, Fingerprint, Result};
 
-use crate::watch::{Step, Watch};
+use crate::observer::{Observer, Stage};
 
-mod rivals;
+mod baselines;
 
-/// A way to store a sorted set of distinct fingerprints.
+/// A method to store a sorted set of distinct fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// A table of a store: headers, checksums and block index included.
+pub enum CompressionMethod {
+    /// A table of a store, with headers, checksums and block index.
     Table(Codec),
     /// The whole set as one Elias-Fano sequence, with the best split into upper and lower bits.
     EliasFano,
-    /// Golomb-Rice codes of the gaps with the best parameter.
+    /// Golomb-Rice codes of the gaps, with the best parameter.
     Rice,
-    /// zstd, of this level, on little-endian words.
+    /// zstd of this level, on little-endian words.
     Zstd(i32),
-    /// zstd on the gaps as little-endian words.
+    /// zstd of this level, on the gaps as little-endian words.
     ZstdGaps(i32),
-    /// zstd on the gaps as variable-length integers, seven bits a byte.
+    /// zstd of this level, on the gaps as variable-length integers of seven bits a byte.
     ZstdVarints(i32),
     /// Little-endian words.
     Raw,
 }
 
-impl Method {
-    /// All, with zstd of a level.
-    pub fn all(zstd_level: i32) -> [Method; 10] {
+impl CompressionMethod {
+    /// All methods, with zstd of a level.
+    pub fn all(zstd_level: i32) -> [CompressionMethod; 10] {
         [
-            Method::Table(Codec::FirstDifference),
-            Method::Table(Codec::Gap),
-            Method::Table(Codec::EliasFano),
-            Method::Table(Codec::AllDifferences),
-            Method::EliasFano,
-            Method::Rice,
-            Method::Zstd(zstd_level),
-            Method::ZstdGaps(zstd_level),
-            Method::ZstdVarints(zstd_level),
-            Method::Raw,
+            CompressionMethod::Table(Codec::FirstDifference),
+            CompressionMethod::Table(Codec::Gap),
+            CompressionMethod::Table(Codec::EliasFano),
+            CompressionMethod::Table(Codec::AllDifferences),
+            CompressionMethod::EliasFano,
+            CompressionMethod::Rice,
+            CompressionMethod::Zstd(zstd_level),
+            CompressionMethod::ZstdGaps(zstd_level),
+            CompressionMethod::ZstdVarints(zstd_level),
+            CompressionMethod::Raw,
         ]
     }
 
-    /// The size of a sorted set, in bytes.
-    fn bytes<F: Fingerprint>(self, sorted: &[F], block_size: Option<u32>, step: &Step<'_>) -> Result<u64> {
+    /// Returns the size of a sorted set, in bytes.
+    fn bytes<F: Fingerprint>(self, sorted: &[F], block_size: Option<u32>, stage: &Stage<'_>) -> Result<u64> {
         match self {
-            Method::Table(codec) => {
+            CompressionMethod::Table(codec) => {
                 let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
                 Ok(Table::encode(sorted, &plan, codec, block_size)?.len() as u64)
             }
-            Method::EliasFano => Ok(rivals::elias_fano(sorted)),
-            Method::Rice => Ok(rivals::rice(sorted)),
-            Method::Zstd(level) => rivals::zstd_raw(sorted, level, step),
-            Method::ZstdGaps(level) => rivals::zstd_gaps(sorted, level, step),
-            Method::ZstdVarints(level) => rivals::zstd_varints(sorted, level, step),
-            Method::Raw => Ok(size_of_val(sorted) as u64),
+            CompressionMethod::EliasFano => Ok(baselines::elias_fano(sorted)),
+            CompressionMethod::Rice => Ok(baselines::rice(sorted)),
+            CompressionMethod::Zstd(level) => baselines::zstd_raw(sorted, level, stage),
+            CompressionMethod::ZstdGaps(level) => baselines::zstd_gaps(sorted, level, stage),
+            CompressionMethod::ZstdVarints(level) => baselines::zstd_varints(sorted, level, stage),
+            CompressionMethod::Raw => Ok(size_of_val(sorted) as u64),
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for CompressionMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Method::Table(codec) => write!(f, "simstore {codec}"),
-            Method::EliasFano => write!(f, "Elias-Fano"),
-            Method::Rice => write!(f, "Rice-coded gaps"),
-            Method::Zstd(level) => write!(f, "zstd -{level}"),
-            Method::ZstdGaps(level) => write!(f, "gaps + zstd -{level}"),
-            Method::ZstdVarints(level) => write!(f, "varint gaps + zstd -{level}"),
-            Method::Raw => write!(f, "raw"),
+            CompressionMethod::Table(codec) => write!(f, "simstore {codec}"),
+            CompressionMethod::EliasFano => write!(f, "Elias-Fano"),
+            CompressionMethod::Rice => write!(f, "Rice-coded gaps"),
+            CompressionMethod::Zstd(level) => write!(f, "zstd -{level}"),
+            CompressionMethod::ZstdGaps(level) => write!(f, "gaps + zstd -{level}"),
+            CompressionMethod::ZstdVarints(level) => write!(f, "varint gaps + zstd -{level}"),
+            CompressionMethod::Raw => write!(f, "raw"),
         }
     }
 }
 
-/// How sizes are measured.
+/// Options for measuring sizes.
 #[derive(Clone, Debug)]
 pub struct RatioOptions {
-    /// The level of zstd, from 1 to 22.
+    /// Level of zstd, from 1 to 22.
     pub zstd_level: i32,
-    /// Bytes of a block of the codecs, a power of two from 256 to 65536; `None`: by codec.
+    /// Block size of the codecs in bytes, a power of two from 256 to 65536. By default, it depends on the codec.
     pub block_size: Option<u32>,
 }
 
@@ -108,40 +108,41 @@ impl Default for RatioOptions {
     }
 }
 
-/// How small a set of fingerprints becomes.
+/// Compressed sizes of a set of fingerprints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionRatios {
-    /// Fingerprints given.
+    /// Number of input fingerprints.
     pub fingerprints: u64,
-    /// Distinct ones: those that are stored.
+    /// Number of distinct fingerprints, which are stored.
     pub distinct: u64,
-    /// Bits for each distinct one in the smallest file that any set of as many random fingerprints can have.
+    /// Minimum size of a set of as many random fingerprints, in bits for each fingerprint.
     pub floor: f64,
-    /// The size by each method, in the order of [`Method::all`].
+    /// Size by each method, in the order of [`CompressionMethod::all`].
     pub sizes: Vec<MethodSize>,
 }
 
-/// The size of a set by one method.
+/// Size of a set by one method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodSize {
-    /// The method.
-    pub method: Method,
-    /// The size, in bytes.
+    /// Method.
+    pub method: CompressionMethod,
+    /// Size in bytes.
     pub bytes: u64,
-    /// Bits for each distinct fingerprint.
+    /// Size in bits for each distinct fingerprint.
     pub bits_per_fingerprint: f64,
-    /// That, over the floor.
+    /// Quotient of `bits_per_fingerprint` and the floor.
     pub ratio_to_floor: f64,
 }
 
-/// Measures how small fingerprints become by each method; they may come in any order, and several times.
+/// Measures the compressed size of fingerprints by each method. The fingerprints may be in any order, with repeats.
 ///
 /// # Errors
-/// [`Error::BadArgument`] without fingerprints, and for an option out of its range; [`Error::Cancelled`].
+/// [`Error::BadArgument`] if there are no fingerprints, or an option is out of its range. [`Error::Cancelled`] if the
+/// observer cancels.
 pub fn compression_ratios<F: Fingerprint>(
     mut fingerprints: Vec<F>,
     options: &RatioOptions,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<CompressionRatios> {
     ensure_pool()?;
     if !(1..=22).contains(&options.zstd_level) {
@@ -156,12 +157,12 @@ pub fn compression_ratios<F: Fingerprint>(
         let reason = "the inputs have no fingerprints: nothing to compare";
         return Err(Error::BadArgument(reason.to_owned()));
     }
-    let floor = floor_bits_per_fingerprint(F::BITS, distinct);
-    let step = Step::new(watch, "methods");
-    let measured = Method::all(options.zstd_level).into_par_iter().map(|method| {
-        step.add(0)?;
-        let bytes = method.bytes(&fingerprints, options.block_size, &step)?;
-        step.add(1)?;
+    let floor = min_bits_per_fingerprint(F::BITS, distinct);
+    let stage = Stage::new(observer, "methods");
+    let measured = CompressionMethod::all(options.zstd_level).into_par_iter().map(|method| {
+        stage.add(0)?;
+        let bytes = method.bytes(&fingerprints, options.block_size, &stage)?;
+        stage.add(1)?;
         let bits = bytes as f64 * 8.0 / distinct as f64;
         Ok(MethodSize { method, bytes, bits_per_fingerprint: bits, ratio_to_floor: bits / floor })
     });
@@ -183,7 +184,7 @@ mod tests {
         let ratios = compression_ratios(fingerprints, &RatioOptions::default(), &()).unwrap();
         assert_eq!((ratios.fingerprints, ratios.distinct, ratios.sizes.len()), (1000, 500, 10));
         let raw = ratios.sizes.last().unwrap();
-        assert_eq!((raw.method, raw.bytes, raw.bits_per_fingerprint), (Method::Raw, 4000, 64.0));
+        assert_eq!((raw.method, raw.bytes, raw.bits_per_fingerprint), (CompressionMethod::Raw, 4000, 64.0));
         assert!((raw.ratio_to_floor * ratios.floor - 64.0).abs() < 1e-9);
         assert!(ratios.sizes[..9].iter().all(|size| size.bytes < 4000), "{ratios:?}");
     }

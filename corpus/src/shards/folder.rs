@@ -1,4 +1,4 @@
-//! The folder of a set: writes the list, removes leftovers, and checks shards.
+//! Folder of a set of shards: writing the list, removing leftovers, and checking shards.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -8,54 +8,54 @@ use simstore::error::Damage;
 use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
-use super::list::{LIST, Shard, Shards, is_hexadecimal, parts_of};
-use simstore_io::output::{Output, Unfinished};
+use super::list::{LIST_FILE, ShardList, StoreShard, is_hexadecimal, parse_shard_folder};
+use simstore_io::output::{Output, UnfinishedOutputs};
 
 const MANIFEST: &str = "MANIFEST";
 
 /// Prepares a folder for the shards of a run, and removes leftovers of failed runs.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if the folder has shards and `replace` is false, or has other entries; as [`Shards::read`]
-/// for an existing list; [`Error::Io`] if the folder cannot be created or read.
-pub fn make_ready(folder: &Path, replace: bool) -> Result<()> {
+/// [`Error::AlreadyExists`] if the folder has shards and `replace` is false, or if it has other entries. [`Error::Io`] if it
+/// cannot be created or read. Errors of [`ShardList::read`] for an existing list.
+pub fn prepare_folder(folder: &Path, replace: bool) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let names = names_in(folder)?;
-    let has_list = names.iter().any(|name| name == LIST);
-    let taken = |reason| Err(Error::AlreadyExists { path: folder.to_path_buf(), reason });
+    let has_list = names.iter().any(|name| name == LIST_FILE);
+    let exists_error = |reason| Err(Error::AlreadyExists { path: folder.to_path_buf(), reason });
     if has_list && !replace {
-        return taken("shards already exist; option `replace` replaces them");
+        return exists_error("shards already exist; option `replace` replaces them");
     }
-    if names.iter().any(|name| name != LIST && !is_own(name)) {
-        return taken("the directory has other files than shards; choose another");
+    if names.iter().any(|name| name != LIST_FILE && !is_shard_entry(name)) {
+        return exists_error("the directory has other files than shards; choose another");
     }
-    let named = if has_list { Shards::read(&folder.join(LIST))?.shards } else { Vec::new() };
-    remove_but(folder, &named)
+    let listed = if has_list { ShardList::read(&folder.join(LIST_FILE))?.shards } else { Vec::new() };
+    remove_all_except(folder, &listed)
 }
 
-impl Shards {
-    /// Writes the list, which makes these shards the set of the folder, atomically. Then removes leftovers of earlier
-    /// runs and attempts.
+impl ShardList {
+    /// Writes the list atomically, which makes these shards the set of the folder. Then removes leftovers of earlier runs and
+    /// attempts.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a list that would not be valid when read; [`Error::Refused`] if another process
-    /// writes the list; [`Error::Io`] if it cannot be written.
+    /// [`Error::BadArgument`] if the list would not be valid when read. [`Error::Refused`] if another process is writing the
+    /// list. [`Error::Io`] if the list cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let bytes = self.bytes()?;
-        let mut output = Output::replace(&folder.join(LIST), &Unfinished::default())?;
-        output.push(&bytes)?;
+        let bytes = self.to_bytes()?;
+        let mut output = Output::replace(&folder.join(LIST_FILE), &UnfinishedOutputs::default())?;
+        output.write_bytes(&bytes)?;
         output.finish()?;
-        remove_but(folder, &self.shards)
+        remove_all_except(folder, &self.shards)
     }
 
-    /// Checks by its manifest that a store is the shard in the list. If the store was opened, also compares its values
-    /// with the list: bits, distance, and the numbers of fingerprints and pairs.
+    /// Checks that a store is the shard in the list, by the checksum in its manifest. If the store is open, `opened` has its
+    /// width in bits, distance, number of fingerprints and number of pairs, which must equal the values in the list.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the store is another one; others as for [`manifest_checksum`].
+    /// [`Error::Corrupt`] if it is another store. Errors of [`manifest_checksum`].
     pub fn check_shard(
         &self,
-        shard: &Shard,
+        shard: &StoreShard,
         store: &Path,
         opened: Option<(u32, u32, u64, u64)>,
     ) -> Result<()> {
@@ -74,7 +74,7 @@ impl Shards {
 /// Returns the checksum in the manifest of a store, in eight hexadecimal digits. It covers all files of the store.
 ///
 /// # Errors
-/// [`Error::Io`] if the manifest does not exist or cannot be read; [`Error::Corrupt`] if it is cut short.
+/// [`Error::Io`] if the manifest does not exist or cannot be read. [`Error::Corrupt`] if it is cut short.
 pub fn manifest_checksum(store: &Path) -> Result<String> {
     let path = store.join(MANIFEST);
     let mut data = Vec::new();
@@ -86,7 +86,7 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
         }
         _ => Error::io(&path, "read")(error),
     })?;
-    // Eight bytes follow the checksum.
+    // The checksum has four bytes, and eight more follow it.
     let checksum = data.split_last_chunk::<8>().and_then(|(before, _)| before.last_chunk());
     let Some(&checksum) = checksum else {
         let found = data.len() as u64;
@@ -99,18 +99,18 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
     Ok(format!("{:08x}", u32::from_le_bytes(checksum)))
 }
 
-/// Lists the names of all entries. Invalid Unicode in a name is replaced by "\u{fffd}".
+/// Lists the names of all entries. Invalid Unicode is replaced by U+FFFD.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(Error::io(folder, "list"))?;
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.map(|entry| entry.map(name).map_err(Error::io(folder, "list"))).collect()
 }
 
-/// Removes shards not in `named`, and leftovers of attempts. Entries that cannot be removed stay: readers ignore them,
-/// an attempt that has lost may still be writing them, and the next run tries again.
-fn remove_but(folder: &Path, named: &[Shard]) -> Result<()> {
+/// Removes shards that are not in `listed`, and leftovers of attempts. Entries that cannot be removed remain: readers ignore
+/// them, another attempt may still be writing them, and the next run tries again.
+fn remove_all_except(folder: &Path, listed: &[StoreShard]) -> Result<()> {
     for name in names_in(folder)? {
-        if is_own(&name) && !named.iter().any(|shard| shard.folder == name) {
+        if is_shard_entry(&name) && !listed.iter().any(|shard| shard.folder == name) {
             let path = folder.join(name);
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
         }
@@ -118,12 +118,12 @@ fn remove_but(folder: &Path, named: &[Shard]) -> Result<()> {
     Ok(())
 }
 
-/// Whether an entry was made by a writer of shards, and is not the list.
-fn is_own(name: &str) -> bool {
+/// Whether an entry is a shard, or a temporary entry of a writer of shards. The list is neither.
+fn is_shard_entry(name: &str) -> bool {
     match name.strip_prefix('.').and_then(|hidden| hidden.rsplit_once('.')) {
-        None => parts_of(name).is_some(),
-        Some((LIST, end)) => end == "tmp",
-        Some((folder, attempt)) => parts_of(folder).is_some() && is_hexadecimal(attempt, 16),
+        None => parse_shard_folder(name).is_some(),
+        Some((LIST_FILE, end)) => end == "tmp",
+        Some((folder, attempt)) => parse_shard_folder(folder).is_some() && is_hexadecimal(attempt, 16),
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn only_what_a_writer_of_shards_has_made_is_its_own() {
         for name in ["shard-00000-R", "shard-123456-R", ".shard-00000-R.R", ".shards.json.tmp"] {
-            assert!(is_own(&name.replace('R', RUN)), "{name}");
+            assert!(is_shard_entry(&name.replace('R', RUN)), "{name}");
         }
         for name in [
             "shards.json",
@@ -155,7 +155,7 @@ mod tests {
             ".notes.R",
             "",
         ] {
-            assert!(!is_own(&name.replace('R', RUN)), "{name}");
+            assert!(!is_shard_entry(&name.replace('R', RUN)), "{name}");
         }
     }
 
@@ -163,24 +163,24 @@ mod tests {
     fn what_others_have_put_there_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let set = folder.path().join("set");
-        make_ready(&set, false).unwrap();
+        prepare_folder(&set, false).unwrap();
         let shard = shard_folder(1, RUN);
         fs::create_dir(set.join(&shard)).unwrap();
         fs::create_dir(set.join(format!(".{shard}.{RUN}"))).unwrap();
         fs::write(set.join(".shards.json.tmp"), "half").unwrap();
-        make_ready(&set, false).unwrap();
+        prepare_folder(&set, false).unwrap();
         assert_eq!(fs::read_dir(&set).unwrap().count(), 0);
         let (run, shards) = (RUN.to_owned(), Vec::new());
-        let empty = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        let empty = ShardList { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
         empty.write(&set).unwrap();
-        assert_eq!(Shards::read(&set.join(LIST)).unwrap(), empty);
-        let refused = make_ready(&set, false).unwrap_err();
+        assert_eq!(ShardList::read(&set.join(LIST_FILE)).unwrap(), empty);
+        let refused = prepare_folder(&set, false).unwrap_err();
         assert!(refused.to_string().contains("`replace`"), "{refused}");
-        make_ready(&set, true).unwrap();
+        prepare_folder(&set, true).unwrap();
         fs::write(set.join("notes.txt"), "mine").unwrap();
-        let refused = make_ready(&set, true).unwrap_err();
+        let refused = prepare_folder(&set, true).unwrap_err();
         assert!(refused.to_string().contains("other files than shards"), "{refused}");
-        assert!(set.join("notes.txt").exists() && set.join(LIST).exists());
+        assert!(set.join("notes.txt").exists() && set.join(LIST_FILE).exists());
     }
 
     #[test]
@@ -195,34 +195,34 @@ mod tests {
         fs::write(&path, [7, 1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9]).unwrap();
         let checksum = manifest_checksum(folder.path()).unwrap();
         assert_eq!(checksum, "00000001");
-        let shard = Shard { folder: shard_folder(0, RUN), fingerprints: 1, pairs: 2, checksum };
+        let shard = StoreShard { folder: shard_folder(0, RUN), fingerprints: 1, pairs: 2, checksum };
         let (run, shards) = (RUN.to_owned(), vec![shard.clone()]);
-        let list = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        let list = ShardList { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
         let check = |shard, opened| list.check_shard(shard, folder.path(), opened);
         check(&shard, None).unwrap();
         check(&shard, Some((64, 3, 1, 2))).unwrap();
-        let other = Shard { checksum: "00000002".to_owned(), ..shard.clone() };
+        let other = StoreShard { checksum: "00000002".to_owned(), ..shard.clone() };
         assert!(matches!(check(&other, None), Err(Error::Corrupt { .. })));
         assert!(matches!(check(&shard, Some((64, 3, 1, 3))), Err(Error::Corrupt { .. })));
     }
 
-    /// A pipe is not waited for: read, it is refused; written, it is replaced.
+    /// A pipe does not block: reading refuses it, and writing replaces it.
     #[cfg(unix)]
     #[test]
     fn pipes_are_no_lists_and_no_manifests() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [LIST, MANIFEST] {
+        for name in [LIST_FILE, MANIFEST] {
             let pipe = folder.path().join(name);
             assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         }
         let said = [
-            Shards::read(&folder.path().join(LIST)).unwrap_err().to_string(),
+            ShardList::read(&folder.path().join(LIST_FILE)).unwrap_err().to_string(),
             manifest_checksum(folder.path()).unwrap_err().to_string(),
         ];
         assert!(said.iter().all(|said| said.contains("a pipe")), "{said:?}");
         let (run, shards) = (RUN.to_owned(), Vec::new());
-        let list = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        let list = ShardList { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
         list.write(folder.path()).unwrap();
-        assert!(fs::symlink_metadata(folder.path().join(LIST)).unwrap().is_file());
+        assert!(fs::symlink_metadata(folder.path().join(LIST_FILE)).unwrap().is_file());
     }
 }

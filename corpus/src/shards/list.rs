@@ -1,4 +1,4 @@
-//! The list of a set's shards: `shards.json`.
+//! List of the shards of a set: `shards.json`.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,68 +9,69 @@ use simstore::error::Damage;
 use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
-/// Name of the list in the folder of the set.
-pub const LIST: &str = "shards.json";
+/// File name of the list in the folder of the set.
+pub const LIST_FILE: &str = "shards.json";
 
 const FORMAT: &str = "simstore shards";
 const VERSION: u32 = 1;
-/// End of the file, around the eight digits of the checksum.
+/// Bytes before the eight hexadecimal digits of the checksum, near the end of the file.
 const BEFORE_CHECKSUM: &[u8] = b", \"checksum\": \"";
+/// Bytes after the checksum, at the end of the file.
 const END: &[u8] = b"\"}\n";
 
-/// The list of a set's shards.
+/// List of the shards of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shards {
+pub struct ShardList {
     /// Id of the run that wrote the shards: 16 hexadecimal digits.
     pub run: String,
     /// Width of the fingerprints, in bits.
     pub bits: u32,
     /// Largest distance of a query, in bits.
     pub distance: u32,
-    /// Profile that made the fingerprints from texts, if known.
+    /// Name of the profile that made the fingerprints of texts, if known.
     pub profile: Option<String>,
     /// Number of rows without a fingerprint, which are in no shard.
     pub missing: u64,
-    /// Shards that are not empty, by ascending number.
-    pub shards: Vec<Shard>,
+    /// Shards that are not empty, in ascending order of their numbers.
+    pub shards: Vec<StoreShard>,
 }
 
-/// One shard of a set.
+/// A shard of a set, which is a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
-    /// Folder name in the folder of the set.
+pub struct StoreShard {
+    /// Name of the store's folder, in the folder of the set.
     pub folder: String,
     /// Number of distinct fingerprints.
     pub fingerprints: u64,
     /// Number of pairs of a fingerprint and an id.
     pub pairs: u64,
-    /// Checksum in the manifest, in eight hexadecimal digits. It covers all files of the shard.
+    /// Checksum in the manifest of the store, in eight hexadecimal digits. It covers all files of the store.
     pub checksum: String,
 }
 
-/// The members before the checksum.
+/// Members of the JSON object before the checksum.
 #[derive(Serialize)]
-struct File<'a> {
+struct ShardListFile<'a> {
     format: &'static str,
     version: u32,
     #[serde(flatten)]
-    list: &'a Shards,
+    list: &'a ShardList,
 }
 
-impl Shards {
+impl ShardList {
     /// Reads and checks a list.
     ///
     /// # Errors
-    /// [`Error::Io`] if the list cannot be read; [`Error::Corrupt`] if it is damaged; [`Error::NotAStore`] if it is
-    /// another kind of file; [`Error::UnsupportedVersion`] if it has another version.
-    pub fn read(path: &Path) -> Result<Shards> {
+    /// [`Error::Io`] if the list cannot be read. [`Error::Corrupt`] if it is damaged. [`Error::NotAStore`] if it is another
+    /// kind of file. [`Error::UnsupportedVersion`] if it has another version.
+    pub fn read(path: &Path) -> Result<ShardList> {
         let mut data = Vec::new();
         let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut data));
         read.map_err(Error::io(path, "read"))?;
-        Shards::of_bytes(path, &data)
+        ShardList::from_bytes(path, &data)
     }
 
-    fn of_bytes(path: &Path, data: &[u8]) -> Result<Shards> {
+    fn from_bytes(path: &Path, data: &[u8]) -> Result<ShardList> {
         let corrupt =
             |at: usize, damage| Error::Corrupt { path: path.to_path_buf(), offset: at as u64, damage };
         let Some((text, expected)) = without_checksum(data) else {
@@ -83,7 +84,7 @@ impl Shards {
         }
         let malformed = || {
             let expected = "an object of JSON with just the members of the format, each of its type";
-            corrupt(0, Damage::Malformed { name: LIST, expected })
+            corrupt(0, Damage::Malformed { name: LIST_FILE, expected })
         };
         let mut members: Map<String, Value> = serde_json::from_slice(data).map_err(|_| malformed())?;
         members.remove("checksum");
@@ -98,8 +99,8 @@ impl Shards {
             return Err(Error::UnsupportedVersion { path: path.to_path_buf(), found, supported: VERSION });
         }
         let members = Value::Object(members);
-        let list = Shards::deserialize(&members).map_err(|_| malformed())?;
-        // No member is missing, and there are no others.
+        let list = ShardList::deserialize(&members).map_err(|_| malformed())?;
+        // The object must have exactly the members of the format.
         if serde_json::to_value(&list).ok().as_ref() != Some(&members) {
             return Err(malformed());
         }
@@ -122,7 +123,8 @@ impl Shards {
         }
         let mut before = None;
         for shard in &self.shards {
-            let Some((number, _)) = parts_of(&shard.folder).filter(|&(_, run)| run == self.run) else {
+            let Some((number, _)) = parse_shard_folder(&shard.folder).filter(|&(_, run)| run == self.run)
+            else {
                 return malformed("folder", "`shard-`, a number of five digits or more, `-` and the run");
             };
             if before >= Some(number) {
@@ -142,12 +144,12 @@ impl Shards {
         Ok(())
     }
 
-    /// Encodes the list. An error if it would not be valid when read.
-    pub(super) fn bytes(&self) -> Result<Vec<u8>> {
+    /// Encodes the list. Returns an error if the list would not be valid when read.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
         let unfit =
             |problem: &dyn std::fmt::Display| Error::BadArgument(format!("a list of shards: {problem}"));
         self.check().map_err(|damage| unfit(&damage))?;
-        let file = File { format: FORMAT, version: VERSION, list: self };
+        let file = ShardListFile { format: FORMAT, version: VERSION, list: self };
         let mut bytes = serde_json::to_vec(&file).map_err(|error| unfit(&error))?;
         // The last brace comes after the checksum.
         bytes.pop();
@@ -161,8 +163,8 @@ pub fn shard_folder(number: u64, run: &str) -> String {
     format!("shard-{number:05}-{run}")
 }
 
-/// Parses the number and the run of a shard's folder name.
-pub(super) fn parts_of(folder: &str) -> Option<(u64, &str)> {
+/// Parses the folder name of a shard. Returns the number of the shard and the id of the run.
+pub(super) fn parse_shard_folder(folder: &str) -> Option<(u64, &str)> {
     let (number, run) = folder.strip_prefix("shard-")?.split_once('-')?;
     let number = number.parse().ok()?;
     (is_hexadecimal(run, 16) && shard_folder(number, run) == folder).then_some((number, run))
@@ -172,7 +174,7 @@ pub(super) fn is_hexadecimal(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Splits the file into the bytes that the checksum covers, and the checksum.
+/// Splits the file into the bytes covered by the checksum, and the checksum.
 fn without_checksum(data: &[u8]) -> Option<(&[u8], u32)> {
     let (text, digits) = data.strip_suffix(END)?.split_last_chunk::<8>()?;
     let digits = std::str::from_utf8(digits).ok().filter(|digits| is_hexadecimal(digits, 8))?;
@@ -186,17 +188,17 @@ mod tests {
     const RUN: &str = "00112233445566ff";
 
     /// The example of `format-spec/shards.md`.
-    fn example() -> Shards {
+    fn example() -> ShardList {
         let shard = |number, pairs, checksum: &str| {
             let folder = shard_folder(number, RUN);
-            Shard { folder, fingerprints: 1, pairs, checksum: checksum.to_owned() }
+            StoreShard { folder, fingerprints: 1, pairs, checksum: checksum.to_owned() }
         };
         let shards = vec![shard(0, 2, "f5413801"), shard(2, 1, "6a14302d")];
-        Shards { run: RUN.to_owned(), bits: 64, distance: 3, profile: None, missing: 0, shards }
+        ShardList { run: RUN.to_owned(), bits: 64, distance: 3, profile: None, missing: 0, shards }
     }
 
-    fn read(data: &[u8]) -> Result<Shards> {
-        Shards::of_bytes(Path::new(LIST), data)
+    fn read(data: &[u8]) -> Result<ShardList> {
+        ShardList::from_bytes(Path::new(LIST_FILE), data)
     }
 
     #[test]
@@ -204,23 +206,23 @@ mod tests {
         let page = include_str!("../../../format-spec/shards.md");
         let shown = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
         let shown = shown.replace('\n', "") + "\n";
-        assert_eq!(String::from_utf8(example().bytes().unwrap()).unwrap(), shown);
+        assert_eq!(String::from_utf8(example().to_bytes().unwrap()).unwrap(), shown);
     }
 
     #[test]
     fn what_is_written_is_read_and_nothing_else_is_written() {
         for profile in [None, Some(""), Some("größe \u{1f600} \"\\ \n \u{1} \u{7f}")] {
             let profile = profile.map(str::to_owned);
-            let made = Shards { bits: 128, distance: 32, profile, missing: u64::MAX, ..example() };
-            assert_eq!(read(&made.bytes().unwrap()).unwrap(), made);
+            let made = ShardList { bits: 128, distance: 32, profile, missing: u64::MAX, ..example() };
+            assert_eq!(read(&made.to_bytes().unwrap()).unwrap(), made);
         }
-        let wrong = Shards { distance: 17, ..example() };
-        assert!(matches!(wrong.bytes(), Err(Error::BadArgument(_))));
+        let wrong = ShardList { distance: 17, ..example() };
+        assert!(matches!(wrong.to_bytes(), Err(Error::BadArgument(_))));
     }
 
     #[test]
     fn a_list_that_was_cut_or_changed_is_refused() {
-        let whole = example().bytes().unwrap();
+        let whole = example().to_bytes().unwrap();
         let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
         let changed = (0..whole.len()).map(|at| {
             let mut other = whole.clone();
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_list_that_makes_no_sense_is_refused() {
-        let whole = example().bytes().unwrap();
+        let whole = example().to_bytes().unwrap();
         let (text, _) = without_checksum(&whole).unwrap();
         let text = std::str::from_utf8(text).unwrap();
         for (old, new, said) in [

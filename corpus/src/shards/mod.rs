@@ -1,8 +1,8 @@
-//! Sets that are too large for one machine: several stores in one folder, its shards, and the list of them, as
-//! `format-spec/shards.md` has it.
+//! Sets of fingerprints that are too large for one machine. A set is a folder with several stores, its shards, and their
+//! list. The format is in `format-spec/shards.md`.
 
 mod folder;
 mod list;
 
-pub use self::folder::{make_ready, manifest_checksum};
-pub use self::list::{LIST, Shard, Shards, shard_folder};
+pub use self::folder::{manifest_checksum, prepare_folder};
+pub use self::list::{LIST_FILE, ShardList, StoreShard, shard_folder};

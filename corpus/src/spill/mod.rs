@@ -1,11 +1,11 @@
-//! What is too much for the memory, on disk: a folder of temporary files that goes with the run, rows in them or in memory; and
-//! how much memory there is. Files and sorting are the engine's.
+//! Data beyond the memory budget: the budget, the folder of temporary files, and rows in memory or in files. The engine's
+//! `spill` module has the files and the sorter.
 
-mod budget;
-mod folder;
+mod memory_budget;
 mod rows;
+mod temporary_folder;
 
-pub use self::budget::{Budget, check_memory};
-pub use self::folder::Temporary;
-pub use self::rows::{Cursor, Rows, RowsIter, RowsWriter, read_at};
-pub use simstore::spill::{Fixed, Sortable, Sorter, SpillFile, SpillReader, SpillWriter};
+pub use self::memory_budget::{MemoryBudget, check_memory};
+pub use self::rows::{RowCursor, Rows, RowsIter, RowsWriter, read_exact_at};
+pub use self::temporary_folder::TemporaryFolder;
+pub use simstore::spill::{FixedSize, Sortable, Sorter, SpillFile, SpillReader, SpillWriter};

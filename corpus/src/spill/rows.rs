@@ -1,4 +1,4 @@
-//! Rows in memory or, if they are too many, in a file. Both are read alike.
+//! Rows in memory or, beyond the memory budget, in a file. Readers see no difference.
 
 use std::fs::File;
 use std::io;
@@ -6,54 +6,54 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use simstore::spill::{Fixed, Place, Sorted, Sorter, SpillFile, SpillReader, SpillWriter};
+use simstore::spill::{FixedSize, SortedRecords, Sorter, SpillFile, SpillLocation, SpillReader, SpillWriter};
 use simstore::{Error, Result};
 
-/// Rows that are taken into memory in any case.
-const LEAST_ROWS: usize = 1024;
-/// Bytes that are read at once.
-const BUFFER: usize = 1 << 16;
-/// Bytes of the longest row: one of sketches.
-const MAX_ROW: usize = 96;
+/// Number of rows that are kept in memory with any budget.
+const MIN_ROWS_IN_MEMORY: usize = 1024;
+/// Size of the read buffer of a file, in bytes.
+const READ_BUFFER_BYTES: usize = 1 << 16;
+/// Size of the longest encoded row, in bytes: a row with a signature.
+const MAX_ROW_BYTES: usize = 96;
 
-/// Rows, to be read in order any number of times, or here and there.
+/// Rows that can be read in order, any number of times, or by index.
 #[derive(Debug)]
 pub enum Rows<R> {
     Memory(Vec<R>),
-    File(RowsFile<R>),
+    File(SpilledRows<R>),
 }
 
-/// Rows on disk.
+/// Rows in a file.
 #[derive(Debug)]
-pub struct RowsFile<R> {
+pub struct SpilledRows<R> {
     file: SpillFile,
-    /// Opened for the first read at any place.
+    /// File opened at the first read by index.
     opened: OnceLock<File>,
     rows: PhantomData<R>,
 }
 
-/// Takes rows in their order.
+/// Writer of rows in their order. Spills rows to a file if memory is not enough.
 #[derive(Debug)]
 pub struct RowsWriter<R> {
-    place: Arc<dyn Place>,
-    /// The most rows in memory.
+    place: Arc<dyn SpillLocation>,
+    /// Maximum number of rows in memory.
     limit: usize,
     rows: Vec<R>,
-    /// Those before the ones in memory.
+    /// File with all earlier rows; `None` if all rows are in memory.
     file: Option<SpillWriter>,
 }
 
-impl<R: Fixed> RowsWriter<R> {
-    /// Takes about this many bytes of memory; further rows go to a file.
-    pub fn new(place: Arc<dyn Place>, memory: u64) -> Self {
+impl<R: FixedSize> RowsWriter<R> {
+    /// Creates a writer that keeps about `memory` bytes of rows in memory. Further rows go to a file in `place`.
+    pub fn new(place: Arc<dyn SpillLocation>, memory: u64) -> Self {
         let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
-        RowsWriter { place, limit: limit.max(LEAST_ROWS), rows: Vec::new(), file: None }
+        RowsWriter { place, limit: limit.max(MIN_ROWS_IN_MEMORY), rows: Vec::new(), file: None }
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
-    /// Those of writing, as [`Place::failed`] has them.
+    /// Errors of writing the file, as returned by [`SpillLocation::file_error`].
     pub fn push(&mut self, row: R) -> Result<()> {
         if self.rows.len() >= self.limit {
             self.spill()?;
@@ -62,10 +62,10 @@ impl<R: Fixed> RowsWriter<R> {
         Ok(())
     }
 
-    /// Writes what is in memory; from then on little is.
+    /// Writes the rows in memory to the file. From then on, few rows are kept in memory.
     ///
     /// # Errors
-    /// As [`RowsWriter::push`].
+    /// Errors of [`RowsWriter::push`].
     pub fn spill(&mut self) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -73,13 +73,13 @@ impl<R: Fixed> RowsWriter<R> {
         };
         file.push_all(&self.rows)?;
         self.file = Some(file);
-        self.limit = LEAST_ROWS;
+        self.limit = MIN_ROWS_IN_MEMORY;
         self.rows.clear();
-        self.rows.shrink_to(LEAST_ROWS);
+        self.rows.shrink_to(MIN_ROWS_IN_MEMORY);
         Ok(())
     }
 
-    /// Whether no row was pushed.
+    /// Whether no row has been appended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -89,49 +89,49 @@ impl<R: Fixed> RowsWriter<R> {
         self.rows.len() + self.file.as_ref().map_or(0, |file| file.bytes() as usize / R::BYTES)
     }
 
-    /// How many rows are in memory.
-    pub fn in_memory(&self) -> usize {
+    /// Number of rows in memory.
+    pub fn rows_in_memory(&self) -> usize {
         self.rows.len()
     }
 
-    /// All rows.
+    /// Returns all rows.
     ///
     /// # Errors
-    /// As [`RowsWriter::push`].
+    /// Errors of [`RowsWriter::push`].
     pub fn finish(mut self) -> Result<Rows<R>> {
         if self.file.is_some() {
             self.spill()?;
         }
         match self.file {
-            Some(file) => Ok(Rows::of_file(file.finish()?)),
+            Some(file) => Ok(Rows::from_file(file.finish()?)),
             None => Ok(Rows::Memory(self.rows)),
         }
     }
 }
 
-impl<R: Fixed> Rows<R> {
-    /// Those that were written to a file.
-    pub fn of_file(file: SpillFile) -> Self {
-        Rows::File(RowsFile { file, opened: OnceLock::new(), rows: PhantomData })
+impl<R: FixedSize> Rows<R> {
+    /// Makes rows of a file.
+    pub fn from_file(file: SpillFile) -> Self {
+        Rows::File(SpilledRows { file, opened: OnceLock::new(), rows: PhantomData })
     }
 
-    /// Collects the rows of a sorter.
+    /// Collects the sorted rows of a sorter.
     ///
     /// # Errors
-    /// Those of writing and reading.
-    pub fn sorted(sorter: Sorter<R>) -> Result<Self> {
-        let place = sorter.place().clone();
+    /// Errors of writing and reading.
+    pub fn from_sorter(sorter: Sorter<R>) -> Result<Self> {
+        let place = sorter.location().clone();
         match sorter.finish()? {
-            Sorted::Memory(rows) => Ok(Rows::Memory(rows.collect())),
-            Sorted::Merge(mut rows) => {
+            SortedRecords::Memory(rows) => Ok(Rows::Memory(rows.collect())),
+            SortedRecords::Merge(mut rows) => {
                 let mut file = SpillWriter::create(place)?;
                 rows.try_for_each(|row| file.push_record(row?))?;
-                Ok(Rows::of_file(file.finish()?))
+                Ok(Rows::from_file(file.finish()?))
             }
         }
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -144,10 +144,10 @@ impl<R: Fixed> Rows<R> {
         }
     }
 
-    /// One of them.
+    /// Returns the row at an index.
     ///
     /// # Errors
-    /// [`Error::Io`](simstore::Error::Io) if it cannot be read.
+    /// [`Error::Io`](simstore::Error::Io) if the file cannot be read.
     pub fn get(&self, at: usize) -> Result<R> {
         match self {
             Rows::Memory(rows) => Ok(rows[at]),
@@ -155,19 +155,19 @@ impl<R: Fixed> Rows<R> {
         }
     }
 
-    /// Returns the place of the first row that does not fulfil a predicate, by binary search. All rows before it fulfil the predicate,
-    /// and no row after it.
+    /// Returns the index of the first row for which `holds` is false, by binary search. `holds` must be true for all rows
+    /// before this one, and false for all rows after it.
     ///
     /// # Errors
-    /// As [`Rows::get`].
+    /// Errors of [`Rows::get`].
     pub fn partition_point(&self, holds: impl FnMut(&R) -> bool) -> Result<usize> {
         self.partition_point_in(0..self.len(), holds)
     }
 
-    /// Like [`partition_point`](Self::partition_point), but searches a range of rows, and returns a place in it.
+    /// Like [`partition_point`](Self::partition_point), but searches a range of rows, and returns an index in it or its end.
     ///
     /// # Errors
-    /// As [`Rows::get`].
+    /// Errors of [`Rows::get`].
     pub fn partition_point_in(
         &self,
         Range { mut start, mut end }: Range<usize>,
@@ -184,27 +184,27 @@ impl<R: Fixed> Rows<R> {
         Ok(start)
     }
 
-    /// All of them in order.
+    /// Returns an iterator over all rows in order.
     ///
     /// # Errors
-    /// [`Error::Io`](simstore::Error::Io) if the file cannot be opened; items are errors where it cannot be read.
+    /// [`Error::Io`](simstore::Error::Io) if the file cannot be opened. Items are errors if it cannot be read.
     pub fn iter(&self) -> Result<RowsIter<'_, R>> {
         Ok(match self {
             Rows::Memory(rows) => RowsIter::Memory(rows.iter()),
-            Rows::File(rows) => RowsIter::File(Box::new(rows.file.read_with(BUFFER)?)),
+            Rows::File(rows) => RowsIter::File(Box::new(rows.file.open_with_buffer(READ_BUFFER_BYTES)?)),
         })
     }
 
-    /// The same, one after the other as they are asked for.
+    /// Returns a cursor before the first row.
     ///
     /// # Errors
-    /// As [`Rows::iter`].
-    pub fn cursor(&self) -> Result<Cursor<RowsIter<'_, R>, R>> {
-        Ok(Cursor::new(self.iter()?))
+    /// Errors of [`Rows::iter`].
+    pub fn cursor(&self) -> Result<RowCursor<RowsIter<'_, R>, R>> {
+        Ok(RowCursor::new(self.iter()?))
     }
 
-    /// The rows, if they are in memory.
-    pub fn in_memory(&self) -> Option<&[R]> {
+    /// Rows as a slice; `None` if they are in a file.
+    pub fn as_slice(&self) -> Option<&[R]> {
         match self {
             Rows::Memory(rows) => Some(rows),
             Rows::File(..) => None,
@@ -212,7 +212,7 @@ impl<R: Fixed> Rows<R> {
     }
 }
 
-impl<R: Fixed> RowsFile<R> {
+impl<R: FixedSize> SpilledRows<R> {
     fn get(&self, at: usize) -> Result<R> {
         let path = self.file.path();
         let file = match self.opened.get() {
@@ -222,65 +222,66 @@ impl<R: Fixed> RowsFile<R> {
                 self.opened.get_or_init(|| file)
             }
         };
-        let mut bytes = [0; MAX_ROW];
-        read_at(file, &mut bytes[..R::BYTES], (at * R::BYTES) as u64).map_err(Error::io(path, "read"))?;
+        let mut bytes = [0; MAX_ROW_BYTES];
+        read_exact_at(file, &mut bytes[..R::BYTES], (at * R::BYTES) as u64)
+            .map_err(Error::io(path, "read"))?;
         Ok(R::read(&bytes))
     }
 }
 
-/// Reads the bytes at a place of a file, from any thread.
+/// Reads bytes at an offset of a file. Threads can call this at the same time.
 #[cfg(unix)]
-pub fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
+pub fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }
 
-/// Reads the bytes at a place of a file, from any thread.
+/// Reads bytes at an offset of a file. Threads can call this at the same time.
 #[cfg(windows)]
-pub fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
+pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, place)? {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => (bytes, place) = (&mut bytes[read..], place + read as u64),
+            read => (bytes, offset) = (&mut bytes[read..], offset + read as u64),
         }
     }
     Ok(())
 }
 
-/// Reads rows in order.
+/// Iterator over rows in order.
 #[derive(Debug)]
 pub enum RowsIter<'a, R> {
     Memory(std::slice::Iter<'a, R>),
     File(Box<SpillReader>),
 }
 
-impl<R: Fixed> Iterator for RowsIter<'_, R> {
+impl<R: FixedSize> Iterator for RowsIter<'_, R> {
     type Item = Result<R>;
 
     fn next(&mut self) -> Option<Result<R>> {
         match self {
             RowsIter::Memory(rows) => rows.next().copied().map(Ok),
-            RowsIter::File(file) => file.record().transpose(),
+            RowsIter::File(file) => file.read_record().transpose(),
         }
     }
 }
 
-/// Rows in order. The next one can be looked at before it is taken.
+/// Cursor over rows in order, which can look at the next row without consuming it.
 #[derive(Debug)]
-pub struct Cursor<I, R> {
+pub struct RowCursor<I, R> {
     rows: I,
     next: Option<R>,
     is_read: bool,
 }
 
-impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
+impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
     pub fn new(rows: I) -> Self {
-        Cursor { rows, next: None, is_read: false }
+        RowCursor { rows, next: None, is_read: false }
     }
 
-    /// The next row, which stays the next.
+    /// Returns the next row without consuming it.
     ///
     /// # Errors
-    /// Those of the rows.
+    /// Errors of the rows.
     pub fn peek(&mut self) -> Result<Option<R>> {
         if !self.is_read {
             self.next = self.rows.next().transpose()?;
@@ -289,34 +290,34 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
         Ok(self.next)
     }
 
-    /// The next row.
+    /// Consumes and returns the next row.
     ///
     /// # Errors
-    /// Those of the rows.
-    pub fn take(&mut self) -> Result<Option<R>> {
+    /// Errors of the rows.
+    pub fn next_row(&mut self) -> Result<Option<R>> {
         let next = self.peek()?;
         self.is_read = next.is_none();
         Ok(next)
     }
 
-    /// The next row, if it is such.
+    /// Consumes and returns the next row if `matches` is true for it.
     ///
     /// # Errors
-    /// Those of the rows.
-    pub fn take_if(&mut self, is_such: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
+    /// Errors of the rows.
+    pub fn next_if(&mut self, matches: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
         match self.peek()? {
-            Some(row) if is_such(&row) => self.take(),
+            Some(row) if matches(&row) => self.next_row(),
             _ => Ok(None),
         }
     }
 
-    /// The first row with a key, which stays the next. Rows with smaller keys are skipped. Rows are in the order of their keys, and keys
-    /// are asked for in ascending order.
+    /// Skips all rows with smaller keys. Then returns the next row without consuming it, if it has the key. The rows must be
+    /// in ascending order of `key_of`, and successive calls must have ascending keys.
     ///
     /// # Errors
-    /// Those of the rows.
-    pub fn at<K: Ord + Copy>(&mut self, key: K, key_of: impl Fn(&R) -> K) -> Result<Option<R>> {
-        while self.take_if(|row| key_of(row) < key)?.is_some() {}
+    /// Errors of the rows.
+    pub fn seek<K: Ord + Copy>(&mut self, key: K, key_of: impl Fn(&R) -> K) -> Result<Option<R>> {
+        while self.next_if(|row| key_of(row) < key)?.is_some() {}
         Ok(self.peek()?.filter(|row| key_of(row) == key))
     }
 }
@@ -324,20 +325,21 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spill::Temporary;
-    use simstore_io::output::Unfinished;
+    use crate::spill::TemporaryFolder;
+    use simstore_io::output::UnfinishedOutputs;
 
     #[test]
     fn rows_are_the_same_wherever_they_are() {
         let folder = tempfile::tempdir().unwrap();
-        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
+        let temporary =
+            TemporaryFolder::new(Some(folder.path()), &UnfinishedOutputs::default(), &()).unwrap();
         for count in [0, 1, 1024, 1025, 5000] {
             let all: Vec<(u32, u64)> = (0..count).map(|at| (at * 7, u64::from(at) << 33)).collect();
             for memory in [0, u64::MAX] {
                 let mut writer = RowsWriter::new(temporary.clone(), memory);
                 all.iter().for_each(|&row| writer.push(row).unwrap());
                 let rows = writer.finish().unwrap();
-                assert_eq!(rows.in_memory().is_none(), memory == 0 && count > 1024);
+                assert_eq!(rows.as_slice().is_none(), memory == 0 && count > 1024);
                 assert_eq!(rows.len(), all.len());
                 for _ in 0..2 {
                     let read: Vec<_> = rows.iter().unwrap().map(Result::unwrap).collect();
@@ -346,26 +348,26 @@ mod tests {
                 assert!(all.iter().enumerate().rev().all(|(at, row)| rows.get(at).unwrap() == *row));
                 let mut cursor = rows.cursor().unwrap();
                 for row in &all {
-                    assert_eq!(cursor.take_if(|next| next == &(1, 1)).unwrap(), None);
+                    assert_eq!(cursor.next_if(|next| next == &(1, 1)).unwrap(), None);
                     assert_eq!(cursor.peek().unwrap(), Some(*row));
-                    assert_eq!(cursor.take().unwrap(), Some(*row));
+                    assert_eq!(cursor.next_row().unwrap(), Some(*row));
                 }
-                assert_eq!((cursor.peek().unwrap(), cursor.take().unwrap()), (None, None));
+                assert_eq!((cursor.peek().unwrap(), cursor.next_row().unwrap()), (None, None));
                 let mut cursor = rows.cursor().unwrap();
                 for key in 0..count.min(100) * 7 + 1 {
                     let row = (key < count * 7 && key % 7 == 0).then(|| all[key as usize / 7]);
-                    assert_eq!(cursor.at(key, |row| row.0).unwrap(), row);
-                    assert_eq!(cursor.at(key, |row| row.0).unwrap(), row);
+                    assert_eq!(cursor.seek(key, |row| row.0).unwrap(), row);
+                    assert_eq!(cursor.seek(key, |row| row.0).unwrap(), row);
                     let before = rows.partition_point(|row| row.0 < key).unwrap();
                     assert_eq!(before, all.partition_point(|row| row.0 < key));
                     let within = rows.partition_point_in(0..before, |row| row.0 + 7 < key);
                     assert_eq!(within.unwrap(), all.partition_point(|row| row.0 + 7 < key));
                 }
-                // Of rows that are skipped, any number.
-                assert_eq!(cursor.at(u32::MAX, |row| row.0).unwrap(), None);
+                // Any number of rows can be skipped.
+                assert_eq!(cursor.seek(u32::MAX, |row| row.0).unwrap(), None);
                 assert_eq!(cursor.peek().unwrap(), None);
             }
         }
-        assert_eq!(temporary.counts.held(), 0);
+        assert_eq!(temporary.counts.on_disk(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Code that several tests need.
+//! Code shared by several tests.
 
 #[path = "../../../io/tests/support/compression.rs"]
 pub(crate) mod compression;
@@ -19,7 +19,7 @@ use simstore_io::DocumentOptions;
 
 pub(crate) use self::random::Random;
 
-/// The kind of records in a file, with default options.
+/// Returns the kind of records in a file, with default options.
 pub(crate) fn kind_of(path: &Path) -> Result<InputKind> {
     Inputs::new(&[path.to_path_buf()], DocumentOptions::default())?.kind()
 }

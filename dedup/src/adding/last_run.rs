@@ -8,8 +8,8 @@ use simstore::{Error, Result};
 use crate::config::DedupConfig;
 use crate::reference::ReferenceStore;
 use crate::report::outputs::Outputs;
-use simstore_corpus::{Notice, Watch};
-use simstore_io::output::place_of;
+use simstore_corpus::{Diagnostic, Observer};
+use simstore_io::output::resolve_path;
 
 /// A run that has added documents to a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Run {
 impl Run {
     /// Whether it has written this file.
     pub(crate) fn has_written(&self, path: &Path) -> bool {
-        self.paths.contains(&place_of(path))
+        self.paths.contains(&resolve_path(path))
     }
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct LastRun {
 
 impl LastRun {
     /// Completes the files of the last run, whether or not this run is the same.
-    pub(crate) fn finished(added_to: Option<&ReferenceStore>, watch: &dyn Watch) -> Result<LastRun> {
+    pub(crate) fn finished(added_to: Option<&ReferenceStore>, observer: &dyn Observer) -> Result<LastRun> {
         let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
         let finished = match (added_to, &run) {
             (Some(store), Some(run)) => store.finish(run)?,
             _ => Vec::new(),
         };
-        finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
+        finished.iter().for_each(|path| observer.diagnostic(&Diagnostic::CompletedOutput(path)));
         Ok(LastRun { run, finished })
     }
 
@@ -63,7 +63,7 @@ impl LastRun {
             check_outputs_of(last, outputs)?;
             return Ok(Some(last.added));
         }
-        match outputs.all().find(|path| self.finished.contains(&place_of(path))) {
+        match outputs.all().find(|path| self.finished.contains(&resolve_path(path))) {
             Some(path) => Err(Error::Refused(format!(
                 "{}: holds the result of another run that was interrupted: move it, then run this again",
                 path.display()

@@ -11,20 +11,20 @@ use std::path::PathBuf;
 
 use simstore::any::{AnyStore, Width};
 use simstore::error::excerpt;
-use simstore::store::Load;
+use simstore::store::BulkLoad;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
-use simstore_corpus::spill::Budget;
-use simstore_corpus::{Naming, Watch};
+use simstore_corpus::spill::MemoryBudget;
+use simstore_corpus::{IdScheme, Observer};
 use simstore_io::IdRef;
-use simstore_io::document::{escaped, path_of_text};
-use simstore_io::output::SetAside;
-use simstore_text::{SimilarSettings, open_similar};
+use simstore_io::document::{escape_text, name_to_path};
+use simstore_io::output::StagedOutput;
+use simstore_text::{SimilarSettings, open_similar_store};
 
 use crate::adding::last_run::Run;
 use crate::adding::names_in_use::{ADDED_TWICE, IS_STORED, NamesInUse};
 use crate::adding::similar_writer::IntoSimilar;
 use crate::corpus::Corpus;
-use crate::pipeline::clusters::Clustered;
+use crate::pipeline::clusters::ClusterCursor;
 use crate::reference::{ReferenceStore, open_store, options};
 
 /// The mark of the last run, and of each of its files, followed by a number.
@@ -35,7 +35,7 @@ impl ReferenceStore {
     /// The run that added to the store last.
     pub(crate) fn last_run(&self) -> Result<Option<Run>> {
         let Some(snapshot) = self.snapshot() else { return Ok(None) };
-        let Some(mark) = snapshot.mark(RUN_MARK)? else { return Ok(None) };
+        let Some(mark) = snapshot.metadata(RUN_MARK)? else { return Ok(None) };
         let damaged = |what: String| {
             Error::Refused(format!(
                 "{}: cannot read the record of the last run: {what}",
@@ -44,9 +44,9 @@ impl ReferenceStore {
         };
         let mut run: Run = serde_json::from_slice(&mark).map_err(|error| damaged(error.to_string()))?;
         for number in 0..run.files {
-            let path = snapshot.mark(&format!("{FILE_MARK}{number}"))?;
+            let path = snapshot.metadata(&format!("{FILE_MARK}{number}"))?;
             let path = path.and_then(|path| String::from_utf8(path).ok());
-            run.paths.push(path_of_text(&path.ok_or_else(|| damaged(format!("no file {number}")))?));
+            run.paths.push(name_to_path(&path.ok_or_else(|| damaged(format!("no file {number}")))?));
         }
         Ok(Some(run))
     }
@@ -55,7 +55,7 @@ impl ReferenceStore {
     pub(crate) fn finish(&self, run: &Run) -> Result<Vec<PathBuf>> {
         let mut finished = Vec::new();
         for path in &run.paths {
-            if let Some(aside) = SetAside::of(path, &suffix(&run.run))
+            if let Some(aside) = StagedOutput::new(path, &suffix(&run.run))
                 && aside.publish()?
             {
                 finished.push(path.clone());
@@ -74,14 +74,14 @@ impl ReferenceStore {
         similar: Option<SimilarSettings>,
         profile: &str,
         width: Width,
-        budget: Budget,
+        budget: MemoryBudget,
     ) -> Result<Option<AnyStore>> {
         if self.store.is_some() {
             return Ok(None);
         }
         let options = StoreOptions { distance, profile: Some(profile.to_string()), ..options(budget) };
         if let Some(settings) = similar {
-            open_similar(self.path(), options.clone(), settings)?;
+            open_similar_store(self.path(), options.clone(), settings)?;
         }
         let store = open_store(self.path(), width, &options)?;
         let snapshot = store.snapshot();
@@ -99,18 +99,18 @@ impl ReferenceStore {
     pub(crate) fn check_names(
         &self,
         corpus: &Corpus,
-        mut clustered: Clustered<'_>,
+        mut clustered: ClusterCursor<'_>,
         is_similar: bool,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<()> {
         let mut naming = self.snapshot().map_or(
-            (Naming::Undecided, Some(0)),
-            |store| each_width!(store, store => Naming::of_store(store)),
+            (IdScheme::Undecided, Some(0)),
+            |store| each_width!(store, store => IdScheme::from_store(store)),
         );
         let mut ids = Vec::new();
         let mut names = NamesInUse::new(self.snapshot());
-        corpus.scan(watch, "ids", |document| {
-            let is_added = clustered.of(document.number)?.is_kept && document.fingerprint().is_some();
+        corpus.scan(observer, "ids", |document| {
+            let is_added = clustered.status(document.number)?.is_kept && document.fingerprint().is_some();
             if is_added {
                 let (id, name) = self.assign(&mut naming, document.id())?;
                 match name.filter(|_| is_similar) {
@@ -129,7 +129,7 @@ impl ReferenceStore {
         Err(Error::Refused(format!(
             "{}: nothing was added: the name `{}` {by}, and in a store of similar documents a name belongs to one text",
             self.path().display(),
-            escaped(&excerpt(name))
+            escape_text(&excerpt(name))
         )))
     }
 
@@ -160,7 +160,7 @@ impl ReferenceStore {
     /// The id and the name that a document gets in the store.
     fn assign(
         &self,
-        (naming, next_id): &mut (Naming, Option<u64>),
+        (naming, next_id): &mut (IdScheme, Option<u64>),
         id: IdRef<'_>,
     ) -> Result<(u64, Option<String>)> {
         let assigned = naming.assign(id.into(), *next_id);
@@ -183,13 +183,13 @@ impl ReferenceStore {
         &self,
         store: &'a Store<F>,
         corpus: &Corpus,
-        mut clustered: Clustered<'_>,
+        mut clustered: ClusterCursor<'_>,
         mut similar: Option<IntoSimilar<'_>>,
-    ) -> Result<Load<'a, F>> {
-        let mut naming = Naming::of_store(&store.snapshot());
-        let mut load = store.load()?;
+    ) -> Result<BulkLoad<'a, F>> {
+        let mut naming = IdScheme::from_store(&store.snapshot());
+        let mut load = store.bulk_load()?;
         corpus.visit(|document| {
-            let is_kept = clustered.of(document.number)?.is_kept;
+            let is_kept = clustered.status(document.number)?.is_kept;
             let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
             let fingerprint = F::from_u128(fingerprint);
             let (id, name) = self.assign(&mut naming, document.id())?;
@@ -211,17 +211,17 @@ pub(crate) fn suffix(run: &str) -> String {
 
 /// Adds all at once, with the mark of the run.
 pub(crate) fn commit<F: Fingerprint>(
-    mut load: Load<'_, F>,
+    mut load: BulkLoad<'_, F>,
     run: &str,
     added: u64,
-    aside: &[SetAside],
+    aside: &[StagedOutput],
 ) -> Result<()> {
-    let files: Vec<String> = aside.iter().map(SetAside::place).collect();
+    let files: Vec<String> = aside.iter().map(StagedOutput::resolved_path).collect();
     let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
     let mark = serde_json::to_vec(&mark).map_err(|error| Error::Refused(error.to_string()))?;
-    load.mark(RUN_MARK, &mark)?;
+    load.set_metadata(RUN_MARK, &mark)?;
     for (number, file) in files.iter().enumerate() {
-        load.mark(&format!("{FILE_MARK}{number}"), file.as_bytes())?;
+        load.set_metadata(&format!("{FILE_MARK}{number}"), file.as_bytes())?;
     }
     load.finish()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use simstore::any::AnySnapshot;
 use simstore::{Result, each_width};
-use simstore_text::DocumentNames;
+use simstore_text::DocumentNameIndex;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why a name or an id cannot be added: a stored document has it, or another document of this run.
@@ -16,7 +16,7 @@ pub(crate) struct NamesInUse<'a> {
     /// `None` for a store that does not exist yet.
     store: Option<&'a AnySnapshot>,
     /// Names in the store; read when the first name is entered.
-    stored: Option<DocumentNames>,
+    stored: Option<DocumentNameIndex>,
     /// Hashes of the names of added documents.
     entered: HashSet<u128>,
 }
@@ -34,7 +34,7 @@ impl<'a> NamesInUse<'a> {
         let Some(store) = self.store else { return Ok(None) };
         let stored = match &mut self.stored {
             Some(stored) => stored,
-            none => none.insert(each_width!(store, store => DocumentNames::read(store))?),
+            none => none.insert(each_width!(store, store => DocumentNameIndex::read(store))?),
         };
         for id in each_width!(store, store => stored.find(store, name))? {
             // A deleted document has an empty note.

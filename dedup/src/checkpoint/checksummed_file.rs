@@ -9,7 +9,7 @@ use simstore::fs::open_regular;
 use simstore::{Error, Result};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use simstore_io::output::{Output, Unfinished};
+use simstore_io::output::{Output, UnfinishedOutputs};
 
 /// Maximum length of a line in bytes: a longer line is refused.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
@@ -52,7 +52,7 @@ impl Write for Hashed {
 }
 
 impl SealedWriter {
-    pub(crate) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+    pub(crate) fn create(path: &Path, unfinished: &UnfinishedOutputs) -> Result<Self> {
         let output = Hashed { output: Output::replace(path, unfinished)?, hash: Xxh3::new() };
         let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
         Ok(SealedWriter { path: path.to_path_buf(), frame })
@@ -71,8 +71,8 @@ impl SealedWriter {
     /// Writes the checksum and gives the file its name.
     pub(crate) fn finish(self) -> Result<()> {
         let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
-        output.push(&TRAILER)?;
-        output.push(&hash.digest().to_le_bytes())?;
+        output.write_bytes(&TRAILER)?;
+        output.write_bytes(&hash.digest().to_le_bytes())?;
         output.finish()
     }
 }

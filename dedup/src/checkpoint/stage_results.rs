@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::checksummed_file::{SealedLines, SealedWriter, json, path_of};
 use crate::workspace::Workspace;
-use simstore_corpus::spill::{Fixed, Rows};
-use simstore_corpus::{Notice, Watch};
-use simstore_io::output::Unfinished;
+use simstore_corpus::spill::{FixedSize, Rows};
+use simstore_corpus::{Diagnostic, Observer};
+use simstore_io::output::UnfinishedOutputs;
 
 const VERSION: u32 = 3;
 /// Encoded size of the longest row, in bytes.
@@ -22,13 +22,13 @@ const LONGEST: usize = 96;
 #[derive(Clone, Copy)]
 pub(crate) struct Keeping<'a> {
     pub(crate) folder: &'a Path,
-    pub(crate) unfinished: &'a Unfinished,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) unfinished: &'a UnfinishedOutputs,
+    pub(crate) observer: &'a dyn Observer,
 }
 
 /// Header of a kept stage. The name of the file is a hash of it, so stages with different headers are different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stage {
+pub(crate) struct StageHeader {
     /// Version of the format.
     stage: u32,
     /// Name of the stage: `near`, `candidates` or `leaders`.
@@ -40,7 +40,7 @@ pub(crate) struct Stage {
 }
 
 /// Adds rows to a checksum.
-pub(crate) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
+pub(crate) fn check_of<R: FixedSize>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
     let mut bytes = [0; LONGEST];
     for row in rows {
         row?.write(&mut bytes);
@@ -49,9 +49,9 @@ pub(crate) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Res
     Ok(())
 }
 
-impl Stage {
-    pub(crate) fn new(name: &str, question: String, check: u64) -> Stage {
-        Stage { stage: VERSION, name: name.to_owned(), question, check: format!("{check:016x}") }
+impl StageHeader {
+    pub(crate) fn new(name: &str, question: String, check: u64) -> StageHeader {
+        StageHeader { stage: VERSION, name: name.to_owned(), question, check: format!("{check:016x}") }
     }
 }
 
@@ -60,7 +60,7 @@ impl Keeping<'_> {
     /// tables. If its file is unsound, warns and makes it again.
     pub(crate) fn kept<T>(
         &self,
-        stage: &Stage,
+        stage: &StageHeader,
         read: impl FnOnce(&mut KeptReader) -> Result<T, Unsound>,
         make: impl FnOnce() -> Result<T>,
         write: impl FnOnce(&T, &mut KeptWriter) -> Result<()>,
@@ -77,12 +77,12 @@ impl Keeping<'_> {
             match found {
                 Ok(found) => {
                     let remark = format!("{}: reusing {} of an earlier run", path.display(), stage.name);
-                    self.watch.notice(&Notice::Remark(&remark));
+                    self.observer.diagnostic(&Diagnostic::Info(&remark));
                     return Ok(found);
                 }
                 Err(Unsound::Reason(reason)) => {
                     let warning = format!("{}: {reason}; computing it again", path.display());
-                    self.watch.notice(&Notice::Warning(&warning));
+                    self.observer.diagnostic(&Diagnostic::Warning(&warning));
                 }
                 Err(Unsound::Failed(error)) => return Err(error),
             }
@@ -115,7 +115,7 @@ pub(crate) struct KeptWriter(SealedWriter);
 
 impl KeptWriter {
     /// Writes a table: the number of rows, then the rows.
-    pub(crate) fn rows<R: Fixed>(
+    pub(crate) fn rows<R: FixedSize>(
         &mut self,
         count: usize,
         rows: impl Iterator<Item = Result<R>>,
@@ -130,7 +130,7 @@ impl KeptWriter {
     }
 
     /// Writes all of `rows` as a table.
-    pub(crate) fn all<R: Fixed>(&mut self, rows: &Rows<R>) -> Result<()> {
+    pub(crate) fn all<R: FixedSize>(&mut self, rows: &Rows<R>) -> Result<()> {
         self.rows(rows.len(), rows.iter()?)
     }
 }
@@ -141,10 +141,10 @@ pub(crate) struct KeptReader {
 }
 
 impl KeptReader {
-    fn open(path: &Path, expected: &Stage) -> Result<KeptReader, Unsound> {
+    fn open(path: &Path, expected: &StageHeader) -> Result<KeptReader, Unsound> {
         let mut lines = SealedLines::open(path).map_err(Unsound::Reason)?;
         let line = lines.next().map_err(Unsound::Reason)?;
-        match serde_json::from_slice::<Stage>(line) {
+        match serde_json::from_slice::<StageHeader>(line) {
             Ok(stage) if stage == *expected => Ok(KeptReader { lines }),
             Ok(_) => Err(Unsound::Reason("its header does not match its name".to_owned())),
             Err(error) => Err(Unsound::Reason(format!("line 1: invalid stage header: {error}"))),
@@ -152,7 +152,7 @@ impl KeptReader {
     }
 
     /// Reads a table. Rejects rows that fail `is_sound`, and rows that are not strictly ascending.
-    pub(crate) fn rows<R: Fixed>(
+    pub(crate) fn rows<R: FixedSize>(
         &mut self,
         workspace: &Workspace,
         is_sound: impl Fn(&R) -> bool,
@@ -179,7 +179,7 @@ impl KeptReader {
     }
 
     /// Visits the rows of a table.
-    pub(crate) fn visit<R: Fixed>(
+    pub(crate) fn visit<R: FixedSize>(
         &mut self,
         mut visitor: impl FnMut(R) -> Result<(), Unsound>,
     ) -> Result<(), Unsound> {

@@ -1,7 +1,7 @@
 //! Chooses the number of sketches to join and the distance: the cheapest search with enough recall.
 
 use simstore::{Fingerprint, Result, join};
-use simstore_text::{SKETCHES, SketchSearch, too_low_similarity};
+use simstore_text::{BANDS, BandSearch, similarity_too_low_error};
 
 /// Time to sort one sketch of a document, in seconds on one core.
 const ORDERED: f64 = 100e-9;
@@ -11,7 +11,7 @@ const LOOKED_AT: f64 = 20e-9;
 /// A search of sketches, and its expected cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
-    pub(crate) search: SketchSearch,
+    pub(crate) search: BandSearch,
     /// Pairs of unrelated documents whose sketches are looked at.
     pub(crate) unrelated: f64,
     /// In seconds on one core, without reading.
@@ -29,8 +29,8 @@ const SPENT_ON_ONE: f64 = 0.25e-6;
 /// # Errors
 /// [`Error::BadArgument`] if no distance of sketches finds so many.
 pub(crate) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
-    let least =
-        cheapest(similarity, recall, documents).ok_or_else(|| too_low_similarity(similarity, recall))?;
+    let least = cheapest(similarity, recall, documents)
+        .ok_or_else(|| similarity_too_low_error(similarity, recall))?;
     let most = least.seconds + SPENT + documents as f64 * SPENT_ON_ONE;
     let better = [0.2, 0.4].iter().filter_map(|missed| {
         cheapest(similarity, 1.0 - missed * (1.0 - recall), documents).filter(|choice| choice.seconds <= most)
@@ -41,10 +41,10 @@ pub(crate) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<C
 /// The search that finds as much for the least work; `None` if no distance of sketches does.
 fn cheapest(similarity: f64, recall: f64, documents: usize) -> Option<Choice> {
     let n = documents as f64;
-    let choices = (1..=SKETCHES).filter_map(|joined| {
-        let search = SketchSearch::new(similarity, recall, joined, u64::MAX_DISTANCE)?;
-        let unrelated = joined as f64 * n * n / 2.0 * random_share(search.distance);
-        let join = n * ORDERED + join::expected_seconds::<u64>(documents, search.distance);
+    let choices = (1..=BANDS).filter_map(|joined| {
+        let search = BandSearch::new(similarity, recall, joined, u64::MAX_DISTANCE)?;
+        let unrelated = joined as f64 * n * n / 2.0 * random_share(search.band_distance);
+        let join = n * ORDERED + join::expected_seconds::<u64>(documents, search.band_distance);
         Some(Choice { search, unrelated, seconds: joined as f64 * join + unrelated * LOOKED_AT })
     });
     choices.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn more_documents_take_more_sketches_and_smaller_distances() {
-        let distance = |documents| choose(0.8, 0.95, documents).unwrap().search.distance;
+        let distance = |documents| choose(0.8, 0.95, documents).unwrap().search.band_distance;
         assert!(distance(1000) > distance(10_000_000));
     }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use simstore::Result;
 use simstore_text::Resources;
 
-use crate::config::criterion::{Compare, bad};
+use crate::config::criterion::{ComparisonConfig, bad};
 use crate::corpus::keep_rule::Keep;
 
 /// How near documents form clusters.
@@ -26,7 +26,7 @@ pub enum ClusterBy {
 #[derive(Clone, Debug, Default)]
 pub struct DedupConfig {
     /// Which documents are near.
-    pub compare: Compare,
+    pub compare: ComparisonConfig,
     /// Files that profiles refer to, such as a dictionary.
     pub resources: Resources,
     /// How near documents form clusters. The default is stars if texts are compared by similarity and one document is kept,
@@ -35,7 +35,7 @@ pub struct DedupConfig {
     /// Which document of a cluster is kept.
     pub keep: Keep,
     /// Stores of one width, kind and profile. A document that is near a stored document is not kept. Stores of [similar
-    /// documents](simstore_text::open_similar) find documents of their own least similarity or a greater one. The similarity is
+    /// documents](simstore_text::open_similar_store) find documents of their own least similarity or a greater one. The similarity is
     /// exact if the store keeps texts; otherwise sketches estimate it.
     pub against: Vec<PathBuf>,
     /// If set, kept documents are added to the first store, which is made if it is missing. Store and output files change

@@ -8,14 +8,16 @@ use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result, each_width};
-use simstore_corpus::spill::{Budget, check_memory};
-use simstore_corpus::{InputKind, Inputs, Notice, Watch, profile_of_files};
-use simstore_io::output::place_of;
-use simstore_text::{Profile, Resources, SimilarSettings, Sketcher};
+use simstore_corpus::spill::{MemoryBudget, check_memory};
+use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer, default_text_profile_for_files};
+use simstore_io::output::resolve_path;
+use simstore_text::{MinHasher, Profile, Resources, SimilarSettings};
 
 use crate::adding::last_run::LastRun;
 use crate::config::band_choice;
-use crate::config::criterion::{Compare, Criterion, Distance, Similar, Verify, bad, given_resources};
+use crate::config::criterion::{
+    ComparisonConfig, Criterion, DistanceConfig, SimilarityConfig, VerifyConfig, bad, given_resources,
+};
 use crate::config::{ClusterBy, DedupConfig};
 use crate::corpus::file_list::FileList;
 use crate::corpus::keep_rule::Keep;
@@ -51,9 +53,9 @@ pub(crate) struct Resolved {
     /// Profile of fingerprints or sketches.
     pub(crate) profile: Profile,
     /// Makes the sketches of texts, if these are compared by similarity.
-    pub(crate) sketcher: Option<Sketcher>,
+    pub(crate) sketcher: Option<MinHasher>,
     /// Profile for comparing texts; `None` if only fingerprints are compared.
-    pub(crate) profile_of_texts: Option<Profile>,
+    pub(crate) default_text_profile: Option<Profile>,
     /// Settings of the store of similar documents that documents are added to, if any.
     pub(crate) added_to_similar: Option<SimilarSettings>,
     /// Whether only equal texts are duplicates.
@@ -94,33 +96,35 @@ impl DedupConfig {
         &self,
         inputs: &Inputs,
         outputs: Option<&Outputs>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Resolved> {
         let width = self.width()?;
         outputs.map_or(Ok(()), Outputs::check)?;
         self.check()?;
         let kind = inputs.kind()?;
         self.check_kind(kind)?;
-        let budget = Budget::new(self.memory);
-        let inputs = inputs.with_extra_field(self.keep.field()).within(budget.of_reading());
-        if inputs.are_given() {
+        let budget = MemoryBudget::new(self.memory);
+        let inputs = inputs.with_extra_field(self.keep.field()).with_memory_limit(budget.reading_limit());
+        if inputs.is_in_memory() {
             self.check_in_memory(kind, outputs)?;
         }
         let adds = self.add.is_some() && outputs.is_some();
-        let references = References::open(&self.against, width, adds, budget, watch)?;
+        let references = References::open(&self.against, width, adds, budget, observer)?;
         self.check_profile(kind, &references)?;
         // Before the inputs are listed: the files of an interrupted run may be among them.
-        let last_run = LastRun::finished(references.stores.first().filter(|_| adds), watch)?;
-        let criterion = self.criterion(kind, width, &references, watch)?;
+        let last_run = LastRun::finished(references.stores.first().filter(|_| adds), observer)?;
+        let criterion = self.criterion(kind, width, &references, observer)?;
         let file_list = match kind {
             InputKind::Documents => Some(FileList::read(&inputs)?),
             InputKind::Fingerprints => None,
         };
-        outputs.map_or(Ok(()), |outputs| check_outputs(outputs, &inputs, file_list.as_ref(), adds, watch))?;
+        outputs
+            .map_or(Ok(()), |outputs| check_outputs(outputs, &inputs, file_list.as_ref(), adds, observer))?;
         let added_to_similar = self.added_to_similar(criterion, &references)?;
-        let profile_of_texts = self.profile_of_texts(criterion, &references, file_list.as_ref(), watch)?;
+        let default_text_profile =
+            self.default_text_profile(criterion, &references, file_list.as_ref(), observer)?;
         let sketcher = match criterion {
-            Criterion::Similarity(_) => profile_of_texts.clone().map(Sketcher::new),
+            Criterion::Similarity(_) => default_text_profile.clone().map(MinHasher::new),
             Criterion::Distance(_) => None,
         };
         let profile = match (kind, &sketcher) {
@@ -136,14 +140,14 @@ impl DedupConfig {
             references,
             last_run,
             criterion,
-            verify: self.compare.verify().map(|verify| verify.least),
+            verify: self.compare.verify().map(|verify| verify.min_similarity),
             recall: self.recall(),
             cluster_by: self.cluster_by(criterion),
             keep: self.keep.clone(),
             profile,
             sketcher,
-            reads_twice: profile_of_texts.is_some() || outputs.is_some_and(Outputs::write_documents),
-            profile_of_texts,
+            reads_twice: default_text_profile.is_some() || outputs.is_some_and(Outputs::write_documents),
+            default_text_profile,
             added_to_similar,
             is_exact: self.compare.is_exact(),
         })
@@ -176,7 +180,7 @@ impl DedupConfig {
             }
         }
         let requested = self.compare.of_distance().and_then(|distance| distance.bits);
-        Width::of(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
+        Width::from_bits(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
     /// The configuration of [`sample_pairs`](crate::sample_pairs), and the threshold of this configuration. `lowest` computes the lowest
@@ -193,9 +197,9 @@ impl DedupConfig {
             return bad("option `sample_pairs` needs documents, but the inputs are fingerprints");
         }
         let similar = match &self.compare {
-            Compare::Default => Similar::default(),
-            Compare::Similar(similar) => similar.clone(),
-            Compare::Distance(_) => {
+            ComparisonConfig::Default => SimilarityConfig::default(),
+            ComparisonConfig::Similarity(similar) => similar.clone(),
+            ComparisonConfig::Distance(_) => {
                 return bad(
                     "option `sample_pairs` compares texts: leave out option `distance` and other fingerprint options",
                 );
@@ -208,9 +212,9 @@ impl DedupConfig {
             return bad("option `sample_pairs` needs preferred documents: leave out `keep` none");
         }
         self.check()?;
-        let threshold = similar.least.unwrap_or(SIMILARITY);
+        let threshold = similar.min_similarity.unwrap_or(SIMILARITY);
         let least = Some(lowest(threshold, self.recall())?);
-        let compare = Compare::Similar(Similar { least, ..similar });
+        let compare = ComparisonConfig::Similarity(SimilarityConfig { min_similarity: least, ..similar });
         Ok((DedupConfig { compare, pairs: true, ..self.clone() }, threshold))
     }
 
@@ -238,7 +242,7 @@ impl DedupConfig {
 
     /// A store that an earlier path already names.
     fn repeated_store(&self) -> Option<&PathBuf> {
-        let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| place_of(store));
+        let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| resolve_path(store));
         let mut seen = BTreeSet::new();
         self.against.iter().find(|store| !seen.insert(place(store)))
     }
@@ -249,12 +253,12 @@ impl DedupConfig {
             return Ok(());
         }
         let option = match &self.compare {
-            Compare::Similar(Similar { least: Some(_), .. }) => Some("similar"),
-            Compare::Similar(Similar { recall: Some(_), .. }) => Some("recall"),
-            Compare::Similar(_) => Some("verify_profile"),
-            Compare::Distance(Distance { profile: Some(_), .. }) => Some("profile"),
-            Compare::Distance(Distance { verify: Some(_), .. }) => Some("verify_text"),
-            Compare::Distance(_) | Compare::Default => None,
+            ComparisonConfig::Similarity(SimilarityConfig { min_similarity: Some(_), .. }) => Some("similar"),
+            ComparisonConfig::Similarity(SimilarityConfig { recall: Some(_), .. }) => Some("recall"),
+            ComparisonConfig::Similarity(_) => Some("verify_profile"),
+            ComparisonConfig::Distance(DistanceConfig { profile: Some(_), .. }) => Some("profile"),
+            ComparisonConfig::Distance(DistanceConfig { verify: Some(_), .. }) => Some("verify_text"),
+            ComparisonConfig::Distance(_) | ComparisonConfig::Default => None,
         };
         let others = [
             (self.resume.is_some(), "resume"),
@@ -287,7 +291,7 @@ impl DedupConfig {
     }
 
     fn recall(&self) -> f64 {
-        self.compare.of_similar().and_then(|similar| similar.recall).unwrap_or(RECALL)
+        self.compare.similarity_config().and_then(|similar| similar.recall).unwrap_or(RECALL)
     }
 
     fn cluster_by(&self, criterion: Criterion) -> ClusterBy {
@@ -308,12 +312,12 @@ impl DedupConfig {
         kind: InputKind,
         width: Width,
         references: &References,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Criterion> {
         let criterion = if references.are_similar() {
             self.criterion_of_similar_stores(kind, references)?
         } else {
-            self.criterion_of_fingerprints_or_texts(kind, references, watch)?
+            self.criterion_of_fingerprints_or_texts(kind, references, observer)?
         };
         match criterion {
             Criterion::Distance(distance) => {
@@ -335,42 +339,44 @@ impl DedupConfig {
         &self,
         kind: InputKind,
         references: &References,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Criterion> {
         // Every store can answer within the smallest distance of all stores.
         let distance = references.snapshots().map(|store| store.distance()).min().unwrap_or(DISTANCE);
         // A store that does not exist yet is created for the criterion.
         let existing = references.stores.iter().find(|store| store.exists());
         match (&self.compare, existing) {
-            (Compare::Similar(Similar { least: Some(_), .. }), Some(_)) => bad(
+            (ComparisonConfig::Similarity(SimilarityConfig { min_similarity: Some(_), .. }), Some(_)) => bad(
                 "option `similar` compares texts, but the store of option `against` has only fingerprints: use a store created by \
                  `simstore add` with option `similar`, or use option `distance`",
             ),
-            (Compare::Distance(Distance { most: Some(most), .. }), _) => Ok(Criterion::Distance(*most)),
+            (ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), .. }), _) => {
+                Ok(Criterion::Distance(*most))
+            }
             _ if kind == InputKind::Fingerprints => Ok(Criterion::Distance(distance)),
             (_, Some(existing)) => bad(format!(
                 "{}: this store has fingerprints and no text similarities: give option `distance` ({distance} finds copies with very \
                  small edits), or use a store created by `simstore add` with option `similar`",
                 existing.path().display()
             )),
-            (Compare::Distance(asked), None) => {
+            (ComparisonConfig::Distance(asked), None) => {
                 if let Some(option) = self.option_of_fingerprints(asked) {
-                    watch.notice(&Notice::Warning(&format!(
+                    observer.diagnostic(&Diagnostic::Warning(&format!(
                         "option `{option}` compares fingerprints, within {DISTANCE} bits by default (option `distance` changes this); \
                          leave it out to compare texts by similarity"
                     )));
                 }
                 Ok(Criterion::Distance(DISTANCE))
             }
-            (Compare::Similar(similar), None) => {
-                Ok(Criterion::Similarity(similar.least.unwrap_or(SIMILARITY)))
+            (ComparisonConfig::Similarity(similar), None) => {
+                Ok(Criterion::Similarity(similar.min_similarity.unwrap_or(SIMILARITY)))
             }
-            (Compare::Default, None) => Ok(Criterion::Similarity(SIMILARITY)),
+            (ComparisonConfig::Default, None) => Ok(Criterion::Similarity(SIMILARITY)),
         }
     }
 
     /// An option that selects fingerprints without a distance.
-    fn option_of_fingerprints(&self, distance: &Distance) -> Option<&'static str> {
+    fn option_of_fingerprints(&self, distance: &DistanceConfig) -> Option<&'static str> {
         let options = [
             (distance.bits.is_some(), "bits"),
             (distance.profile.is_some(), "profile"),
@@ -381,11 +387,11 @@ impl DedupConfig {
 
     /// The criterion for stores of similar documents: the similarity of the stores, or a greater one.
     fn criterion_of_similar_stores(&self, kind: InputKind, references: &References) -> Result<Criterion> {
-        let default = (&Similar::default(), &Distance::default());
+        let default = (&SimilarityConfig::default(), &DistanceConfig::default());
         let (similar, distance) = match &self.compare {
-            Compare::Default => default,
-            Compare::Similar(similar) => (similar, default.1),
-            Compare::Distance(distance) => (default.0, distance),
+            ComparisonConfig::Default => default,
+            ComparisonConfig::Similarity(similar) => (similar, default.1),
+            ComparisonConfig::Distance(distance) => (default.0, distance),
         };
         let other_profile = match similar.profile.as_ref().or(distance.profile.as_ref()) {
             Some(name) => {
@@ -397,7 +403,7 @@ impl DedupConfig {
         };
         let of_distance = first_set([
             (kind == InputKind::Fingerprints, "fingerprints in the input"),
-            (distance.most.is_some(), "option `distance`"),
+            (distance.max_distance.is_some(), "option `distance`"),
             (distance.bits.is_some(), "option `bits`"),
         ]);
         if let Some(what) = of_distance.map(str::to_owned).or(other_profile) {
@@ -406,9 +412,9 @@ impl DedupConfig {
             ));
         }
         self.check_keep_with_similar_stores()?;
-        let similarities = references.settings.iter().map(SimilarSettings::similar);
+        let similarities = references.settings.iter().map(SimilarSettings::min_similarity);
         let stored = similarities.max_by(f64::total_cmp).unwrap_or(SIMILARITY);
-        let least = similar.least.unwrap_or(stored);
+        let least = similar.min_similarity.unwrap_or(stored);
         if least < stored {
             return bad(format!(
                 "option `similar` is {least}, but the store was created for a similarity of at least {stored}"
@@ -468,12 +474,12 @@ impl DedupConfig {
 
     /// Profile for comparing texts: the profile of the stores, the named one, the profile for code if all files are source code, or
     /// shingles of words. `None` if texts are not compared.
-    fn profile_of_texts(
+    fn default_text_profile(
         &self,
         criterion: Criterion,
         references: &References,
         file_list: Option<&FileList>,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Option<Profile>> {
         let by_similarity = matches!(criterion, Criterion::Similarity(_));
         if !by_similarity && self.compare.verify().is_none() {
@@ -483,13 +489,15 @@ impl DedupConfig {
             return profile_with(None, &self.resources, Some(stored)).map(Some);
         }
         let named = match &self.compare {
-            Compare::Similar(Similar { profile, .. })
-            | Compare::Distance(Distance { verify: Some(Verify { profile, .. }), .. }) => profile.as_ref(),
-            Compare::Default | Compare::Distance(_) => None,
+            ComparisonConfig::Similarity(SimilarityConfig { profile, .. })
+            | ComparisonConfig::Distance(DistanceConfig {
+                verify: Some(VerifyConfig { profile, .. }), ..
+            }) => profile.as_ref(),
+            ComparisonConfig::Default | ComparisonConfig::Distance(_) => None,
         };
         Ok(Some(match (named, file_list) {
             (Some(name), _) => Profile::with_resources(name, &self.resources)?,
-            (None, Some(files)) => profile_of_files(files.paths(), "verify_profile", watch),
+            (None, Some(files)) => default_text_profile_for_files(files.paths(), "verify_profile", observer),
             (None, None) => Profile::shingles(),
         }))
     }
@@ -513,18 +521,18 @@ fn check_outputs(
     inputs: &Inputs,
     file_list: Option<&FileList>,
     adds: bool,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<()> {
-    if inputs.are_given() {
+    if inputs.is_in_memory() {
         return outputs.check_with_inputs(std::iter::empty(), None, adds);
     }
     match file_list {
         Some(file_list) => {
-            outputs.warn_of_folders(inputs.paths(), watch);
+            outputs.warn_of_folders(inputs.paths(), observer);
             outputs.check_with_inputs(file_list.paths(), Some(file_list), adds)
         }
         None => {
-            let paths = inputs.files_of_fingerprints()?;
+            let paths = inputs.fingerprint_files()?;
             outputs.check_with_inputs(paths.iter().map(PathBuf::as_path), None, adds)
         }
     }

@@ -9,8 +9,8 @@ use bitvec::vec::BitVec;
 use simstore::Result;
 
 use simstore_corpus::spill::{SpillReader, SpillWriter};
-use simstore_io::document::place;
-use simstore_io::document::{path_of_text, path_text};
+use simstore_io::document::format_position;
+use simstore_io::document::{name_to_path, path_to_name};
 use simstore_io::{DocumentId, IdRef};
 
 /// Ids, positions and places of documents, in order of input: of all, of some that follow one another, or of any.
@@ -98,9 +98,9 @@ impl<T: AsRef<[u8]> + Index<Range<usize>>> Strings<T> {
         count: usize,
         is_end: impl Fn(&T, usize) -> bool,
     ) -> Result<Self> {
-        let ends: Vec<usize> = file.records::<u64>()?.into_iter().map(|end| end as usize).collect();
+        let ends: Vec<usize> = file.read_records::<u64>()?.into_iter().map(|end| end as usize).collect();
         let is_sound = ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&all, end));
-        if is_sound { Ok(Strings { all, ends }) } else { Err(file.changed()) }
+        if is_sound { Ok(Strings { all, ends }) } else { Err(file.changed_error()) }
     }
 }
 
@@ -189,7 +189,7 @@ impl Names {
 
     /// Where a document stands: `FILE:LINE`.
     pub(crate) fn place(&self, document: usize) -> String {
-        place(self.file(document), self.lines.get(document))
+        format_position(self.file(document), self.lines.get(document))
     }
 
     /// The id of a document as bytes. If the id is the path of its file, these are the bytes of the path, also if they are not
@@ -197,7 +197,7 @@ impl Names {
     pub(crate) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
         let path = self.file(document);
         match self.id(document) {
-            IdRef::Name(name) if path_text(path) == name => path.as_os_str().as_encoded_bytes().into(),
+            IdRef::Name(name) if path_to_name(path) == name => path.as_os_str().as_encoded_bytes().into(),
             IdRef::Name(name) => name.as_bytes().into(),
             IdRef::Number(number) => number.to_string().into_bytes().into(),
         }
@@ -230,7 +230,7 @@ impl Names {
         }
     }
 
-    /// Writes all, to be read by [`Names::read`].
+    /// Writes all, to be read by [`Names::open`].
     pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
         let kind = match self.ids {
             Ids::Positions => POSITIONS,
@@ -249,25 +249,26 @@ impl Names {
         file.push_records(self.positions.0.iter().copied())?;
         file.push_records(self.lines.0.iter().copied())?;
         file.push_records(self.files.iter().map(|&(first, _)| first as u64))?;
-        self.files.iter().try_for_each(|(_, path)| file.push_text(&path_text(path)))
+        self.files.iter().try_for_each(|(_, path)| file.push_text(&path_to_name(path)))
     }
 
     /// Reads the names of `count` documents.
     pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
-        let ids = match file.records::<u64>()?[..] {
+        let ids = match file.read_records::<u64>()?[..] {
             [POSITIONS] => Ids::Positions,
-            [NUMBERS] => Ids::Numbers(file.records()?),
+            [NUMBERS] => Ids::Numbers(file.read_records()?),
             [TEXTS] => {
-                let texts = Strings::read(file.text()?, file, count, |text, end| text.is_char_boundary(end))?;
-                let mut is_number = BitVec::from_vec(file.records()?);
+                let texts =
+                    Strings::read(file.read_text()?, file, count, |text, end| text.is_char_boundary(end))?;
+                let mut is_number = BitVec::from_vec(file.read_records()?);
                 is_number.resize(count, false);
                 Ids::Texts(texts, is_number)
             }
-            _ => return Err(file.changed()),
+            _ => return Err(file.changed_error()),
         };
-        let (positions, lines) = (Runs(file.records()?), Runs(file.records()?));
-        let firsts: Vec<u64> = file.records()?;
-        let path = |first: u64| Ok((first as usize, Arc::from(path_of_text(&file.text()?))));
+        let (positions, lines) = (Runs(file.read_records()?), Runs(file.read_records()?));
+        let firsts: Vec<u64> = file.read_records()?;
+        let path = |first: u64| Ok((first as usize, Arc::from(name_to_path(&file.read_text()?))));
         let files: Vec<(usize, Arc<Path>)> = firsts.into_iter().map(path).collect::<Result<_>>()?;
         let starts = |first: Option<u64>| count == 0 || first == Some(0);
         let is_sound = starts(positions.0.first().map(|&(from, _)| from))
@@ -275,7 +276,7 @@ impl Names {
             && starts(files.first().map(|&(from, _)| from as u64))
             && !matches!(&ids, Ids::Numbers(numbers) if numbers.len() != count);
         if !is_sound {
-            return Err(file.changed());
+            return Err(file.changed_error());
         }
         Ok(Names { count, ids, positions, lines, files })
     }
@@ -284,8 +285,8 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use simstore_corpus::spill::Temporary;
-    use simstore_io::output::Unfinished;
+    use simstore_corpus::spill::TemporaryFolder;
+    use simstore_io::output::UnfinishedOutputs;
 
     fn number(number: u64) -> DocumentId {
         DocumentId::Number(number)
@@ -310,7 +311,8 @@ mod tests {
             &[(0..1, number(u64::MAX)), (1..2, name("a")), (2..3, number(u64::MAX))],
         ];
         let folder = tempfile::tempdir().unwrap();
-        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
+        let temporary =
+            TemporaryFolder::new(Some(folder.path()), &UnfinishedOutputs::default(), &()).unwrap();
         for case in cases {
             let mut names = Names::default();
             let mut expected = Vec::new();
@@ -337,7 +339,7 @@ mod tests {
             // Also when they come back from disk, and where only some are taken.
             let mut file = SpillWriter::create(temporary.clone()).unwrap();
             names.write(&mut file).unwrap();
-            let read = Names::read(&mut file.finish().unwrap().read().unwrap(), expected.len()).unwrap();
+            let read = Names::read(&mut file.finish().unwrap().open().unwrap(), expected.len()).unwrap();
             check(&read, &expected);
             let mut some = Names::default();
             (0..expected.len()).step_by(2).for_each(|document| some.push_of(&read, document));

@@ -22,13 +22,13 @@ use simstore::{Error, Fingerprint, Result, each_width};
 use crate::corpus::block::{Document, Stretch};
 use crate::corpus::keep_rule::Keep;
 use crate::corpus::on_disk::{OnDisk, Spilling, visit_between};
-use crate::rows::SketchRow;
+use crate::rows::SignatureRow;
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Rows, RowsWriter, Temporary};
-use simstore_corpus::{Item, Notice, Watch};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{Rows, RowsWriter, TemporaryFolder};
+use simstore_corpus::{Diagnostic, Item, Observer};
 use simstore_io::IdRef;
-use simstore_io::numbers::{bytes, count_of};
+use simstore_io::numbers::{format_bytes, format_count_of};
 
 /// Bytes of memory of a document that is reported, besides its id and values; and the number of documents that are reported in any case.
 const BYTES_OF_ONE_TOLD: u64 = 64;
@@ -59,7 +59,7 @@ pub(crate) struct Corpus {
     /// Number of documents that have an id that another has.
     pub(crate) same_id: usize,
     /// Where texts are compared by similarity; until all are read.
-    sketches: Option<RowsWriter<SketchRow>>,
+    sketches: Option<RowsWriter<SignatureRow>>,
 }
 
 /// Where documents are.
@@ -93,7 +93,7 @@ impl Corpus {
         width: Width,
         keep: &Keep,
         with_checksums: bool,
-        sketches: Option<RowsWriter<SketchRow>>,
+        sketches: Option<RowsWriter<SignatureRow>>,
     ) -> Self {
         Corpus {
             stretch: Stretch::new(width, keep.key(0, None).is_some(), with_checksums),
@@ -111,7 +111,8 @@ impl Corpus {
     /// Adds a document.
     pub(crate) fn push<F: Fingerprint>(&mut self, item: &Item<F>) -> Result<()> {
         if let Some(sketches) = &mut self.sketches {
-            sketches.push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_ref())?)?;
+            sketches
+                .push(SignatureRow::new(self.stretch.len() + self.place.len(), item.signature.as_ref())?)?;
         }
         let key = self.keep.key(item.text_bytes, item.extra.as_deref());
         self.stretch.push(item, key.as_deref());
@@ -138,12 +139,12 @@ impl Corpus {
         // With sketches, fingerprints are only kept.
         let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
         let sketches =
-            self.sketches.as_ref().map_or(0, |rows| rows.in_memory() as u64 * BYTES_OF_A_SKETCHED_ONE);
+            self.sketches.as_ref().map_or(0, |rows| rows.rows_in_memory() as u64 * BYTES_OF_A_SKETCHED_ONE);
         fingerprints + sketches + self.stretch.memory_of_names()
     }
 
     /// Puts documents on disk if to compare all in memory would take more than the budget.
-    pub(crate) fn keep_within(&mut self, workspace: &Workspace, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn keep_within(&mut self, workspace: &Workspace, observer: &dyn Observer) -> Result<()> {
         let budget = workspace.budget;
         let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
         let is_too_much = self.memory() > budget.bytes;
@@ -158,11 +159,11 @@ impl Corpus {
                 Ok(())
             }
             Place::Memory if is_too_much => {
-                watch.notice(&Notice::Remark(&format!(
+                observer.diagnostic(&Diagnostic::Info(&format!(
                     "comparing {} needs more than the {} {}: continuing on disk, in {}",
-                    count_of(self.len() as u64, "document"),
-                    bytes(budget.of),
-                    if budget.is_given { "of option `memory`" } else { "of memory available" },
+                    format_count_of(self.len() as u64, "document"),
+                    format_bytes(budget.total),
+                    if budget.is_explicit { "of option `memory`" } else { "of memory available" },
                     workspace.temporary.folder()?.display()
                 )));
                 self.place = Place::Spilling(Box::new(self.spill(most, &workspace.temporary)?));
@@ -173,7 +174,7 @@ impl Corpus {
     }
 
     /// Puts on disk what is in memory, in stretches of so many bytes: all of one is taken into memory when it is read.
-    fn spill(&mut self, most: u64, temporary: &Arc<Temporary>) -> Result<Spilling> {
+    fn spill(&mut self, most: u64, temporary: &Arc<TemporaryFolder>) -> Result<Spilling> {
         let mut spilling = Spilling::new(self.width(), temporary)?;
         let mut next = self.stretch.like();
         for at in 0..self.stretch.len() {
@@ -195,8 +196,8 @@ impl Corpus {
     }
 
     /// To be called when all have been added.
-    pub(crate) fn finish(&mut self, workspace: &Workspace, watch: &dyn Watch) -> Result<()> {
-        self.keep_within(workspace, watch)?;
+    pub(crate) fn finish(&mut self, workspace: &Workspace, observer: &dyn Observer) -> Result<()> {
+        self.keep_within(workspace, observer)?;
         self.see_ids();
         if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
             spilling.push(&self.stretch)?;
@@ -217,19 +218,19 @@ impl Corpus {
     }
 
     /// Takes the sketches of all documents, in order; `None` without sketches, and the second time.
-    pub(crate) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
+    pub(crate) fn take_sketches(&mut self) -> Result<Option<Rows<SignatureRow>>> {
         self.sketches.take().map(RowsWriter::finish).transpose()
     }
 
     /// Some documents, which ascend, in memory.
-    pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_>> {
+    pub(crate) fn told(&self, documents: Vec<usize>, observer: &dyn Observer) -> Result<Told<'_>> {
         let Some(Spilled { on_disk, .. }) = self.spilled() else {
             return Ok(Told { documents: None, stretch: Cow::Borrowed(&self.stretch) });
         };
         let mut stretch = self.stretch.like();
         let mut wanted = documents.iter().copied().peekable();
-        let step = Step::new(watch, "documents read back from disk");
-        step.add(0)?;
+        let stage = Stage::new(observer, "documents read back from disk");
+        stage.add(0)?;
         for read in on_disk.stretches()? {
             if wanted.peek().is_none() {
                 break;
@@ -238,7 +239,7 @@ impl Corpus {
             while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {
                 stretch.push_of(&read, document - first);
             }
-            step.add(read.len() as u64)?;
+            stage.add(read.len() as u64)?;
         }
         Ok(Told { documents: Some(documents), stretch: Cow::Owned(stretch) })
     }

@@ -7,7 +7,7 @@ use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::corpus::block::Stretch;
 use crate::corpus::ids::{Names, Strings};
-use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
+use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, TemporaryFolder};
 
 /// Fingerprints that are read at once.
 const READ: usize = 1 << 14;
@@ -42,7 +42,7 @@ pub(crate) struct OnDisk {
 }
 
 impl Spilling {
-    pub(crate) fn new(width: Width, temporary: &Arc<Temporary>) -> Result<Self> {
+    pub(crate) fn new(width: Width, temporary: &Arc<TemporaryFolder>) -> Result<Self> {
         Ok(Spilling {
             fingerprints: SpillWriter::create(temporary.clone())?,
             empty: SpillWriter::create(temporary.clone())?,
@@ -81,7 +81,7 @@ impl Spilling {
 impl OnDisk {
     /// All documents, some that follow one another at a time, each time with the number of the first.
     pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch)>> + use<'_>> {
-        let mut readers = [self.fingerprints.read()?, self.empty.read()?, self.others.read()?];
+        let mut readers = [self.fingerprints.open()?, self.empty.open()?, self.others.open()?];
         let mut first = 0;
         Ok(self.written.stretches.iter().map(move |&(documents, empty)| {
             let stretch = read(&mut readers, self.written.width, first, documents, empty)?;
@@ -98,21 +98,21 @@ impl OnDisk {
         if self.written.width.bits() != F::BITS {
             return Err(Error::Bug("fingerprints of another width".to_owned()));
         }
-        let (mut fingerprints, mut numbers) = (self.fingerprints.read()?, self.empty.read()?);
+        let (mut fingerprints, mut numbers) = (self.fingerprints.open()?, self.empty.open()?);
         let mut last = None;
         let mut next_empty = || -> Result<Option<usize>> {
-            let Some(document) = numbers.record::<u64>()? else { return Ok(None) };
+            let Some(document) = numbers.read_record::<u64>()? else { return Ok(None) };
             let document = document as usize;
             match last.replace(document).is_none_or(|last| last < document) {
                 true => Ok(Some(document)),
-                false => Err(numbers.changed()),
+                false => Err(numbers.changed_error()),
             }
         };
         let (mut first, mut next, mut empty) = (0, Vec::with_capacity(READ), next_empty()?);
         let mut here = Vec::new();
         while first < self.written.documents {
             next.clear();
-            fingerprints.take(READ.min(self.written.documents - first), &mut next)?;
+            fingerprints.read_count(READ.min(self.written.documents - first), &mut next)?;
             here.clear();
             while let Some(document) = empty.filter(|&document| document < first + next.len()) {
                 here.push(document - first);
@@ -155,25 +155,26 @@ fn read(
         keys: None,
         checksums: None,
     };
-    each_width!(&mut stretch.fingerprints, all => fingerprints.take(documents, all))?;
+    each_width!(&mut stretch.fingerprints, all => fingerprints.read_count(documents, all))?;
     for _ in 0..empty {
-        match numbers.record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
+        match numbers.read_record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
             Some(at) if at < documents => stretch.empty.push(at),
-            _ => return Err(numbers.changed()),
+            _ => return Err(numbers.changed_error()),
         }
     }
-    match others.record::<u8>()? {
+    match others.read_record::<u8>()? {
         Some(0) => {}
         Some(1) => {
-            let keys = Strings::read(others.records()?, others, documents, |keys, end| end <= keys.len());
+            let keys =
+                Strings::read(others.read_records()?, others, documents, |keys, end| end <= keys.len());
             stretch.keys = Some(keys?);
         }
-        _ => return Err(others.changed()),
+        _ => return Err(others.changed_error()),
     }
-    if others.records::<u64>()? == [1] {
-        let checksums = others.records()?;
+    if others.read_records::<u64>()? == [1] {
+        let checksums = others.read_records()?;
         if checksums.len() != documents {
-            return Err(others.changed());
+            return Err(others.changed_error());
         }
         stretch.checksums = Some(checksums);
     }

@@ -6,8 +6,8 @@ use crate::corpus::Corpus;
 use crate::corpus::block::Document;
 use crate::corpus::keep_rule::Keep;
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter, Sorter};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 use simstore_io::IdRef;
 
 /// The places of some documents in the order of preference, by number of the document, in the order of the corpus.
@@ -25,7 +25,7 @@ impl Ranks {
         keep: &Keep,
         some: Option<&Rows<u64>>,
         workspace: &Workspace,
-        step: &Step<'_>,
+        stage: &Stage<'_>,
     ) -> Result<Ranks> {
         if matches!(keep, Keep::First | Keep::None) {
             return Ok(Ranks::Input);
@@ -34,11 +34,11 @@ impl Ranks {
         let (mut some, mut at) = (some.map(Rows::cursor).transpose()?, 0);
         corpus.visit(|document| {
             if at % 1024 == 0 {
-                step.add(0)?;
+                stage.add(0)?;
             }
             let number = document.number as u64;
             let is_one = match &mut some {
-                Some(some) => some.take_if(|&next| next == number)?.is_some(),
+                Some(some) => some.next_if(|&next| next == number)?.is_some(),
                 None => true,
             };
             if is_one {
@@ -66,7 +66,7 @@ impl Ranks {
 /// The places of documents that are asked for in order.
 pub(crate) enum RanksInOrder<'a> {
     Input,
-    Ordered { ranks: Cursor<RowsIter<'a, u32>, u32>, next: u32 },
+    Ordered { ranks: RowCursor<RowsIter<'a, u32>, u32>, next: u32 },
 }
 
 impl RanksInOrder<'_> {
@@ -74,7 +74,7 @@ impl RanksInOrder<'_> {
     pub(crate) fn of(&mut self, document: u32) -> Result<u32> {
         let RanksInOrder::Ordered { ranks, next } = self else { return Ok(document) };
         while *next < document {
-            ranks.take()?;
+            ranks.next_row()?;
             *next += 1;
         }
         Ok(ranks.peek()?.unwrap_or(u32::MAX))

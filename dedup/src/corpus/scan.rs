@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::corpus::Corpus;
 use crate::corpus::block::{Document, Stretch};
-use simstore_corpus::Step;
-use simstore_corpus::Watch;
+use simstore_corpus::Observer;
+use simstore_corpus::Stage;
 
 /// Documents that are counted together: to count each takes time.
 const COUNTED: usize = 64;
@@ -32,16 +32,16 @@ impl Corpus {
     /// Visits all documents in order, in a step of its own.
     pub(crate) fn scan(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         what: &'static str,
         mut visitor: impl FnMut(Document<'_>) -> Result<()>,
     ) -> Result<()> {
-        let step = Step::new(watch, what);
-        step.add(0)?;
+        let stage = Stage::new(observer, what);
+        stage.add(0)?;
         self.visit(|document| {
             let number = document.number;
             visitor(document)?;
-            if (number + 1).is_multiple_of(COUNTED) { step.add(COUNTED as u64) } else { Ok(()) }
+            if (number + 1).is_multiple_of(COUNTED) { stage.add(COUNTED as u64) } else { Ok(()) }
         })
     }
 

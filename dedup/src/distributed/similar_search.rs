@@ -1,221 +1,245 @@
-//! The search by similarity in pieces, for programs that spread it over machines.
+//! The steps of the search by similarity as separate functions, for programs that distribute it over machines.
 
 use std::collections::{HashMap, HashSet};
 
 use simstore::{Error, Result};
 use simstore_text::{
-    Profile, SKETCHES, SketchSearch, Sketcher, check_recall, check_similarity, jaccard_from,
+    BANDS, BandSearch, MinHasher, Profile, check_recall, check_similarity, jaccard_at_least,
 };
 
 use crate::config::band_choice;
-use crate::pipeline::candidate_rule::{are_brought_together, may_be_similar};
-use crate::pipeline::representatives::pairs_of_stars;
+use crate::pipeline::candidate_rule::{is_first_found_by, may_be_similar};
+use crate::pipeline::representatives::star_pairs;
 
-/// The pieces of the search by similarity of a [run](crate::run()): a program that combines them on several machines finds the same
-/// pairs.
+/// The steps of the search by similarity of a [run](crate::run()). A program that combines them on several
+/// machines finds the same pairs.
 ///
-/// 1. A [`sketcher`](SimilarSearch::sketcher) makes sketches of each text. Texts of one [digest](simstore_text::Sketched::digest)
-///    have the same set of features, and are one from here on.
-/// 2. By the number of different sets, [`choose`](SimilarSearch::choose) says which of their sketches are joined, each by itself,
-///    and within which distance.
-/// 3. A pair of sets that the join of a sketch has brought together is a [`candidate`](SimilarSearch::candidate) once.
-/// 4. Two sets are similar if they have a [`similarity`](SimilarSearch::similarity).
-/// 5. From all similar pairs of a component, [`ComponentStars`] chooses the leaders.
+/// 1. A [`min_hasher`](SimilarSearch::min_hasher) computes the signature of each text. Texts with equal
+///    [digests](simstore_text::Signature::digest) have the same feature set. They are one unique document
+///    from here on.
+/// 2. [`choose`](SimilarSearch::choose) chooses, by the number of unique documents, which bands are joined,
+///    and within which distance. Each band is joined separately.
+/// 3. [`candidate`](SimilarSearch::candidate) selects pairs of unique documents among the results of these
+///    joins, each pair once.
+/// 4. [`similarity`](SimilarSearch::similarity) verifies a candidate.
+/// 5. [`ComponentStars`] assigns representatives from all similar pairs of a component.
 ///
 /// ```
 /// use simstore_dedup::SimilarSearch;
 /// use simstore_text::Profile;
 ///
 /// let search = SimilarSearch::new(0.8)?;
-/// let sketcher = search.sketcher(Profile::shingles());
-/// assert!(sketcher.sketch("To be, or not to be").is_some());
+/// let min_hasher = search.min_hasher(Profile::shingles());
+/// assert!(min_hasher.signature("To be, or not to be").is_some());
 /// let joined = search.choose(0.95, 1_000_000)?;
-/// assert_eq!((joined.joined, joined.distance), (7, 5));
+/// assert_eq!((joined.bands, joined.band_distance), (7, 5));
 /// assert_eq!(search.similarity(&[1, 2, 3, 4], &[1, 2, 3, 4, 5]), Some(0.8));
 /// assert_eq!(search.similarity(&[1, 2, 3], &[2, 3, 4]), None);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimilarSearch {
-    least: f64,
+    min_similarity: f64,
 }
 
 impl SimilarSearch {
-    /// For sets of this similarity, or a greater one.
+    /// Creates a search for documents with a Jaccard similarity of at least `similar`.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] unless that is a number above 0, up to 1.
+    /// [`Error::BadArgument`] unless `similar` is above 0 and at most 1.
     pub fn new(similar: f64) -> Result<Self> {
         check_similarity(similar)?;
-        Ok(SimilarSearch { least: similar })
+        Ok(SimilarSearch { min_similarity: similar })
     }
 
-    /// Makes the sketches of texts by the features of a profile.
-    pub fn sketcher(&self, profile: Profile) -> Sketcher {
-        Sketcher::new(profile)
+    /// Creates a hasher that computes signatures of texts from the features of a profile.
+    pub fn min_hasher(&self, profile: Profile) -> MinHasher {
+        MinHasher::new(profile)
     }
 
-    /// Which sketches are joined, so that sets of just this similarity are found with a probability of `recall` or more: of so many
-    /// different sets, for the least work.
+    /// Chooses the bands to join and their distance, for the least work with `distinct` unique documents. A
+    /// pair with exactly the least similarity is found with a probability of at least `recall`.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if no distance of sketches finds so many, or `recall` is no number between 0 and 1.
-    pub fn choose(&self, recall: f64, distinct: usize) -> Result<SketchSearch> {
+    /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
+    pub fn choose(&self, recall: f64, distinct: usize) -> Result<BandSearch> {
         check_recall(recall)?;
-        Ok(band_choice::choose(self.least, recall, distinct)?.search)
+        Ok(band_choice::choose(self.min_similarity, recall, distinct)?.search)
     }
 
-    /// Returns the digests of two sets that have to be compared, the lesser first. The join of a sketch has brought them together: both
-    /// ways round if they have the same one, else once. Each pair is a candidate of one sketch, and one way round.
+    /// Returns the digests of a candidate, the lesser first; `None` if the pair is no candidate. `a` and `b`
+    /// are a result of the join of `band`. The join gives pairs with equal bands in both orders, and other
+    /// pairs in one. Over all bands and orders, each candidate is returned exactly once.
     pub fn candidate(
         &self,
-        search: &SketchSearch,
-        sketch: usize,
-        a: SketchedSet<'_>,
-        b: SketchedSet<'_>,
+        search: &BandSearch,
+        band: usize,
+        a: UniqueDocument<'_>,
+        b: UniqueDocument<'_>,
     ) -> Option<(u128, u128)> {
-        let is_twice = a.sketches[sketch] == b.sketches[sketch] && a.digest >= b.digest;
+        let is_twice = a.signature[band] == b.signature[band] && a.digest >= b.digest;
         let is_candidate = !is_twice
-            && are_brought_together(search, a.sketches, b.sketches, sketch)
-            && may_be_similar(a.features, b.features, self.least);
+            && is_first_found_by(search, a.signature, b.signature, band)
+            && may_be_similar(a.features, b.features, self.min_similarity);
         is_candidate.then(|| (a.digest.min(b.digest), a.digest.max(b.digest)))
     }
 
-    /// How similar two sets are, each ascending, if that is as much as is asked for.
+    /// Returns the Jaccard similarity of two ascending lists of features; `None` if it is less than the least
+    /// similarity.
     pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f64> {
-        jaccard_from(a, b, self.least)
+        jaccard_at_least(a, b, self.min_similarity)
     }
 }
 
-/// A set of features, as a [candidate](SimilarSearch::candidate).
+/// Signature of a distinct text, for [`SimilarSearch::candidate`].
 #[derive(Clone, Copy, Debug)]
-pub struct SketchedSet<'a> {
-    /// Its [digest](simstore_text::Sketched::digest).
+pub struct UniqueDocument<'a> {
+    /// [Digest](simstore_text::Signature::digest) of the feature set.
     pub digest: u128,
-    /// Its sketches.
-    pub sketches: &'a [u64; SKETCHES],
-    /// The number of its features.
+    /// MinHash signature, as bands of 64 bits.
+    pub signature: &'a [u64; BANDS],
+    /// Number of distinct features.
     pub features: u32,
 }
 
-/// Stars, by all pairs of similar sets. A set is a leader, unless a more preferred leader is similar to it: then the most preferred
-/// of these leads it. Components, which are sets that chains of similar pairs connect, come one after the other: of each its sets, the
-/// most preferred first, then its pairs.
+/// Assigns representatives by stars, from all similar pairs of unique documents. A document is represented by
+/// the most preferred representative that is similar to it. If there is none, it is a representative itself.
+///
+/// The input is grouped by connected component. For each component, all members come first, the most
+/// preferred one first. Then come the component's similar pairs.
 ///
 /// ```
 /// use simstore_dedup::ComponentStars;
 ///
 /// let mut stars = ComponentStars::new(1000);
-/// let mut led = Vec::new();
-/// for set in [5, 6, 7, 8] {
-///     led.extend(stars.push(5, set, None)?);
+/// let mut assignments = Vec::new();
+/// for member in [5, 6, 7, 8] {
+///     assignments.extend(stars.push(5, member, None)?);
 /// }
-/// // 6 is like 5, 7 like 6, 8 like 7: 7 stands for itself, as 6 does not.
-/// for (set, other) in [(5, 6), (6, 7), (8, 7)] {
-///     led.extend(stars.push(5, set, Some((other, 0.9)))?);
+/// // 6 is similar to 5, 7 to 6, and 8 to 7. So 7 is a representative: 6 is none, since 5 represents it.
+/// for (member, other) in [(5, 6), (6, 7), (8, 7)] {
+///     assignments.extend(stars.push(5, member, Some((other, 0.9)))?);
 /// }
-/// led.extend(stars.finish());
-/// let told: Vec<_> = led.iter().map(|led| (led.set, led.leader, led.nearest)).collect();
-/// assert_eq!(told, [(6, 5, 5), (8, 7, 7)]);
+/// assignments.extend(stars.finish());
+/// let found: Vec<_> =
+///     assignments.iter().map(|found| (found.member, found.representative, found.nearest)).collect();
+/// assert_eq!(found, [(6, 5, 5), (8, 7, 7)]);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ComponentStars {
-    /// The most pairs of a component.
-    most: usize,
+    /// Maximum number of pairs of a component.
+    max_pairs: usize,
     component: Option<u128>,
-    sets: Vec<u128>,
-    /// Where each of them is.
-    places: HashMap<u128, u32>,
-    /// The less preferred set, the other, and their similarity.
+    members: Vec<u128>,
+    /// Index of each member in `members`.
+    indexes: HashMap<u128, u32>,
+    /// Pairs (worse, better, similarity), by index.
     pairs: Vec<(u32, u32, f64)>,
 }
 
-/// A set that is led by another one.
+/// Assignment of a unique document to its representative.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LedSet {
-    /// Digest of the set.
-    pub set: u128,
-    /// Digest of its leader: the most preferred of the leaders that are similar to it.
-    pub leader: u128,
-    /// Digest of the most similar of these leaders; of equally similar ones, the most preferred.
+pub struct Assignment {
+    /// Digest of the represented document.
+    pub member: u128,
+    /// Digest of the representative: the most preferred one that is similar to the member.
+    pub representative: u128,
+    /// Digest of the most similar representative; ties go to the most preferred one.
     pub nearest: u128,
-    /// Similarity to that one.
+    /// Jaccard similarity of the member and `nearest`.
     pub similarity: f64,
 }
 
 impl ComponentStars {
-    /// Takes so many pairs of a component, at most.
-    pub fn new(most: usize) -> Self {
-        ComponentStars { most, component: None, sets: Vec::new(), places: HashMap::new(), pairs: Vec::new() }
+    /// Creates an empty state that accepts up to `max_pairs` pairs per component.
+    pub fn new(max_pairs: usize) -> Self {
+        ComponentStars {
+            max_pairs,
+            component: None,
+            members: Vec::new(),
+            indexes: HashMap::new(),
+            pairs: Vec::new(),
+        }
     }
 
-    /// Takes a set of a component; or a pair of it, with the other set and their similarity. If the component before is complete now, its
-    /// sets that have a leader are returned.
+    /// Adds a member of a component or, if `pair` is given, a similar pair: the member with the other
+    /// document and their similarity. If a new component starts, returns the assignments of the previous one.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] for a pair that comes before its sets.
-    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f64)>) -> Result<Vec<LedSet>> {
-        let mut led = Vec::new();
+    /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] if a pair comes before
+    /// its members.
+    pub fn push(
+        &mut self,
+        component: u128,
+        member: u128,
+        pair: Option<(u128, f64)>,
+    ) -> Result<Vec<Assignment>> {
+        let mut assignments = Vec::new();
         if self.component != Some(component) {
-            led = self.finish();
+            assignments = self.finish();
             self.component = Some(component);
         }
-        let Some((other, similarity)) = near else {
-            self.places.insert(set, self.sets.len() as u32);
-            self.sets.push(set);
-            return Ok(led);
+        let Some((other, similarity)) = pair else {
+            self.indexes.insert(member, self.members.len() as u32);
+            self.members.push(member);
+            return Ok(assignments);
         };
-        let place = |set: u128| {
+        let index = |member: u128| {
             let unknown =
                 || Error::BadArgument("a pair came before its sets: expected all sets first".to_owned());
-            self.places.get(&set).copied().ok_or_else(unknown)
+            self.indexes.get(&member).copied().ok_or_else(unknown)
         };
-        let (a, b) = (place(set)?, place(other)?);
-        if self.pairs.len() == self.most {
+        let (a, b) = (index(member)?, index(other)?);
+        if self.pairs.len() == self.max_pairs {
             return Err(Error::Refused(format!(
                 "{} distinct texts are connected by more than {} similar pairs, too many for one task: use a greater `similar`, or \
                  remove near-copies first by `distance`",
-                self.sets.len(),
-                self.most
+                self.members.len(),
+                self.max_pairs
             )));
         }
         self.pairs.push((a.max(b), a.min(b), similarity));
-        Ok(led)
+        Ok(assignments)
     }
 
-    /// Returns the sets of the last component that have a leader.
-    pub fn finish(&mut self) -> Vec<LedSet> {
-        let (sets, mut pairs) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.pairs));
-        self.places.clear();
+    /// Returns the assignments of the last component.
+    pub fn finish(&mut self) -> Vec<Assignment> {
+        let (members, mut pairs) = (std::mem::take(&mut self.members), std::mem::take(&mut self.pairs));
+        self.indexes.clear();
         pairs.sort_unstable_by_key(|&(worse, better, _)| (worse, better));
-        let stars = pairs_of_stars(&pairs);
-        let is_led: HashSet<u32> = stars.iter().map(|&(set, ..)| set).collect();
+        let stars = star_pairs(&pairs);
+        let is_represented: HashSet<u32> = stars.iter().map(|&(member, ..)| member).collect();
         let mut nearest: HashMap<u32, (f64, u32)> = HashMap::new();
         for &(a, b, similarity) in &pairs {
-            let (set, leader) = match (is_led.contains(&a), is_led.contains(&b)) {
+            let (member, representative) = match (is_represented.contains(&a), is_represented.contains(&b)) {
                 (true, false) => (a, b),
                 (false, true) => (b, a),
                 _ => continue,
             };
-            let so_far = nearest.entry(set).or_insert((similarity, leader));
-            if similarity > so_far.0 || similarity == so_far.0 && leader < so_far.1 {
-                *so_far = (similarity, leader);
+            let so_far = nearest.entry(member).or_insert((similarity, representative));
+            if similarity > so_far.0 || similarity == so_far.0 && representative < so_far.1 {
+                *so_far = (similarity, representative);
             }
         }
-        let digest = |place: u32| sets[place as usize];
-        let led = stars.iter().map(|&(set, leader, similarity)| {
-            let (similarity, nearest) = nearest.get(&set).copied().unwrap_or((similarity, leader));
-            LedSet { set: digest(set), leader: digest(leader), nearest: digest(nearest), similarity }
+        let digest = |index: u32| members[index as usize];
+        let assignments = stars.iter().map(|&(member, representative, similarity)| {
+            let (similarity, nearest) = nearest.get(&member).copied().unwrap_or((similarity, representative));
+            Assignment {
+                member: digest(member),
+                representative: digest(representative),
+                nearest: digest(nearest),
+                similarity,
+            }
         });
-        led.collect()
+        assignments.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use simstore_corpus::random::random;
+    use simstore_corpus::random::splitmix64;
 
     #[test]
     fn what_cannot_be_asked_for_is_refused() {
@@ -229,34 +253,32 @@ mod tests {
     #[test]
     fn each_pair_is_a_candidate_of_the_first_sketch_that_brings_it_together() {
         let rule = SimilarSearch::new(0.5).unwrap();
-        let search = SketchSearch { joined: 3, distance: 1, total: 9 };
+        let search = BandSearch { bands: 3, band_distance: 1, signature_distance: 9 };
         let mut state = 5;
-        let mut below = |limit| random(&mut state) % limit;
-        // Few bits, so that sketches are often equal, or near.
-        let sets: Vec<(u128, [u64; SKETCHES], u32)> = (0..60)
+        let mut below = |limit| splitmix64(&mut state) % limit;
+        // Few bits, so that bands are often equal or near.
+        let members: Vec<(u128, [u64; BANDS], u32)> = (0..60)
             .map(|digest| (digest, std::array::from_fn(|_| below(8)), (below(9) + 1) as u32))
             .collect();
-        let of = |at: usize| {
-            let (digest, sketches, features) = &sets[at];
-            SketchedSet { digest: *digest, sketches, features: *features }
+        let document = |at: usize| {
+            let (digest, signature, features) = &members[at];
+            UniqueDocument { digest: *digest, signature, features: *features }
         };
         let (mut found, mut expected) = (Vec::new(), Vec::new());
-        for a in 0..sets.len() {
-            for b in 0..sets.len() {
-                let distance = |sketch: usize| (sets[a].1[sketch] ^ sets[b].1[sketch]).count_ones();
-                let is_near = |&sketch: &usize| distance(sketch) <= search.distance;
-                // As a join does: equal ones both ways round and with themselves, others once.
-                for sketch in
-                    (0..search.joined).filter(is_near).filter(|&sketch| distance(sketch) == 0 || a > b)
-                {
-                    found.extend(rule.candidate(&search, sketch, of(a), of(b)));
+        for a in 0..members.len() {
+            for b in 0..members.len() {
+                let distance = |band: usize| (members[a].1[band] ^ members[b].1[band]).count_ones();
+                let is_near = |&band: &usize| distance(band) <= search.band_distance;
+                // Like a join: gives equal bands in both orders and with themselves, others once.
+                for band in (0..search.bands).filter(is_near).filter(|&band| distance(band) == 0 || a > b) {
+                    found.extend(rule.candidate(&search, band, document(a), document(b)));
                 }
-                let (few, many) = (sets[a].2.min(sets[b].2), sets[a].2.max(sets[b].2));
-                let is_candidate = (0..search.joined).any(|sketch| is_near(&sketch))
-                    && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
+                let (few, many) = (members[a].2.min(members[b].2), members[a].2.max(members[b].2));
+                let is_candidate = (0..search.bands).any(|band| is_near(&band))
+                    && (0..BANDS).map(distance).sum::<u32>() <= search.signature_distance
                     && 2 * few >= many;
                 if a < b && is_candidate {
-                    expected.push((sets[a].0, sets[b].0));
+                    expected.push((members[a].0, members[b].0));
                 }
             }
         }
@@ -268,44 +290,48 @@ mod tests {
     #[test]
     fn stars_of_components_are_those_of_the_plain_loop() {
         let mut state = 6;
-        let mut below = |limit| random(&mut state) % limit;
+        let mut below = |limit| splitmix64(&mut state) % limit;
         let mut stars = ComponentStars::new(usize::MAX);
         let (mut found, mut expected) = (Vec::new(), Vec::new());
         for component in 0..200 {
-            let sets: Vec<u128> = (0..u128::from(below(7))).map(|at| component * 100 + 10 - at).collect();
+            let members: Vec<u128> = (0..u128::from(below(7))).map(|at| component * 100 + 10 - at).collect();
             let mut similar = HashMap::new();
-            for (better, &one) in sets.iter().enumerate() {
+            for (better, &one) in members.iter().enumerate() {
                 found.extend(stars.push(component, one, None).unwrap());
-                for &other in &sets[better + 1..] {
+                for &other in &members[better + 1..] {
                     if below(2) == 0 {
                         similar.insert((one, other), below(20) as f64);
                     }
                 }
             }
             for (&(one, other), &similarity) in &similar {
-                let (set, other) = if below(2) == 0 { (one, other) } else { (other, one) };
-                found.extend(stars.push(component, set, Some((other, similarity))).unwrap());
+                let (member, other) = if below(2) == 0 { (one, other) } else { (other, one) };
+                found.extend(stars.push(component, member, Some((other, similarity))).unwrap());
             }
-            let (mut alone, mut led): (Vec<u128>, Vec<(u128, u128)>) = (Vec::new(), Vec::new());
-            for &set in &sets {
-                match alone.iter().find(|&&one| similar.contains_key(&(one, set))) {
-                    Some(&leader) => led.push((set, leader)),
-                    None => alone.push(set),
+            let (mut alone, mut assignments): (Vec<u128>, Vec<(u128, u128)>) = (Vec::new(), Vec::new());
+            for &member in &members {
+                match alone.iter().find(|&&one| similar.contains_key(&(one, member))) {
+                    Some(&representative) => assignments.push((member, representative)),
+                    None => alone.push(member),
                 }
             }
-            for (set, leader) in led {
-                let how = |one: u128| similar.get(&(one, set)).or_else(|| similar.get(&(set, one))).copied();
-                let mut of_leaders: Vec<(f64, u128)> =
-                    alone.iter().filter_map(|&one| Some((how(one)?, one))).collect();
-                // The first of equally similar ones stays the first, which is the most preferred.
-                of_leaders.sort_by(|a, b| b.0.total_cmp(&a.0));
-                let (similarity, nearest) = of_leaders[0];
-                expected.push(LedSet { set, leader, nearest, similarity });
+            for (member, representative) in assignments {
+                let similarity_to =
+                    |one: u128| similar.get(&(one, member)).or_else(|| similar.get(&(member, one))).copied();
+                let mut candidates: Vec<(f64, u128)> =
+                    alone.iter().filter_map(|&one| Some((similarity_to(one)?, one))).collect();
+                // The sort is stable, so the most preferred of equally similar representatives comes first.
+                candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+                let (similarity, nearest) = candidates[0];
+                expected.push(Assignment { member, representative, nearest, similarity });
             }
         }
         found.extend(stars.finish());
         assert!(expected.len() > 100, "{}", expected.len());
-        assert!(expected.iter().filter(|led| led.leader != led.nearest).count() > 20);
+        assert!(
+            expected.iter().filter(|assignments| assignments.representative != assignments.nearest).count()
+                > 20
+        );
         assert_eq!(found, expected);
     }
 
@@ -321,10 +347,10 @@ mod tests {
             refused.contains("2 distinct texts") && refused.contains("more than 1 similar pairs"),
             "{refused}"
         );
-        // Sets of another component are forgotten.
+        // Members of the previous component are unknown afterwards.
         assert_eq!(
             stars.push(3, 3, None).unwrap(),
-            [LedSet { set: 2, leader: 1, nearest: 1, similarity: 0.9 }]
+            [Assignment { member: 2, representative: 1, nearest: 1, similarity: 0.9 }]
         );
         assert!(stars.push(3, 3, Some((1, 0.9))).is_err());
     }

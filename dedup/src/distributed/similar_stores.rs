@@ -1,34 +1,34 @@
-//! The most similar stored documents of texts, for a search that is spread over machines.
+//! Finds the most similar stored documents of texts, in a search that is distributed over machines.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
 use simstore::{Error, Result, Snapshot};
-use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
+use simstore_text::{DocumentComparer, MinHasher, Signature, SimilarDocument};
 
 use crate::config::DedupConfig;
-use crate::config::criterion::{Compare, Criterion};
+use crate::config::criterion::{ComparisonConfig, Criterion};
 use crate::config::resolve::profile_with;
+use crate::pipeline::stored::candidate_lookup::CandidateLookup;
 use crate::pipeline::stored::dense_groups::DenseComparison;
-use crate::pipeline::stored::look_up::LookUp;
-use crate::pipeline::stored::pairs::{Asked, Match, compare};
-use crate::pipeline::stored::similar::FEW;
+use crate::pipeline::stored::pairs::{QueryDocuments, StoredMatch, compare};
+use crate::pipeline::stored::similar::MAX_LISTED_CANDIDATES;
 use crate::reference::References;
-use crate::rows::SketchRow;
+use crate::rows::SignatureRow;
 use simstore_corpus::InputKind;
-use simstore_corpus::Step;
-use simstore_corpus::spill::Budget;
+use simstore_corpus::Stage;
+use simstore_corpus::spill::MemoryBudget;
 
-/// Bytes of memory for matches, and for features.
-const MEMORY: u64 = 64 << 20;
+/// Bytes of memory for matches, and the same for features.
+const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Stores of similar documents, which texts are compared with as [`DedupConfig::against`] says.
+/// Stores of similar documents to compare texts with, like the stores of [`DedupConfig::against`].
 pub struct SimilarStores {
     references: References,
-    texts: Vec<StoredTexts>,
-    sketcher: Sketcher,
-    least: f64,
+    texts: Vec<DocumentComparer>,
+    sketcher: MinHasher,
+    min_similarity: f64,
 }
 
 impl fmt::Debug for SimilarStores {
@@ -38,83 +38,89 @@ impl fmt::Debug for SimilarStores {
 }
 
 impl SimilarStores {
-    /// Opens stores, to find documents of this similarity or a greater one; by default, of the similarity of the stores.
+    /// Opens stores, to find documents with a similarity of at least `similar`. `None`: the similarity that
+    /// the stores were created for.
     ///
     /// # Errors
-    /// As [`run`](crate::run()) for the same options.
+    /// The errors of [`run`](crate::run()) with the same options.
     pub fn open(paths: &[PathBuf], similar: Option<f64>) -> Result<Self> {
-        let compare = similar.map_or(Compare::Default, Compare::similar);
+        let compare = similar.map_or(ComparisonConfig::Default, ComparisonConfig::by_similarity);
         let config = DedupConfig { compare, against: paths.to_vec(), ..DedupConfig::default() };
         config.check()?;
         let width = config.width()?;
-        let references = References::open(paths, width, false, Budget::new(None), &())?;
-        let Criterion::Similarity(least) = config.criterion(InputKind::Documents, width, &references, &())?
+        let references = References::open(paths, width, false, MemoryBudget::new(None), &())?;
+        let Criterion::Similarity(min_similarity) =
+            config.criterion(InputKind::Documents, width, &references, &())?
         else {
             return Err(Error::BadArgument("option `against`: not a store of similar documents".to_owned()));
         };
         let profile = profile_with(None, &config.resources, references.profile.as_deref())?;
-        let (sketcher, texts) = (Sketcher::new(profile.clone()), references.texts(&profile)?);
-        Ok(SimilarStores { references, texts, sketcher, least })
+        let (sketcher, texts) = (MinHasher::new(profile.clone()), references.texts(&profile)?);
+        Ok(SimilarStores { references, texts, sketcher, min_similarity })
     }
 
-    /// The least similarity that is looked for.
+    /// Least similarity of the documents that are found.
     pub fn similar(&self) -> f64 {
-        self.least
+        self.min_similarity
     }
 
-    /// How the texts of the stores become features.
+    /// Profile that turns texts into features. All stores have the same.
     pub fn profile(&self) -> &simstore_text::Profile {
         self.sketcher.profile()
     }
 
-    /// The most similar stored document of each text, with the number of its store; `None` if none is similar. Of several that are equally
-    /// similar, the first store and the smallest id win.
+    /// Returns the most similar stored document of each text with the index of its store, or `None` if no
+    /// document is similar. Ties go to the first store, then to the smallest id.
     ///
     /// # Errors
-    /// Those of reading the stores.
+    /// The errors of reading the stores.
     pub fn most_similar(&self, texts: &[Option<&str>]) -> Result<Vec<Option<(usize, SimilarDocument)>>> {
-        let sketched: Vec<Option<Sketched>> =
-            texts.par_iter().map(|text| self.sketcher.sketch((*text)?)).collect();
-        let rows = sketched.iter().enumerate().map(|(at, sketched)| SketchRow::new(at, sketched.as_ref()));
-        let rows: Vec<SketchRow> = rows.collect::<Result<_>>()?;
-        let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
+        let signatures: Vec<Option<Signature>> =
+            texts.par_iter().map(|text| self.sketcher.signature((*text)?)).collect();
+        let rows =
+            signatures.iter().enumerate().map(|(at, signature)| SignatureRow::new(at, signature.as_ref()));
+        let rows: Vec<SignatureRow> = rows.collect::<Result<_>>()?;
+        let stores: Vec<(&Snapshot<u64>, &DocumentComparer)> =
             self.references.of_width().map(|(_, snapshot)| snapshot).zip(&self.texts).collect();
-        let step = Step::new(&(), "bands looked up");
-        let asked = Asked {
-            sketched: &|document| Ok(rows[document as usize].sketched()),
+        let stage = Stage::new(&(), "bands looked up");
+        let queries = QueryDocuments {
+            signature: &|document| Ok(rows[document as usize].signature()),
             features: &|document| {
                 Ok(self.profile().feature_set(texts[document as usize].unwrap_or_default()))
             },
         };
-        let take = |found: &mut Vec<Option<Match>>, one: Match| {
+        let store_match = |found: &mut Vec<Option<StoredMatch>>, one: StoredMatch| {
             found[one.document as usize] = Some(one);
             Ok(())
         };
         let mut found = vec![None; texts.len()];
-        let mut dense = DenseComparison::new(&stores, self.least, false);
-        LookUp::new(&stores, MEMORY, &step).visit(rows.iter().copied().map(Ok), |_, likely| {
-            let (mut few, mut many, mut of_many) = (Vec::new(), Vec::new(), Vec::new());
-            for of_document in likely.chunk_by(|a, b| a.0 == b.0) {
-                if of_document.len() <= FEW {
-                    few.extend_from_slice(of_document);
-                } else {
-                    many.push(rows[of_document[0].0 as usize]);
-                    of_many.extend_from_slice(of_document);
+        let mut dense = DenseComparison::new(&stores, self.min_similarity, false);
+        CandidateLookup::new(&stores, MEMORY_BYTES, &stage).visit(
+            rows.iter().copied().map(Ok),
+            |_, candidates| {
+                let (mut listed, mut dense_rows, mut dense_candidates) = (Vec::new(), Vec::new(), Vec::new());
+                for document_candidates in candidates.chunk_by(|a, b| a.0 == b.0) {
+                    if document_candidates.len() <= MAX_LISTED_CANDIDATES {
+                        listed.extend_from_slice(document_candidates);
+                    } else {
+                        dense_rows.push(rows[document_candidates[0].0 as usize]);
+                        dense_candidates.extend_from_slice(document_candidates);
+                    }
                 }
-            }
-            for one in compare(&stores, &few, &asked, self.least, MEMORY, &step)? {
-                // The most similar one comes first.
-                found[one.document as usize].get_or_insert(one);
-            }
-            dense.add(&many, &of_many, asked.features)?;
-            if dense.bytes() >= MEMORY {
-                dense.compare(&step, |one| take(&mut found, one))?;
-            }
-            Ok(())
-        })?;
-        dense.compare(&step, |one| take(&mut found, one))?;
-        let named = |found: Option<Match>| {
-            let Some(Match { store, id, estimate, .. }) = found else { return Ok(None) };
+                for one in compare(&stores, &listed, &queries, self.min_similarity, MEMORY_BYTES, &stage)? {
+                    // The most similar match of each document comes first.
+                    found[one.document as usize].get_or_insert(one);
+                }
+                dense.add(&dense_rows, &dense_candidates, queries.features)?;
+                if dense.bytes() >= MEMORY_BYTES {
+                    dense.compare(&stage, |one| store_match(&mut found, one))?;
+                }
+                Ok(())
+            },
+        )?;
+        dense.compare(&stage, |one| store_match(&mut found, one))?;
+        let named = |found: Option<StoredMatch>| {
+            let Some(StoredMatch { store, id, estimate, .. }) = found else { return Ok(None) };
             let name = stores[store as usize].0.name(id)?;
             Ok(Some((store as usize, SimilarDocument { id, name, estimate })))
         };

@@ -14,11 +14,11 @@ use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::estimate::search::{Search, foretell};
-use crate::pipeline::stored::look_up::SimilarStore;
-use simstore_corpus::Step;
-use simstore_corpus::spill::Budget;
-use simstore_corpus::tell_notes;
-use simstore_corpus::{InputKind, Inputs, Notice, Watch};
+use crate::pipeline::stored::candidate_lookup::SimilarStoreRef;
+use simstore_corpus::Stage;
+use simstore_corpus::report_read_diagnostics;
+use simstore_corpus::spill::MemoryBudget;
+use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer};
 use simstore_io::bytes::cannot_open;
 use simstore_io::{DocumentId, InputFile};
 
@@ -111,16 +111,16 @@ struct Sample {
 
 impl Sample {
     /// Reads the first documents of a file.
-    fn add(&mut self, file: &InputFile, inputs: &Inputs, step: &Step<'_>) -> Result<()> {
-        let (mut reader, options) = (inputs.of_files(vec![file.path.clone()]).records(), inputs.options());
+    fn add(&mut self, file: &InputFile, inputs: &Inputs, stage: &Stage<'_>) -> Result<()> {
+        let (mut reader, options) = (inputs.with_paths(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
         let mut seen = 0;
         let mut is_whole = true;
         // Malformed documents count: they are read too.
         for record in reader.by_ref() {
             seen += 1;
-            step.add(1)?;
-            match record.and_then(|record| record.document(options)) {
+            stage.add(1)?;
+            match record.and_then(|record| record.into_document(options)) {
                 Ok(document) => {
                     self.text_bytes += document.text.len() as f64;
                     if let DocumentId::Name(name) = &document.id {
@@ -153,8 +153,8 @@ impl Sample {
         [memory, disk]: [f64; 2],
         memory_of_reading: u64,
     ) -> Estimate {
-        let budget = Budget::new(config.memory);
-        let has_limit = budget.of < u64::MAX;
+        let budget = MemoryBudget::new(config.memory);
+        let has_limit = budget.total < u64::MAX;
         let memory_of_documents = (self.documents * memory + self.id_bytes) as u64;
         let spills = memory_of_documents > budget.bytes;
         Estimate {
@@ -168,7 +168,7 @@ impl Sample {
             memory_of_documents,
             criterion,
             search: None,
-            budget: has_limit.then_some(budget.of),
+            budget: has_limit.then_some(budget.total),
             budget_of_documents: has_limit.then_some(budget.bytes),
             spills,
             disk_of_temporary: if spills { (self.documents * disk + self.id_bytes) as u64 } else { 0 },
@@ -182,7 +182,7 @@ impl Sample {
 /// Fails as the run would fail: for each error, except for malformed input that the run skips.
 fn unless_skipped(error: Error, inputs: &Inputs) -> Result<()> {
     match error {
-        Error::BadInput { .. } if inputs.skips_bad() => Ok(()),
+        Error::BadInput { .. } if inputs.skips_malformed() => Ok(()),
         error => Err(error),
     }
 }
@@ -193,12 +193,12 @@ fn memory_of_reading<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,
     profile: &Profile,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
 ) -> Result<u64> {
     let mut bytes = 0;
-    let first = inputs.of_files(file.map(|file| file.path.clone()).into_iter().collect());
+    let first = inputs.with_paths(file.map(|file| file.path.clone()).into_iter().collect());
     for document in first.fingerprint_documents::<F>(profile) {
-        step.add(0)?;
+        stage.add(0)?;
         // Malformed documents count too, so that a file of them ends.
         bytes += document.map_or(1024, |document| document.text_bytes);
         if bytes > FINGERPRINTED_BYTES {
@@ -219,15 +219,15 @@ fn peak_memory() -> Option<u64> {
 /// files of fingerprints is too low.
 ///
 /// # Errors
-/// [`Error::Cancelled`] if the watch says so, the errors of contradictory options and of listing the files, and [`Error::BadInput`] for
-/// a malformed document in the sample, unless malformed documents are [skipped](Inputs::skip_bad).
-pub fn estimate(config: &DedupConfig, inputs: &Inputs, watch: &dyn Watch) -> Result<Estimate> {
-    let resolved = config.resolve(inputs, None, watch)?;
+/// [`Error::Cancelled`] if the observer says so, the errors of contradictory options and of listing the files, and [`Error::BadInput`] for
+/// a malformed document in the sample, unless malformed documents are [skipped](Inputs::skip_malformed).
+pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) -> Result<Estimate> {
+    let resolved = config.resolve(inputs, None, observer)?;
     match resolved.kind {
         InputKind::Fingerprints => {
-            each_width!(resolved.width, type F => fingerprints::<F>(&resolved, config, watch))
+            each_width!(resolved.width, type F => fingerprints::<F>(&resolved, config, observer))
         }
-        InputKind::Documents => documents(&resolved, config, watch),
+        InputKind::Documents => documents(&resolved, config, observer),
     }
 }
 
@@ -235,21 +235,21 @@ pub fn estimate(config: &DedupConfig, inputs: &Inputs, watch: &dyn Watch) -> Res
 fn fingerprints<F: Fingerprint>(
     resolved: &Resolved,
     config: &DedupConfig,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<Estimate> {
     let Resolved { inputs, criterion, .. } = resolved;
-    let step = Step::new(watch, "fingerprints sampled");
+    let stage = Stage::new(observer, "fingerprints sampled");
     let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
         (BTreeMap::new(), 0, Sample::default());
     let listed = Arc::default();
-    let paths = inputs.named_files(&listed)?;
-    tell_notes(&listed, watch);
+    let paths = inputs.fingerprint_files_with_progress(&listed)?;
+    report_read_diagnostics(&listed, observer);
     for path in paths {
-        step.add(0)?;
+        stage.add(0)?;
         let metadata = match path.metadata().map_err(cannot_open(&path)) {
             Ok(metadata) => metadata,
-            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
-                watch.notice(&Notice::Malformed(&error));
+            Err(error @ Error::BadInput { .. }) if inputs.skips_malformed() => {
+                observer.diagnostic(&Diagnostic::Malformed(&error));
                 continue;
             }
             Err(_) if path.as_os_str() == "-" => {
@@ -264,7 +264,7 @@ fn fingerprints<F: Fingerprint>(
         }
         let is_raw = path.extension().is_some_and(|extension| extension == "u64" || extension == "u128");
         let mut seen = Sample::default();
-        for record in inputs.of_files(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {
+        for record in inputs.with_paths(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {
             seen.documents += 1.0;
             let record = match record {
                 Ok(record) => Some(record),
@@ -292,22 +292,22 @@ fn fingerprints<F: Fingerprint>(
     Ok(Estimate { disk_of_output: lines as u64, ..estimate })
 }
 
-fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Result<Estimate> {
+fn documents(resolved: &Resolved, config: &DedupConfig, observer: &dyn Observer) -> Result<Estimate> {
     let Resolved { inputs, criterion, profile, references, .. } = resolved;
-    let step = Step::new(watch, "documents sampled");
-    step.add(0)?;
+    let stage = Stage::new(observer, "documents sampled");
+    stage.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
     let mut listed = inputs.files();
     for file in listed.by_ref() {
         match file {
             Ok(file) => files.push(file),
-            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
-                watch.notice(&Notice::Malformed(&error));
+            Err(error @ Error::BadInput { .. }) if inputs.skips_malformed() => {
+                observer.diagnostic(&Diagnostic::Malformed(&error));
             }
             Err(error) => return Err(error),
         }
     }
-    tell_notes(&listed.progress(), watch);
+    report_read_diagnostics(&listed.progress(), observer);
     let mut formats: BTreeMap<String, FilesOfFormat> = BTreeMap::new();
     for file in &files {
         let format = formats.entry(file.format.to_string()).or_default();
@@ -318,7 +318,7 @@ fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Re
         files.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes > 0)).collect();
     let mut sample = Sample::default();
     for i in 0..sized.len().min(SAMPLED_FILES) {
-        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &step)?;
+        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &stage)?;
     }
     let parts = parts::count(inputs, files.iter().filter(|file| file.bytes.is_some()), config.section());
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
@@ -327,16 +327,16 @@ fn documents(resolved: &Resolved, config: &DedupConfig, watch: &dyn Watch) -> Re
     // First: the peak so far is the memory of reading.
     let first = sized.first().copied();
     let memory_of_reading = each_width!(resolved.width, type F => {
-        memory_of_reading::<F>(first, inputs, profile, &step)
+        memory_of_reading::<F>(first, inputs, profile, &stage)
     })?;
     let bytes_of_a_fingerprint = f64::from(resolved.width.bits() / 8);
-    drop(step);
+    drop(stage);
     let (found, of_one) = match *criterion {
         Criterion::Similarity(least) => {
             let texts = references.texts(profile)?;
-            let stores: Vec<SimilarStore<'_>> =
+            let stores: Vec<SimilarStoreRef<'_>> =
                 references.of_width().map(|(_, snapshot)| snapshot).zip(&texts).collect();
-            let found = foretell(least, resolved, config, &stores, &sized, count, watch)?;
+            let found = foretell(least, resolved, config, &stores, &sized, count, observer)?;
             (Some(found), [MEMORY_OF_SKETCHES, bytes_of_a_fingerprint + DISK_OF_JOINED_SKETCHES])
         }
         Criterion::Distance(_) => {

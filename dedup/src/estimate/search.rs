@@ -5,25 +5,25 @@
 
 use serde::Serialize;
 use simstore::Result;
-use simstore_text::{Profile, SKETCHES, SketchSearch, Sketched};
+use simstore_text::{BANDS, BandSearch, Profile, Signature};
 
 use crate::config::DedupConfig;
 use crate::config::band_choice::{self, Choice};
 use crate::config::resolve::Resolved;
 use crate::corpus::ranks::Ranks;
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::by_similarity::{self, Searched, Wanted};
-use crate::pipeline::exact::Sets;
-use crate::pipeline::features::{FeatureSource, FeaturesWriter};
-use crate::pipeline::stored::look_up::SimilarStore;
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::by_similarity::{self, SimilarityOptions, SimilarityResult};
+use crate::pipeline::features::{FeatureFileWriter, FeatureSource};
+use crate::pipeline::stored::candidate_lookup::SimilarStoreRef;
 use crate::pipeline::stored::similar;
-use crate::rows::{Near, SketchRow};
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{ScoredPair, SignatureRow};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Fixed, RowsWriter};
-use simstore_corpus::{Inputs, Watch};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{FixedSize, RowsWriter};
+use simstore_corpus::{Inputs, Observer};
 use simstore_io::InputFile;
-use simstore_io::output::Unfinished;
+use simstore_io::output::UnfinishedOutputs;
 
 /// Documents that are searched, at most: all of them may be candidates of one another. And bytes of their texts.
 const SEARCHED: usize = 1024;
@@ -73,8 +73,8 @@ pub struct Search {
 /// The documents that are searched.
 struct Sample<'a> {
     profile: &'a Profile,
-    sketches: RowsWriter<SketchRow>,
-    features: FeaturesWriter,
+    sketches: RowsWriter<SignatureRow>,
+    features: FeatureFileWriter,
     bytes: usize,
     documents: usize,
 }
@@ -85,15 +85,15 @@ impl<'a> Sample<'a> {
         resolved: &'a Resolved,
         files: &[&InputFile],
         workspace: &Workspace,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Sample<'a>> {
         let inputs = &resolved.inputs;
-        let step = Step::new(watch, "documents to be searched");
-        step.add(0)?;
+        let stage = Stage::new(observer, "documents to be searched");
+        stage.add(0)?;
         let mut sample = Sample {
             profile: &resolved.profile,
             sketches: workspace.rows(),
-            features: FeaturesWriter::new(workspace)?,
+            features: FeatureFileWriter::new(workspace)?,
             bytes: 0,
             documents: 0,
         };
@@ -106,11 +106,13 @@ impl<'a> Sample<'a> {
             let size = file.bytes.unwrap_or_default();
             let sections = if places > 1 { inputs.sections(file, size.div_ceil(places)) } else { Vec::new() };
             if sections.len() < 2 {
-                sample.add(&inputs.of_files(vec![file.path.clone()]), left, &step)?;
+                sample.add(&inputs.with_paths(vec![file.path.clone()]), left, &stage)?;
                 continue;
             }
             let most = left.div_ceil(sections.len());
-            sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
+            sections
+                .iter()
+                .try_for_each(|section| sample.add(&inputs.with_section(section), most, &stage))?;
         }
         Ok(sample)
     }
@@ -120,19 +122,19 @@ impl<'a> Sample<'a> {
     }
 
     /// Takes the first documents of some inputs.
-    fn add(&mut self, inputs: &Inputs, most: usize, step: &Step<'_>) -> Result<()> {
+    fn add(&mut self, inputs: &Inputs, most: usize, stage: &Stage<'_>) -> Result<()> {
         let options = inputs.options();
         for record in inputs.records().take(most) {
             if self.is_full() {
                 break;
             }
-            step.add(1)?;
+            stage.add(1)?;
             // Malformed documents were reported before.
-            let Ok(document) = record.and_then(|record| record.document(options)) else { continue };
+            let Ok(document) = record.and_then(|record| record.into_document(options)) else { continue };
             self.bytes += document.text.len();
             let features = self.profile.feature_set(&document.text);
             self.features.push(self.documents as u32, &features)?;
-            self.sketches.push(SketchRow::new(self.documents, Sketched::new(&features).as_ref())?)?;
+            self.sketches.push(SignatureRow::new(self.documents, Signature::new(&features).as_ref())?)?;
             self.documents += 1;
         }
         Ok(())
@@ -145,70 +147,72 @@ pub(crate) fn foretell(
     least: f64,
     resolved: &Resolved,
     config: &DedupConfig,
-    stores: &[SimilarStore<'_>],
+    stores: &[SimilarStoreRef<'_>],
     files: &[&InputFile],
     documents: f64,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<(Search, u64)> {
-    let workspace = &Workspace::new(config, &Unfinished::default(), watch)?;
-    let sample = Sample::read(resolved, files, workspace, watch)?;
+    let workspace = &Workspace::new(config, &UnfinishedOutputs::default(), observer)?;
+    let sample = Sample::read(resolved, files, workspace, observer)?;
     let Sample { sketches, features, documents: sampled, .. } = sample;
     let (sketches, features) = (sketches.finish()?, features.finish()?);
-    let wanted = Wanted {
-        least,
+    let wanted = SimilarityOptions {
+        min_similarity: least,
         recall: resolved.recall,
         cluster_by: resolved.cluster_by,
-        pairs: config.pairs,
+        with_pairs: config.pairs,
         keeps_none: resolved.keeps_none(),
     };
-    let step = Step::new(watch, "bands looked up");
+    let stage = Stage::new(observer, "bands looked up");
     let of_stores = match stores.is_empty() {
         true => None,
-        false => Some(similar::look_up(&sketches, stores, workspace, &step)?),
+        false => Some(similar::look_up(&sketches, stores, workspace, &stage)?),
     };
-    drop(step);
-    let step = Step::new(watch, "documents numbered");
-    let sets = Sets::of_sketches(&sketches, &Ranks::Input, workspace, &step)?;
-    drop(step);
-    let out = Marks::new(sets.len());
+    drop(stage);
+    let stage = Stage::new(observer, "documents numbered");
+    let sets = UniqueDocuments::from_signatures(&sketches, &Ranks::Input, workspace, &stage)?;
+    drop(stage);
+    let out = AtomicBitSet::new(sets.len());
     let (sketches, sets) = (&sketches, &sets);
-    let search = by_similarity::Search {
-        wanted,
-        sketches,
-        sets,
-        out: &out,
+    let search = by_similarity::SimilarityStages {
+        options: wanted,
+        signatures: sketches,
+        uniques: sets,
+        excluded: &out,
         count: documents as usize,
-        source: FeatureSource::Taken(&features),
+        source: FeatureSource::File(&features),
         keeping: None,
         workspace,
-        watch,
+        observer,
     };
-    let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } = search.run()?;
+    let SimilarityResult { compared: (compared, unlike), groups: (members, looked_at), .. } = search.run()?;
     let times = (documents / sampled.max(1) as f64).max(1.0);
     let of_pairs = |pairs: u64| pairs as f64 * times * times;
     // A document that is similar to a kept one is compared with no more, and one of a crowd with few; unless all pairs are wanted.
-    let is_linear = members > 0 && !wanted.pairs;
+    let is_linear = members > 0 && !wanted.with_pairs;
     let of_documents = |pairs: u64| if is_linear { pairs as f64 * times } else { of_pairs(pairs) };
     let similar = compared - unlike;
-    let similar = if wanted.pairs { of_pairs(similar) } else { similar as f64 * times };
+    let similar = if wanted.with_pairs { of_pairs(similar) } else { similar as f64 * times };
     let candidates = of_documents(unlike) + similar;
     let stored_candidates = of_stores.as_ref().map(|found| found.count as f64 * times);
     let compared = candidates + stored_candidates.unwrap_or_default();
     let seconds = compared * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
-    let crowded = of_stores.map_or(0, |found| found.crowded() as u64).max(members) as f64 * times;
+    let crowded = of_stores.map_or(0, |found| found.dense_documents() as u64).max(members) as f64 * times;
     // A list of pairs is sorted, and written again; the most similar documents need each pair in both directions.
-    let listed = if wanted.pairs { similar * 2.0 * <Near as Fixed>::BYTES as f64 } else { 0.0 };
-    let both = if wanted.keeps_none { similar * 2.0 * <(Near, u32) as Fixed>::BYTES as f64 } else { 0.0 };
+    let listed =
+        if wanted.with_pairs { similar * 2.0 * <ScoredPair as FixedSize>::BYTES as f64 } else { 0.0 };
+    let both =
+        if wanted.keeps_none { similar * 2.0 * <(ScoredPair, u32) as FixedSize>::BYTES as f64 } else { 0.0 };
     let on_disk = [listed, both].into_iter().filter(|&bytes| bytes > workspace.share() as f64);
     let disk_of_pairs = on_disk.sum::<f64>() as u64;
     let Choice { search, unrelated, seconds: seconds_to_join } =
         band_choice::choose(least, resolved.recall, documents as usize)?;
-    let SketchSearch { joined, distance, total } = search;
+    let BandSearch { bands: joined, band_distance: distance, signature_distance: total } = search;
     let search = Search {
         similar: least,
         recall: search.recall(least),
         recall_of_closer: search.recall((1.0 + least) / 2.0),
-        sketches: SKETCHES,
+        sketches: BANDS,
         joined,
         distance,
         total,

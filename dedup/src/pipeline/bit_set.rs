@@ -1,15 +1,15 @@
-//! A bit for each document, or for each set of them, which several threads set.
+//! Fixed-size bit set that several threads can write at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Documents or sets that are marked.
+/// Set of document numbers, or of numbers of unique documents. Threads share it by reference.
 #[derive(Debug)]
-pub(crate) struct Marks(Vec<AtomicU64>);
+pub(crate) struct AtomicBitSet(Vec<AtomicU64>);
 
-impl Marks {
-    /// Of so many, none.
+impl AtomicBitSet {
+    /// Creates an empty set for numbers below `count`.
     pub(crate) fn new(count: usize) -> Self {
-        Marks((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+        AtomicBitSet((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
     #[inline]
@@ -18,7 +18,7 @@ impl Marks {
     }
 
     #[inline]
-    pub(crate) fn has(&self, at: u32) -> bool {
+    pub(crate) fn contains(&self, at: u32) -> bool {
         self.0[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
@@ -26,13 +26,13 @@ impl Marks {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// Those that are marked, ascending.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = u32> + '_ {
-        let of_word = |(at, word): (usize, &AtomicU64)| {
+    /// Visits the numbers in the set in ascending order.
+    pub(crate) fn ones(&self) -> impl Iterator<Item = u32> + '_ {
+        let ones_of_word = |(at, word): (usize, &AtomicU64)| {
             let word = word.load(Ordering::Relaxed);
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (at * 64) as u32 + bit)
         };
-        self.0.iter().enumerate().flat_map(of_word)
+        self.0.iter().enumerate().flat_map(ones_of_word)
     }
 }
 
@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn those_that_are_marked() {
-        let marks = Marks::new(200);
-        let some = [0, 63, 64, 130, 199];
-        some.iter().for_each(|&at| marks.set(at));
-        assert!(marks.marked().eq(some));
-        assert_eq!(marks.count(), some.len());
-        assert!(marks.has(63) && !marks.has(62));
+        let set = AtomicBitSet::new(200);
+        let numbers = [0, 63, 64, 130, 199];
+        numbers.iter().for_each(|&number| set.set(number));
+        assert!(set.ones().eq(numbers));
+        assert_eq!(set.count(), numbers.len());
+        assert!(set.contains(63) && !set.contains(62));
     }
 }

@@ -1,95 +1,102 @@
-//! Whether duplicates share boilerplate, what nearly all documents have, such as navigation of web pages or a template, rather
-//! than a text of their own.
+//! Detects duplicates that are similar only because of boilerplate: text that nearly all documents share,
+//! such as a template or the navigation of web pages.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 use simstore::Result;
 
-use crate::pipeline::exact::Sets;
-use crate::pipeline::verify::Compared;
-use crate::rows::{Led, SketchRow};
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::pipeline::verify::Verifier;
+use crate::rows::{AssignmentRow, SignatureRow};
 use simstore_corpus::spill::Rows;
 
-/// Documents, and duplicates, that are looked at.
-const SAMPLE: usize = 64;
-/// Of fewer documents, or duplicates, nothing is said.
-const FEWEST_DOCUMENTS: usize = 20;
-const FEWEST_DUPLICATES: usize = 5;
-/// Longer documents are left out: they would take much memory.
-const LONGEST: u32 = 1 << 16;
+/// Maximum number of unique documents in the sample, and of examined duplicates.
+const SAMPLE_SIZE: usize = 64;
+/// Sampled documents and duplicates below which there is no result.
+const MIN_DOCUMENTS: usize = 20;
+const MIN_DUPLICATES: usize = 5;
+/// Features above which a document is skipped, to save memory.
+const MAX_FEATURES: u32 = 1 << 16;
 
-/// Duplicates that mostly share boilerplate with the document that is kept.
+/// Number of duplicates that mostly share boilerplate with their representative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Boilerplate {
-    /// Duplicates that were looked at: some, evenly spread.
-    pub looked_at: usize,
-    /// Of these, the ones of which more than half of what they share with the kept document stands in nine of ten documents.
-    pub mostly: usize,
+    /// Number of examined duplicates, a sample spread evenly over all duplicates.
+    #[serde(rename = "looked_at")]
+    pub examined: usize,
+    /// Number of examined duplicates that share mostly boilerplate: more than half of the features shared
+    /// with the representative each occur in at least nine of ten sampled documents.
+    #[serde(rename = "mostly")]
+    pub mostly_boilerplate: usize,
 }
 
 impl Boilerplate {
-    /// Whether half of the duplicates are so.
-    pub(crate) fn is_worth_telling(self) -> bool {
-        self.mostly > 0 && 2 * self.mostly >= self.looked_at
+    /// Whether at least half of the examined duplicates share mostly boilerplate.
+    pub(crate) fn is_worth_reporting(self) -> bool {
+        self.mostly_boilerplate > 0 && 2 * self.mostly_boilerplate >= self.examined
     }
 }
 
-/// Sets of documents to find the boilerplate by, evenly spread.
-pub(crate) fn sample(sets: &Sets, sketches: &Rows<SketchRow>) -> Result<Vec<u32>> {
+/// Returns a sample of unique documents, spread evenly, to determine the boilerplate.
+pub(crate) fn sample(uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>) -> Result<Vec<u32>> {
     let mut sample = Vec::new();
-    for set in spread(sets.len()) {
-        let set = set as u32;
-        if is_short(set, sets, sketches)? {
-            sample.push(set);
+    for unique in spread(uniques.len()) {
+        let unique = unique as u32;
+        if is_short(unique, uniques, signatures)? {
+            sample.push(unique);
         }
     }
     Ok(sample)
 }
 
-fn is_short(set: u32, sets: &Sets, sketches: &Rows<SketchRow>) -> Result<bool> {
-    Ok(sketches.get(sets.best(set)? as usize)?.features <= LONGEST)
+fn is_short(unique: u32, uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>) -> Result<bool> {
+    Ok(signatures.get(uniques.best(unique)? as usize)?.features <= MAX_FEATURES)
 }
 
-/// So many numbers below `count` at most, evenly spread.
+/// Visits up to [`SAMPLE_SIZE`] numbers below `count`, spread evenly.
 fn spread(count: usize) -> impl Iterator<Item = usize> {
-    let some = count.min(SAMPLE);
-    (0..some).map(move |at| at * count / some)
+    let sampled = count.min(SAMPLE_SIZE);
+    (0..sampled).map(move |at| at * count / sampled)
 }
 
-/// Looks at some of what another set stands for, by the boilerplate of a sample whose features are there. `None` if there is too little of
-/// either.
+/// Examines a sample of the duplicates in `assignments`. Features that nine of ten documents of `sample` have
+/// are boilerplate. Returns `None` if there are too few documents or duplicates, or no boilerplate.
 pub(crate) fn boilerplate(
     sample: &[u32],
-    led: &Rows<Led>,
-    compared: &Compared<'_>,
-    sketches: &Rows<SketchRow>,
+    assignments: &Rows<AssignmentRow>,
+    verifier: &Verifier<'_>,
+    signatures: &Rows<SignatureRow>,
 ) -> Result<Option<Boilerplate>> {
-    if sample.len() < FEWEST_DOCUMENTS || led.len() < FEWEST_DUPLICATES {
+    if sample.len() < MIN_DOCUMENTS || assignments.len() < MIN_DUPLICATES {
         return Ok(None);
     }
     let mut counts: HashMap<u64, usize> = HashMap::new();
-    for &set in sample {
-        for feature in compared.features(set)? {
+    for &unique in sample {
+        for feature in verifier.features(unique)? {
             *counts.entry(feature).or_default() += 1;
         }
     }
     counts.retain(|_, count| *count * 10 >= sample.len() * 9);
-    let mut found = Boilerplate { looked_at: 0, mostly: 0 };
+    let mut found = Boilerplate { examined: 0, mostly_boilerplate: 0 };
     if counts.is_empty() {
         return Ok(None);
     }
-    for at in spread(led.len()) {
-        let (set, leader, _) = led.get(at)?;
-        if !is_short(set, compared.sets, sketches)? || !is_short(leader, compared.sets, sketches)? {
+    for at in spread(assignments.len()) {
+        let (unique, representative, _) = assignments.get(at)?;
+        if !is_short(unique, verifier.uniques, signatures)?
+            || !is_short(representative, verifier.uniques, signatures)?
+        {
             continue;
         }
-        let of_leader = compared.features(leader)?;
-        let shared =
-            compared.features(set)?.into_iter().filter(|feature| of_leader.binary_search(feature).is_ok());
+        let representative_features = verifier.features(representative)?;
+        let shared = verifier
+            .features(unique)?
+            .into_iter()
+            .filter(|feature| representative_features.binary_search(feature).is_ok());
         let (common, own): (Vec<u64>, Vec<u64>) = shared.partition(|feature| counts.contains_key(feature));
-        found.looked_at += 1;
-        found.mostly += usize::from(common.len() > own.len());
+        found.examined += 1;
+        found.mostly_boilerplate += usize::from(common.len() > own.len());
     }
     Ok(Some(found))
 }

@@ -1,4 +1,5 @@
-//! The stages for documents whose fingerprints are compared: near fingerprints, sets, representatives.
+//! The stages of a run by distance: near fingerprints, exact duplicates, verification by texts on request,
+//! representatives.
 
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
@@ -6,117 +7,139 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::config::ClusterBy;
 use crate::corpus::ranks::Ranks;
 use crate::pipeline::clusters::NearDocuments;
-use crate::pipeline::exact::{Sets, distinct};
-use crate::pipeline::features::Features;
-use crate::pipeline::hamming::{LookedFor, NearPlaces, documents_of};
-use crate::pipeline::nearest::{self, NearestSets, Tie};
-use crate::pipeline::stages::{Outcome, Stages};
-use crate::pipeline::verify::Compared;
-use crate::rows::{Candidate, Near, Stored, of_similarity};
-use simstore_corpus::Step;
+use crate::pipeline::features::FeatureFile;
+use crate::pipeline::hamming::{FingerprintNeighbors, HammingSearch, documents_with};
+use crate::pipeline::removal_reasons::{self, NearestOrder, NearestSearch};
+use crate::pipeline::stages::{Pipeline, PipelineResult};
+use crate::pipeline::unique_documents::{UniqueDocuments, group_by_key};
+use crate::pipeline::verify::Verifier;
+use crate::rows::{Candidate, ScoredPair, StoredRow, score_from_similarity};
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// The sets of each near fingerprint: its place, and each of them; in order.
-pub(crate) struct SetsOf(Rows<(u32, u32)>);
+/// (Fingerprint index, unique document) for each near fingerprint, sorted. If texts are compared, a
+/// fingerprint may have several unique documents: one for each distinct text.
+pub(crate) struct UniquesByFingerprint(Rows<(u32, u32)>);
 
-impl SetsOf {
-    /// The sets of a fingerprint. Without texts it has one.
-    fn get(&self, place: u32) -> Result<Vec<u32>> {
-        let start = self.0.partition_point(|row| row.0 < place)?;
-        let of_place = (start..self.0.len()).map(|at| self.0.get(at));
-        let of_place = of_place.take_while(|row| row.as_ref().map_or(true, |row| row.0 == place));
-        of_place.map(|row| Ok(row?.1)).collect()
+impl UniquesByFingerprint {
+    /// Returns the unique documents of a fingerprint.
+    fn get(&self, index: u32) -> Result<Vec<u32>> {
+        let start = self.0.partition_point(|row| row.0 < index)?;
+        let rows = (start..self.0.len()).map(|at| self.0.get(at));
+        let rows = rows.take_while(|row| row.as_ref().map_or(true, |row| row.0 == index));
+        rows.map(|row| Ok(row?.1)).collect()
     }
 
-    /// The set of a fingerprint, where texts are not compared.
-    pub(crate) fn only(&self, place: u32) -> Result<u32> {
-        Ok(self.0.get(place as usize)?.1)
+    /// Returns the only unique document of a fingerprint. Valid only if texts are not compared.
+    pub(crate) fn only(&self, index: u32) -> Result<u32> {
+        Ok(self.0.get(index as usize)?.1)
     }
 }
 
-impl Stages<'_> {
-    /// Compares documents by the distance of their fingerprints and, if the run says so, by the similarity of their texts.
-    pub(crate) fn near(&self, distance: u32) -> Result<Outcome> {
-        let &Stages { resolved, corpus, workspace, watch, .. } = self;
+impl Pipeline<'_> {
+    /// Compares documents by the Hamming distance of their fingerprints. If the run verifies, also by the
+    /// similarity of their texts.
+    pub(crate) fn compare_by_distance(&self, distance: u32) -> Result<PipelineResult> {
+        let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
         let keeps_none = resolved.keeps_none();
-        let with_pairs =
-            self.pairs || resolved.verify.is_some() || resolved.cluster_by == ClusterBy::Stars || keeps_none;
+        let with_pairs = self.with_pairs
+            || resolved.verify.is_some()
+            || resolved.cluster_by == ClusterBy::Stars
+            || keeps_none;
         let (near, rows) =
-            each_width!(corpus.width(), type F => self.near_places::<F>(distance, with_pairs))?;
-        let step = Step::new(watch, "documents numbered");
-        let (documents, places) = self.columns(&rows)?;
+            each_width!(corpus.width(), type F => self.near_fingerprints::<F>(distance, with_pairs))?;
+        let stage = Stage::new(observer, "documents numbered");
+        let (documents, indexes) = self.columns(&rows)?;
         drop(rows);
-        let ranks = Ranks::new(corpus, &resolved.keep, Some(&documents), workspace, &step)?;
-        drop(step);
+        let ranks = Ranks::new(corpus, &resolved.keep, Some(&documents), workspace, &stage)?;
+        drop(stage);
         let numbered = || Ok((0..).zip(documents.iter()?).map(|(at, document)| Ok((document?, at))));
-        let features = resolved.verify.map(|_| self.read_again().features(numbered()?)).transpose()?;
-        let step =
-            Step::new(watch, if features.is_some() { "texts compared" } else { "documents in clusters" });
-        let sets = self.sets(&places, features.as_ref(), &ranks, &step)?;
-        let sets_of = self.sets_of(&sets, &places)?;
-        let compared = features.as_ref().zip(resolved.verify);
-        let compared = compared.map(|(features, least)| Compared::new(&sets, features, least));
-        let (pairs, counts) = match &compared {
-            Some(compared) => {
-                let candidates = self.candidates(&near, &sets_of)?;
-                let pairs = compared.similar_pairs(&candidates, workspace, &step)?;
-                (pairs, Some(pairs_of_documents(candidates.iter()?, &sets)?))
+        let features = resolved.verify.map(|_| self.feature_reader().features(numbered()?)).transpose()?;
+        let stage =
+            Stage::new(observer, if features.is_some() { "texts compared" } else { "documents in clusters" });
+        let uniques = self.group_exact(&indexes, features.as_ref(), &ranks, &stage)?;
+        let by_fingerprint = self.uniques_by_fingerprint(&uniques, &indexes)?;
+        let verifier = features.as_ref().zip(resolved.verify);
+        let verifier =
+            verifier.map(|(features, min_similarity)| Verifier::new(&uniques, features, min_similarity));
+        let (pairs, candidate_count) = match &verifier {
+            Some(verifier) => {
+                let candidates = self.candidates(&near, &by_fingerprint)?;
+                let pairs = verifier.similar_pairs(&candidates, workspace, &stage)?;
+                (pairs, Some(count_document_pairs(candidates.iter()?, &uniques)?))
             }
-            None => (self.pairs_of_sets(&near, &sets_of)?, None),
+            None => (self.unique_pairs(&near, &by_fingerprint)?, None),
         };
-        let edges = self.edges(&near, &sets_of, &pairs)?;
-        let (stored, out) = self.near_stored(&near, &sets, &sets_of, &edges, &step)?;
-        let is_similar = compared.is_some();
-        let (tie, equal) =
-            if is_similar { (Tie::SimilarThenBest, of_similarity(1.0)) } else { (Tie::NearThenBest, 0) };
+        let edges = self.edges(&near, &by_fingerprint, &pairs)?;
+        let (stored, excluded) = self.near_stored(&near, &uniques, &by_fingerprint, &edges, &stage)?;
+        let (order, equal) = if verifier.is_some() {
+            (NearestOrder::MostSimilarFirst, score_from_similarity(1.0))
+        } else {
+            (NearestOrder::SmallestDistanceFirst, 0)
+        };
         let edges = (resolved.cluster_by == ClusterBy::Components).then_some(edges.iter()?);
-        let nearest = NearestSets::new(&sets, tie, workspace);
-        let (leaders, nearest) =
-            nearest.with_leaders(&pairs, edges, &out, compared.as_ref(), keeps_none, &step)?;
-        let nearest = nearest::of_documents(&nearest, &sets, keeps_none.then_some(equal), workspace)?;
-        let compared = counts.map(|counts| self.counts(counts, &pairs, &sets)).transpose()?;
+        let nearest = NearestSearch::new(&uniques, order, workspace);
+        let (assignments, nearest) = nearest.into_assignments_and_nearest(
+            &pairs,
+            edges,
+            &excluded,
+            verifier.as_ref(),
+            keeps_none,
+            &stage,
+        )?;
+        let nearest =
+            removal_reasons::nearest_documents(&nearest, &uniques, keeps_none.then_some(equal), workspace)?;
+        let compared =
+            candidate_count.map(|count| self.verified_counts(count, &pairs, &uniques)).transpose()?;
         let distinct = near.distinct;
-        let near = NearDocuments { sets, pairs, documents: Some(documents), equal };
-        let clusters = near.clusters(&leaders, &out, &stored.of_documents, workspace)?;
-        Ok(Outcome { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
+        let near = NearDocuments { uniques, pairs, documents: Some(documents), equal };
+        let clusters = near.clusters(&assignments, &excluded, &stored.assignments, workspace)?;
+        Ok(PipelineResult { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
     }
 
-    /// Finds near fingerprints, and the documents that have them, ascending, each with the place of its fingerprint.
-    fn near_places<F: Fingerprint>(
+    /// Finds near fingerprints. Also returns (document, fingerprint index) for all documents with near
+    /// fingerprints, in document order.
+    fn near_fingerprints<F: Fingerprint>(
         &self,
         distance: u32,
         with_pairs: bool,
-    ) -> Result<(NearPlaces, Rows<(u64, u32)>)> {
-        let &Stages { corpus, workspace, watch, .. } = self;
+    ) -> Result<(FingerprintNeighbors, Rows<(u64, u32)>)> {
+        let &Pipeline { corpus, workspace, observer, .. } = self;
         let references = &self.resolved.references;
-        let step = Step::new(watch, "pairs found");
+        let stage = Stage::new(observer, "pairs found");
         let stores: Vec<(u32, &Snapshot<F>)> = references.of_width().collect();
-        // The contents of stores may differ in the next run.
+        // Results that depend on stores are not kept: the stores may have changed before the next run.
         let keeping = self.keeping.filter(|_| references.stores.is_empty());
-        let looked_for = LookedFor { corpus, distance, with_pairs, stores, workspace, step: &step };
+        let search = HammingSearch { corpus, distance, with_pairs, stores, workspace, stage: &stage };
         let (values, near) = match keeping {
-            Some(keeping) => looked_for.kept(&keeping)?,
-            None => looked_for.find()?,
+            Some(keeping) => search.find_or_load(&keeping)?,
+            None => search.find()?,
         };
-        Ok((near, documents_of(&values, corpus, workspace, &step)?))
+        Ok((near, documents_with(&values, corpus, workspace, &stage)?))
     }
 
-    /// How many pairs of documents were compared, and how many of them were not similar: documents of equal texts are.
-    fn counts(&self, candidates: u64, similar: &Rows<Near>, sets: &Sets) -> Result<(u64, u64)> {
+    /// Number of verified pairs of documents, and of rejected pairs among them. Pairs of exact duplicates
+    /// count as verified.
+    fn verified_counts(
+        &self,
+        candidates: u64,
+        similar: &Rows<ScoredPair>,
+        uniques: &UniqueDocuments,
+    ) -> Result<(u64, u64)> {
         let mut equal = 0;
-        for set in (0..sets.len() as u32).filter(|&set| sets.is_several(set)) {
-            let count = sets.size(set)?;
+        for unique in (0..uniques.len() as u32).filter(|&unique| uniques.has_duplicates(unique)) {
+            let count = uniques.size(unique)?;
             equal += count * (count - 1) / 2;
         }
         let similar = similar.iter()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
-        Ok((candidates + equal, candidates - pairs_of_documents(similar, sets)?))
+        Ok((candidates + equal, candidates - count_document_pairs(similar, uniques)?))
     }
 
-    /// Splits rows into the numbers of the documents in the corpus, and the places of their fingerprints.
+    /// Splits rows into two columns: document numbers in the corpus, and fingerprint indexes.
     fn columns(&self, near: &Rows<(u64, u32)>) -> Result<(Rows<u64>, Rows<u32>)> {
-        let (mut documents, mut places) = (self.workspace.rows(), self.workspace.rows());
+        let (mut documents, mut indexes) = (self.workspace.rows(), self.workspace.rows());
         for row in near.iter()? {
-            let (document, place) = row?;
+            let (document, index) = row?;
             if documents.len() == u32::MAX as usize {
                 return Err(Error::Refused(
                     "more than 4,294,967,295 documents are near or equal to others: deduplicate smaller parts of the corpus first"
@@ -124,68 +147,86 @@ impl Stages<'_> {
                 ));
             }
             documents.push(document)?;
-            places.push(place)?;
+            indexes.push(index)?;
         }
-        Ok((documents.finish()?, places.finish()?))
+        Ok((documents.finish()?, indexes.finish()?))
     }
 
-    /// Documents of equal fingerprints, and of equal texts if these are compared.
-    fn sets(
+    /// Groups documents with equal fingerprints and, if texts are compared, equal feature sets.
+    fn group_exact(
         &self,
-        places: &Rows<u32>,
-        features: Option<&Features>,
+        indexes: &Rows<u32>,
+        features: Option<&FeatureFile>,
         ranks: &Ranks,
-        step: &Step<'_>,
-    ) -> Result<Sets> {
-        let keys = (0..).zip(places.iter()?);
+        stage: &Stage<'_>,
+    ) -> Result<UniqueDocuments> {
+        let keys = (0..).zip(indexes.iter()?);
         let Some(features) = features else {
-            return distinct(keys.map(|(at, place)| Ok((place?, at))), ranks, self.workspace, step);
+            return group_by_key(keys.map(|(at, index)| Ok((index?, at))), ranks, self.workspace, stage);
         };
-        let keys = keys.map(|(at, place)| {
+        let keys = keys.map(|(at, index)| {
             let bytes: Vec<u8> = features.get(at)?.iter().flat_map(|feature| feature.to_le_bytes()).collect();
-            Ok(((place?, xxh3_128(&bytes)), at))
+            Ok(((index?, xxh3_128(&bytes)), at))
         });
-        distinct(keys, ranks, self.workspace, step)
+        group_by_key(keys, ranks, self.workspace, stage)
     }
 
-    fn sets_of(&self, sets: &Sets, places: &Rows<u32>) -> Result<SetsOf> {
-        let rows = (0..).zip(sets.all_best().iter()?);
-        let rows = rows.map(|(set, best)| Ok((places.get(best? as usize)?, set)));
-        Ok(SetsOf(self.workspace.sorted(rows)?))
+    fn uniques_by_fingerprint(
+        &self,
+        uniques: &UniqueDocuments,
+        indexes: &Rows<u32>,
+    ) -> Result<UniquesByFingerprint> {
+        let rows = (0..).zip(uniques.best_documents().iter()?);
+        let rows = rows.map(|(unique, best)| Ok((indexes.get(best? as usize)?, unique)));
+        Ok(UniquesByFingerprint(self.workspace.sorted(rows)?))
     }
 
-    /// Pairs of sets of near fingerprints, and of sets of one fingerprint: their texts are compared.
-    fn candidates(&self, near: &NearPlaces, sets_of: &SetsOf) -> Result<Rows<Candidate>> {
+    /// Returns the pairs of unique documents to verify: pairs with near fingerprints, and pairs with the same
+    /// fingerprint.
+    fn candidates(
+        &self,
+        near: &FingerprintNeighbors,
+        by_fingerprint: &UniquesByFingerprint,
+    ) -> Result<Rows<Candidate>> {
         let mut all = self.workspace.sorter::<Candidate>();
         for row in near.pairs.iter()? {
             let (a, b, _) = row?;
-            let others = sets_of.get(b)?;
-            for one in sets_of.get(a)? {
+            let others = by_fingerprint.get(b)?;
+            for one in by_fingerprint.get(a)? {
                 others.iter().try_for_each(|&other| all.push((one.max(other), one.min(other))))?;
             }
         }
-        let mut rows = sets_of.0.cursor()?;
-        while let Some((place, first)) = rows.take()? {
+        let mut rows = by_fingerprint.0.cursor()?;
+        while let Some((index, first)) = rows.next_row()? {
             let mut same = vec![first];
-            while let Some((_, set)) = rows.take_if(|&(next, _)| next == place)? {
-                same.iter().try_for_each(|&other| all.push((set.max(other), set.min(other))))?;
-                same.push(set);
+            while let Some((_, unique)) = rows.next_if(|&(next, _)| next == index)? {
+                same.iter().try_for_each(|&other| all.push((unique.max(other), unique.min(other))))?;
+                same.push(unique);
             }
         }
-        Rows::sorted(all)
+        Rows::from_sorter(all)
     }
 
-    /// The pairs of the sets of near fingerprints.
-    fn pairs_of_sets(&self, near: &NearPlaces, sets_of: &SetsOf) -> Result<Rows<Near>> {
+    /// Converts pairs of fingerprints to pairs of unique documents, if texts are not compared.
+    fn unique_pairs(
+        &self,
+        near: &FingerprintNeighbors,
+        by_fingerprint: &UniquesByFingerprint,
+    ) -> Result<Rows<ScoredPair>> {
         self.workspace.sorted(near.pairs.iter()?.map(|row| {
             let (a, b, distance) = row?;
-            let (a, b) = (sets_of.only(a)?, sets_of.only(b)?);
+            let (a, b) = (by_fingerprint.only(a)?, by_fingerprint.only(b)?);
             Ok((a.max(b), a.min(b), distance.into()))
         }))
     }
 
-    /// Connections of sets.
-    fn edges(&self, near: &NearPlaces, sets_of: &SetsOf, pairs: &Rows<Near>) -> Result<Rows<(u32, u32)>> {
+    /// Returns the edges of the components; none for stars.
+    fn edges(
+        &self,
+        near: &FingerprintNeighbors,
+        by_fingerprint: &UniquesByFingerprint,
+        pairs: &Rows<ScoredPair>,
+    ) -> Result<Rows<(u32, u32)>> {
         let mut edges = self.workspace.rows();
         if self.resolved.cluster_by == ClusterBy::Stars {
             return edges.finish();
@@ -196,32 +237,35 @@ impl Stages<'_> {
         }
         for row in near.edges.iter()? {
             let (a, b) = row?;
-            edges.push((sets_of.only(a)?, sets_of.only(b)?))?;
+            edges.push((by_fingerprint.only(a)?, by_fingerprint.only(b)?))?;
         }
-        // Sets that are near the same stored document are connected.
-        let mut by_thing = self.workspace.sorter();
+        // Unique documents near the same stored fingerprint are connected.
+        let mut by_stored = self.workspace.sorter();
         for row in near.stored.iter()? {
-            let (place, (_, stored)) = row?;
-            by_thing.push((stored, sets_of.only(place)?))?;
+            let (index, (_, stored)) = row?;
+            by_stored.push((stored, by_fingerprint.only(index)?))?;
         }
-        let mut first: Option<(Stored, u32)> = None;
-        for row in by_thing.finish()? {
-            let (stored, set) = row?;
-            match first.filter(|(thing, _)| *thing == stored) {
-                Some((_, other)) => edges.push((set, other))?,
-                None => first = Some((stored, set)),
+        let mut first: Option<(StoredRow, u32)> = None;
+        for row in by_stored.finish()? {
+            let (stored, unique) = row?;
+            match first.filter(|(other, _)| *other == stored) {
+                Some((_, other)) => edges.push((unique, other))?,
+                None => first = Some((stored, unique)),
             }
         }
         edges.finish()
     }
 }
 
-/// How many pairs of documents are pairs of these sets.
-fn pairs_of_documents(pairs: impl Iterator<Item = Result<Candidate>>, sets: &Sets) -> Result<u64> {
+/// Returns the number of pairs of documents that correspond to pairs of unique documents.
+fn count_document_pairs(
+    pairs: impl Iterator<Item = Result<Candidate>>,
+    uniques: &UniqueDocuments,
+) -> Result<u64> {
     let mut count = 0;
     for pair in pairs {
         let (a, b) = pair?;
-        count += sets.size(a)? * sets.size(b)?;
+        count += uniques.size(a)? * uniques.size(b)?;
     }
     Ok(count)
 }

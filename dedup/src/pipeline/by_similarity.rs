@@ -1,236 +1,263 @@
-//! The stages for documents whose texts are compared: sets, candidates, pairs, representatives.
+//! The stages of a run by similarity: candidates, verification, representatives.
 //!
-//! Candidates are pairs of sets that [sketches bring together](crate::pipeline::candidates); they are [compared](crate::pipeline::verify) by the features
-//! themselves. So what is reported is similar, and how much is found follows from a formula
-//! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)).
+//! Candidates are pairs of unique documents with [near bands](crate::pipeline::candidates). Their features are then
+//! [compared exactly](crate::pipeline::verify). So every reported pair is similar, and a formula gives the recall
+//! ([`BandSearch::recall`](simstore_text::BandSearch::recall)).
 
 use bitvec::vec::BitVec;
 use simstore::Result;
-use simstore_text::SketchSearch;
+use simstore_text::BandSearch;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stage_results::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
+use crate::checkpoint::stage_results::{Keeping, KeptReader, KeptWriter, StageHeader, Unsound, check_of};
 use crate::config::ClusterBy;
 use crate::config::band_choice;
-use crate::pipeline::bit_set::Marks;
+use crate::pipeline::bit_set::AtomicBitSet;
 use crate::pipeline::boilerplate::{self, Boilerplate};
-use crate::pipeline::candidate_rule::Rule;
-use crate::pipeline::candidates::{Found, Joining};
-use crate::pipeline::dense_groups::Crowds;
+use crate::pipeline::candidate_rule::CandidateRule;
+use crate::pipeline::candidates::{BandJoin, JoinedCandidates};
+use crate::pipeline::dense_groups::DenseGroups;
 use crate::pipeline::dense_pairs;
-use crate::pipeline::exact::Sets;
 use crate::pipeline::features::FeatureSource;
-use crate::pipeline::nearest::{self, NearestSets, Tie};
-use crate::pipeline::representatives::{Leaders, stars};
-use crate::pipeline::similar_components::Similar;
-use crate::pipeline::verify::Compared;
-use crate::rows::{Led, Near, SketchRow, of_similarity};
+use crate::pipeline::removal_reasons::{self, NearestOrder, NearestSearch};
+use crate::pipeline::representatives::{Assignments, assign_stars};
+use crate::pipeline::similar_components::ComponentSearch;
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::pipeline::verify::Verifier;
+use crate::rows::{AssignmentRow, ScoredPair, SignatureRow, score_from_similarity};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::Watch;
+use simstore_corpus::Observer;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// The question.
+/// Options of a search by similarity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// The least similarity.
-    pub(crate) least: f64,
-    /// The least probability that two documents of that similarity are found.
+pub(crate) struct SimilarityOptions {
+    /// Least Jaccard similarity of similar documents.
+    pub(crate) min_similarity: f64,
+    /// Least probability that a pair with exactly that similarity is found.
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
-    /// Whether to list all similar pairs.
-    pub(crate) pairs: bool,
-    /// Whether no document of a cluster is kept.
+    /// Whether all similar pairs are listed.
+    pub(crate) with_pairs: bool,
+    /// Whether all documents of a cluster are removed.
     pub(crate) keeps_none: bool,
 }
 
-impl Wanted {
-    /// Whether documents that are similar to a stored one are compared with others, too.
+impl SimilarityOptions {
+    /// Whether documents similar to a stored document are compared with other input documents, too.
     fn compares_all(&self) -> bool {
-        self.pairs || self.keeps_none
+        self.with_pairs || self.keeps_none
     }
 }
 
-/// A search for similar sets.
-pub(crate) struct Search<'a> {
-    pub(crate) wanted: Wanted,
-    /// Of all documents, in order.
-    pub(crate) sketches: &'a Rows<SketchRow>,
-    pub(crate) sets: &'a Sets,
-    /// Sets that are similar to a stored document: they are in pairs, but neither represent others nor are represented.
-    pub(crate) out: &'a Marks,
-    /// How many sets the search is made for.
+/// Inputs of a search for similar unique documents.
+pub(crate) struct SimilarityStages<'a> {
+    pub(crate) options: SimilarityOptions,
+    /// Signatures of all documents, in document order.
+    pub(crate) signatures: &'a Rows<SignatureRow>,
+    pub(crate) uniques: &'a UniqueDocuments,
+    /// Unique documents similar to a stored document. They are listed in pairs, but neither represent others
+    /// nor are represented.
+    pub(crate) excluded: &'a AtomicBitSet,
+    /// Number of unique documents that the bands are chosen for. A dry run searches a sample with the bands
+    /// of the whole corpus.
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
-    /// Where what stages have found is kept.
+    /// Folder that keeps the results of stages for `--resume`; `None` without that option.
     pub(crate) keeping: Option<Keeping<'a>>,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) observer: &'a dyn Observer,
 }
 
-/// Result of a search.
-pub(crate) struct Searched {
-    pub(crate) leaders: Leaders,
-    /// All similar pairs, if they were looked for.
-    pub(crate) pairs: Rows<Near>,
-    /// The most similar kept set of each represented set, where that is not its representative. If none is kept, the most similar other
-    /// set of each set.
-    pub(crate) nearest: Rows<Near>,
-    /// Number of pairs of sets whose features were compared, and of pairs that were not similar enough.
+/// Result of a search by similarity.
+pub(crate) struct SimilarityResult {
+    pub(crate) assignments: Assignments,
+    /// All similar pairs, if they are listed; else empty.
+    pub(crate) pairs: Rows<ScoredPair>,
+    /// Most similar kept document of each represented unique document, if that is not its representative. If
+    /// no document of a cluster is kept: most similar other unique document of each one.
+    pub(crate) nearest: Rows<ScoredPair>,
+    /// Number of verified pairs of unique documents, and of rejected pairs among them.
     pub(crate) compared: (u64, u64),
-    /// Of crowds: their members, and pairs of these whose sketches were looked at.
-    pub(crate) crowds: (u64, u64),
-    /// Whether duplicates share text that all documents have, if that was examined.
+    /// Number of members of dense groups, and of pairs of members whose signatures were compared.
+    pub(crate) groups: (u64, u64),
+    /// Duplicates that share mostly boilerplate; `None` if that was not examined.
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
-impl Searched {
+impl SimilarityResult {
     fn write(&self, kept: &mut KeptWriter) -> Result<()> {
-        kept.all(&self.leaders.led)?;
+        kept.all(&self.assignments.rows)?;
         kept.all(&self.pairs)?;
         kept.all(&self.nearest)?;
-        let mut numbers = vec![self.compared.0, self.compared.1, self.crowds.0, self.crowds.1];
-        if let Some(Boilerplate { looked_at, mostly }) = self.boilerplate {
-            numbers.extend([looked_at as u64, mostly as u64]);
+        let mut numbers = vec![self.compared.0, self.compared.1, self.groups.0, self.groups.1];
+        if let Some(Boilerplate { examined, mostly_boilerplate }) = self.boilerplate {
+            numbers.extend([examined as u64, mostly_boilerplate as u64]);
         }
         kept.rows(numbers.len(), numbers.into_iter().map(Ok))
     }
 }
 
-impl Search<'_> {
-    /// Finds candidates and compares them, or returns what an earlier run has kept.
-    pub(crate) fn run(&self) -> Result<Searched> {
-        let search = band_choice::choose(self.wanted.least, self.wanted.recall, self.count)?.search;
-        let rule = Rule { search, least: self.wanted.least };
-        let Some((keeping, [first, last])) = self.stages(&rule)? else {
-            return self.compare(rule, self.candidates(rule)?);
+impl SimilarityStages<'_> {
+    /// Finds and verifies candidates, or loads the results that an earlier run has kept.
+    pub(crate) fn run(&self) -> Result<SimilarityResult> {
+        let search =
+            band_choice::choose(self.options.min_similarity, self.options.recall, self.count)?.search;
+        let rule = CandidateRule { search, min_similarity: self.options.min_similarity };
+        let Some((keeping, [first, last])) = self.stage_keys(&rule)? else {
+            return self.verify(rule, self.candidates(rule)?);
         };
-        let make = || self.compare(rule, self.kept_candidates(rule, &keeping, &first)?);
-        keeping.kept(&last, |kept| self.read(kept), make, Searched::write)
+        let make = || self.verify(rule, self.load_candidates(rule, &keeping, &first)?);
+        keeping.kept(&last, |kept| self.load(kept), make, SimilarityResult::write)
     }
 
-    /// Compares the features of candidates.
-    fn compare(&self, rule: Rule, Found { candidates, crowded }: Found) -> Result<Searched> {
-        let &Search { wanted, sketches, sets, workspace, watch, .. } = self;
-        let is_any = !candidates.is_empty() || crowded.count() > 0;
-        let sample = if is_any { boilerplate::sample(sets, sketches)? } else { Vec::new() };
-        let read;
+    /// Verifies candidates and members of dense groups, and assigns representatives.
+    fn verify(
+        &self,
+        rule: CandidateRule,
+        JoinedCandidates { candidates, dense_members }: JoinedCandidates,
+    ) -> Result<SimilarityResult> {
+        let &SimilarityStages { options, signatures, uniques, workspace, observer, .. } = self;
+        let has_candidates = !candidates.is_empty() || dense_members.count() > 0;
+        let sample = if has_candidates { boilerplate::sample(uniques, signatures)? } else { Vec::new() };
+        let computed;
         let features = match self.source {
-            FeatureSource::Taken(features) => features,
+            FeatureSource::File(features) => features,
             FeatureSource::Documents(documents) => {
-                read = documents.features(self.compared_documents(&candidates, &crowded, &sample)?)?;
-                &read
+                computed =
+                    documents.features(self.documents_to_verify(&candidates, &dense_members, &sample)?)?;
+                &computed
             }
         };
-        let compared = Compared::new(sets, features, wanted.least);
-        let step = Step::new(watch, "texts compared");
-        let crowds = match crowded.count() {
+        let verifier = Verifier::new(uniques, features, options.min_similarity);
+        let stage = Stage::new(observer, "texts compared");
+        let groups = match dense_members.count() {
             0 => None,
-            _ => Some(Crowds::new(&compared, sketches, rule, &crowded, workspace, &step)?),
+            _ => Some(DenseGroups::new(&verifier, signatures, rule, &dense_members, workspace, &stage)?),
         };
-        let similar = Similar {
+        let similar = ComponentSearch {
             candidates: &candidates,
-            crowded: &crowded,
-            crowds: crowds.as_ref(),
-            compared: &compared,
-            out: self.out,
+            dense_members: &dense_members,
+            groups: groups.as_ref(),
+            verifier: &verifier,
+            excluded: self.excluded,
             workspace,
-            step: &step,
+            stage: &stage,
         };
         let none = || workspace.rows().finish();
-        let (leaders, pairs, nearest) = match (wanted.pairs, wanted.cluster_by) {
+        let (assignments, pairs, nearest) = match (options.with_pairs, options.cluster_by) {
             (true, _) => {
                 let pairs = self.all_pairs(&similar)?;
                 let edges = pairs.iter()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
-                let edges = (wanted.cluster_by == ClusterBy::Components).then_some(edges);
-                let nearest = NearestSets::new(sets, Tie::SimilarThenBest, workspace);
-                let (out, compared, keeps_none) = (self.out, Some(&compared), wanted.keeps_none);
-                let (leaders, nearest) =
-                    nearest.with_leaders(&pairs, edges, out, compared, keeps_none, &step)?;
-                (leaders, pairs, nearest)
+                let edges = (options.cluster_by == ClusterBy::Components).then_some(edges);
+                let nearest = NearestSearch::new(uniques, NearestOrder::MostSimilarFirst, workspace);
+                let (excluded, verifier, keeps_none) = (self.excluded, Some(&verifier), options.keeps_none);
+                let (assignments, nearest) = nearest
+                    .into_assignments_and_nearest(&pairs, edges, excluded, verifier, keeps_none, &stage)?;
+                (assignments, pairs, nearest)
             }
-            (false, ClusterBy::Components) if wanted.keeps_none => {
-                let (leaders, nearest) = similar.components_and_nearest()?;
-                (leaders, none()?, nearest)
+            (false, ClusterBy::Components) if options.keeps_none => {
+                let (assignments, nearest) = similar.components_and_nearest()?;
+                (assignments, none()?, nearest)
             }
             (false, ClusterBy::Components) => (similar.components()?, none()?, none()?),
             (false, ClusterBy::Stars) => {
-                let leaders = stars(&candidates, &crowded, crowds.as_ref(), &compared, workspace, &step)?;
-                let mut nearest = NearestSets::new(sets, Tie::SimilarThenBest, workspace);
-                nearest::compare_with_others(
-                    &candidates, &leaders, &compared, &mut nearest, workspace, &step,
+                let assignments =
+                    assign_stars(&candidates, &dense_members, groups.as_ref(), &verifier, workspace, &stage)?;
+                let mut nearest = NearestSearch::new(uniques, NearestOrder::MostSimilarFirst, workspace);
+                removal_reasons::verify_other_representatives(
+                    &candidates, &assignments, &verifier, &mut nearest, workspace, &stage,
                 )?;
-                if let Some(crowds) = &crowds {
-                    dense_pairs::visit_nearest(crowds, &crowded, &leaders, &step, |pair| nearest.push(pair))?;
+                if let Some(groups) = &groups {
+                    dense_pairs::visit_nearer_representatives(
+                        groups,
+                        &dense_members,
+                        &assignments,
+                        &stage,
+                        |pair| nearest.push(pair),
+                    )?;
                 }
-                let nearest = nearest.nearer_than_leaders(&leaders)?;
-                (leaders, none()?, nearest)
+                let nearest = nearest.into_nearer_than_representatives(&assignments)?;
+                (assignments, none()?, nearest)
             }
         };
-        let counts = compared.counts();
-        let crowds = (crowded.count() as u64, crowds.as_ref().map_or(0, Crowds::looked_at));
-        let boilerplate = boilerplate::boilerplate(&sample, &leaders.led, &compared, sketches)?;
-        Ok(Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate })
+        let counts = verifier.counts();
+        let groups = (dense_members.count() as u64, groups.as_ref().map_or(0, DenseGroups::pairs_tested));
+        let boilerplate = boilerplate::boilerplate(&sample, &assignments.rows, &verifier, signatures)?;
+        Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, groups, boilerplate })
     }
 
-    /// The stages that are kept: candidates, and representatives.
-    fn stages(&self, rule: &Rule) -> Result<Option<(Keeping<'_>, [Stage; 2])>> {
+    /// Identities of the two stages whose results are kept: candidates, and representatives.
+    fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(Keeping<'_>, [StageHeader; 2])>> {
         let Some(keeping) = self.keeping else { return Ok(None) };
         let mut hash = Xxh3::new();
-        check_of(&mut hash, self.sketches.iter()?)?;
-        check_of(&mut hash, self.sets.all_best().iter()?)?;
-        check_of(&mut hash, self.out.marked().map(Ok))?;
-        let all = self.wanted.compares_all();
-        let SketchSearch { joined, distance, total } = rule.search;
-        let joins =
-            format!("similar {} all {all} joined {joined} distance {distance} total {total}", rule.least);
-        let Wanted { cluster_by, pairs, keeps_none, .. } = self.wanted;
+        check_of(&mut hash, self.signatures.iter()?)?;
+        check_of(&mut hash, self.uniques.best_documents().iter()?)?;
+        check_of(&mut hash, self.excluded.ones().map(Ok))?;
+        let all = self.options.compares_all();
+        let BandSearch { bands: joined, band_distance: distance, signature_distance: total } = rule.search;
+        let joins = format!(
+            "similar {} all {all} joined {joined} distance {distance} total {total}",
+            rule.min_similarity
+        );
+        let SimilarityOptions { cluster_by, with_pairs: pairs, keeps_none, .. } = self.options;
         let stars = format!("{joins} {cluster_by:?} dropped {keeps_none} pairs {pairs} ties kept");
         let check = hash.digest();
-        let stages = [Stage::new("candidates", joins, check), Stage::new("leaders", stars, check)];
-        Ok(Some((keeping, stages)))
+        let stage_keys =
+            [StageHeader::new("candidates", joins, check), StageHeader::new("leaders", stars, check)];
+        Ok(Some((keeping, stage_keys)))
     }
 
-    fn kept_candidates(&self, rule: Rule, keeping: &Keeping<'_>, stage: &Stage) -> Result<Found> {
-        let sets = self.sets.len();
-        let read = |kept: &mut KeptReader| {
-            let candidates = kept.rows(self.workspace, |&(a, b)| b < a && (a as usize) < sets)?;
-            let crowded = Marks::new(sets);
-            for set in kept.rows::<u32>(self.workspace, |&set| (set as usize) < sets)?.iter()? {
-                crowded.set(set?);
+    fn load_candidates(
+        &self,
+        rule: CandidateRule,
+        keeping: &Keeping<'_>,
+        stage: &StageHeader,
+    ) -> Result<JoinedCandidates> {
+        let uniques = self.uniques.len();
+        let load = |kept: &mut KeptReader| {
+            let candidates = kept.rows(self.workspace, |&(a, b)| b < a && (a as usize) < uniques)?;
+            let dense_members = AtomicBitSet::new(uniques);
+            for unique in kept.rows::<u32>(self.workspace, |&unique| (unique as usize) < uniques)?.iter()? {
+                dense_members.set(unique?);
             }
             for pair in candidates.iter()? {
                 let (a, b) = pair?;
-                if crowded.has(a) && crowded.has(b) {
+                if dense_members.contains(a) && dense_members.contains(b) {
                     return Err(Unsound::Reason("candidates that are two sets of crowds".to_owned()));
                 }
             }
-            Ok(Found { candidates, crowded })
+            Ok(JoinedCandidates { candidates, dense_members })
         };
         let make = || self.candidates(rule);
-        keeping.kept(stage, read, make, |found, kept| {
+        keeping.kept(stage, load, make, |found, kept| {
             kept.all(&found.candidates)?;
-            kept.rows(found.crowded.count(), found.crowded.marked().map(Ok))
+            kept.rows(found.dense_members.count(), found.dense_members.ones().map(Ok))
         })
     }
 
-    /// Result of an earlier run.
-    fn read(&self, kept: &mut KeptReader) -> Result<Searched, Unsound> {
-        let sets = self.sets.len();
-        let is_pair =
-            |&(a, b, nearness): &Near| a != b && (a.max(b) as usize) < sets && nearness <= of_similarity(1.0);
-        let is_ordered = |pair: &Near| is_pair(pair) && pair.1 < pair.0;
-        let led = kept.rows::<Led>(self.workspace, is_ordered)?;
-        let mut is_led: BitVec = BitVec::repeat(false, sets);
+    /// Loads and checks the result of an earlier run.
+    fn load(&self, kept: &mut KeptReader) -> Result<SimilarityResult, Unsound> {
+        let uniques = self.uniques.len();
+        let is_pair = |&(a, b, score): &ScoredPair| {
+            a != b && (a.max(b) as usize) < uniques && score <= score_from_similarity(1.0)
+        };
+        let is_ordered = |pair: &ScoredPair| is_pair(pair) && pair.1 < pair.0;
+        let rows = kept.rows::<AssignmentRow>(self.workspace, is_ordered)?;
+        let mut is_represented: BitVec = BitVec::repeat(false, uniques);
         let cannot_be = || Unsound::Reason("representatives that cannot be".to_owned());
-        for row in led.iter()? {
-            if is_led.replace(row?.0 as usize, true) {
+        for row in rows.iter()? {
+            if is_represented.replace(row?.0 as usize, true) {
                 return Err(cannot_be());
             }
         }
-        for row in led.iter()? {
-            let (set, leader, _) = row?;
-            if is_led[leader as usize] || self.out.has(set) || self.out.has(leader) {
+        for row in rows.iter()? {
+            let (unique, representative, _) = row?;
+            if is_represented[representative as usize]
+                || self.excluded.contains(unique)
+                || self.excluded.contains(representative)
+            {
                 return Err(cannot_be());
             }
         }
@@ -239,54 +266,63 @@ impl Search<'_> {
         let numbers = kept.numbers()?;
         let boilerplate = match numbers[..] {
             [_, _, _, _] => None,
-            [.., looked_at, mostly] if numbers.len() == 6 => {
-                Some(Boilerplate { looked_at: looked_at as usize, mostly: mostly as usize })
-            }
+            [.., examined, mostly_boilerplate] if numbers.len() == 6 => Some(Boilerplate {
+                examined: examined as usize,
+                mostly_boilerplate: mostly_boilerplate as usize,
+            }),
             _ => return Err(Unsound::Reason("counts that cannot be".to_owned())),
         };
-        let (compared, crowds) = ((numbers[0], numbers[1]), (numbers[2], numbers[3]));
-        Ok(Searched { leaders: Leaders { led, is_led }, pairs, nearest, compared, crowds, boilerplate })
+        let (compared, groups) = ((numbers[0], numbers[1]), (numbers[2], numbers[3]));
+        Ok(SimilarityResult {
+            assignments: Assignments { rows, is_represented },
+            pairs,
+            nearest,
+            compared,
+            groups,
+            boilerplate,
+        })
     }
 
-    fn candidates(&self, rule: Rule) -> Result<Found> {
-        let &Search { wanted, sketches, sets, out, workspace, watch, .. } = self;
-        let step = Step::new(watch, "candidates");
-        step.add(0)?;
-        let none = Marks::new(sets.len());
-        let out = if wanted.compares_all() { &none } else { out };
-        Joining { sketches, sets, out, rule, workspace, step: &step }.find()
+    fn candidates(&self, rule: CandidateRule) -> Result<JoinedCandidates> {
+        let &SimilarityStages { options, signatures, uniques, excluded, workspace, observer, .. } = self;
+        let stage = Stage::new(observer, "candidates");
+        stage.add(0)?;
+        let none = AtomicBitSet::new(uniques.len());
+        let excluded = if options.compares_all() { &none } else { excluded };
+        BandJoin { signatures, uniques, excluded, rule, workspace, stage: &stage }.find()
     }
 
-    /// The best documents of all sets that may be compared, ascending, each as a place in the corpus and as a number.
-    fn compared_documents(
+    /// Returns the best documents of all unique documents that may be verified, in ascending order. Each is
+    /// given twice: as document in the corpus, and as number in the feature file.
+    fn documents_to_verify(
         &self,
         candidates: &Rows<(u32, u32)>,
-        crowded: &Marks,
+        dense_members: &AtomicBitSet,
         sample: &[u32],
     ) -> Result<impl Iterator<Item = Result<(u64, u32)>> + use<>> {
-        let wanted = Marks::new(self.sets.len());
-        sample.iter().for_each(|&set| wanted.set(set));
-        crowded.marked().for_each(|set| wanted.set(set));
+        let wanted = AtomicBitSet::new(self.uniques.len());
+        sample.iter().for_each(|&unique| wanted.set(unique));
+        dense_members.ones().for_each(|unique| wanted.set(unique));
         for pair in candidates.iter()? {
             let (a, b) = pair?;
             wanted.set(a);
             wanted.set(b);
         }
         let mut documents = self.workspace.sorter();
-        for set in wanted.marked() {
-            documents.push(self.sets.best(set)?)?;
+        for unique in wanted.ones() {
+            documents.push(self.uniques.best(unique)?)?;
         }
         Ok(documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
     }
 
-    /// All similar pairs.
-    fn all_pairs(&self, similar: &Similar<'_>) -> Result<Rows<Near>> {
-        let &Similar { candidates, crowded, compared, step, .. } = similar;
-        let pairs = compared.similar_pairs(candidates, self.workspace, step)?;
-        let Some(crowds) = similar.crowds else { return Ok(pairs) };
+    /// Returns all similar pairs, sorted.
+    fn all_pairs(&self, similar: &ComponentSearch<'_>) -> Result<Rows<ScoredPair>> {
+        let &ComponentSearch { candidates, dense_members, verifier, stage, .. } = similar;
+        let pairs = verifier.similar_pairs(candidates, self.workspace, stage)?;
+        let Some(groups) = similar.groups else { return Ok(pairs) };
         let mut all = self.workspace.sorter();
         pairs.iter()?.try_for_each(|pair| all.push(pair?))?;
-        dense_pairs::visit_pairs(crowds, crowded, step, |pair| all.push(pair))?;
-        Rows::sorted(all)
+        dense_pairs::visit_pairs(groups, dense_members, stage, |pair| all.push(pair))?;
+        Rows::from_sorter(all)
     }
 }

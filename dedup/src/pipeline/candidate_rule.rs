@@ -1,49 +1,52 @@
-//! The rule that selects pairs of sets for a comparison of features, by sketches and sizes.
+//! The rule that selects candidates, by bands, signatures and numbers of features.
 
-use simstore_text::{SKETCHES, SketchSearch};
+use simstore_text::{BANDS, BandSearch};
 
-use crate::rows::SketchRow;
+use crate::rows::SignatureRow;
 
-/// Condition on the sketches of two sets for a comparison of their features.
+/// Condition on the signatures of two documents: the documents are a candidate if it holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
-    pub(crate) search: SketchSearch,
-    /// Least similarity of near sets.
-    pub(crate) least: f64,
+pub(crate) struct CandidateRule {
+    pub(crate) search: BandSearch,
+    /// Least Jaccard similarity of similar documents.
+    pub(crate) min_similarity: f64,
 }
 
-impl Rule {
-    /// Whether a pair that `sketch` has brought together is compared, and no earlier sketch has brought it together.
+impl CandidateRule {
+    /// Whether a pair found by the join of `band` is a candidate that no earlier band has found.
     #[inline]
-    pub(crate) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
-        are_brought_together(&self.search, &a.words, &b.words, sketch)
-            && may_be_similar(a.features, b.features, self.least)
+    pub(crate) fn is_new(&self, a: &SignatureRow, b: &SignatureRow, band: usize) -> bool {
+        is_first_found_by(&self.search, &a.bands, &b.bands, band)
+            && may_be_similar(a.features, b.features, self.min_similarity)
     }
 
-    /// Whether two sets are near in one of the joined sketches, and near enough in all sketches together.
+    /// Whether two signatures are within the band distance in at least one joined band, and within the
+    /// distance of whole signatures.
     #[inline(always)]
-    pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
+    pub(crate) fn accepts(&self, a: &[u64; BANDS], b: &[u64; BANDS]) -> bool {
         let distance = |at: usize| (a[at] ^ b[at]).count_ones();
-        (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
-            && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
+        (0..BANDS).map(distance).sum::<u32>() <= self.search.signature_distance
+            && (0..self.search.bands).any(|band| distance(band) <= self.search.band_distance)
     }
 }
 
-/// Whether two sets are near in no sketch before `sketch`, and near enough in all sketches together.
+/// Whether two signatures are within the distance of whole signatures, and no band before `band` is within
+/// the band distance.
 #[inline]
-pub(crate) fn are_brought_together(
-    search: &SketchSearch,
-    x: &[u64; SKETCHES],
-    y: &[u64; SKETCHES],
-    sketch: usize,
+pub(crate) fn is_first_found_by(
+    search: &BandSearch,
+    x: &[u64; BANDS],
+    y: &[u64; BANDS],
+    band: usize,
 ) -> bool {
     let distance = |at: usize| (x[at] ^ y[at]).count_ones();
-    (0..sketch).all(|earlier| distance(earlier) > search.distance)
-        && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
+    (0..band).all(|earlier| distance(earlier) > search.band_distance)
+        && (0..BANDS).map(distance).sum::<u32>() <= search.signature_distance
 }
 
-/// Whether sets of `a` and `b` features can have similarity `least`. They share at most all features of the smaller set.
+/// Whether documents with `a` and `b` features can have a Jaccard similarity of `min_similarity`. At most,
+/// they share all features of the smaller one.
 #[inline]
-pub(crate) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
-    f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
+pub(crate) fn may_be_similar(a: u32, b: u32, min_similarity: f64) -> bool {
+    f64::from(a.min(b)) >= f64::from(a.max(b)) * min_similarity - 1e-9
 }

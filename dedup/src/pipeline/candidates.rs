@@ -1,124 +1,131 @@
-//! Candidates: pairs of sets with near sketches. Some sketches are joined, each by itself; then all sketches of a pair are compared.
+//! Candidates: pairs of unique documents with near signatures. Each chosen band is joined separately; then
+//! the whole signatures of each pair are compared.
 //!
-//! In memory each pair is found once, by the first sketch whose join finds it. Beyond memory, one sketch after the other is joined. If a
-//! join is still too large, it is divided into the parts of a table, files that are joined one at a time. All sketches of the pairs
-//! are compared when all joins are done.
+//! In memory, each pair is found once, by the first band whose join finds it. Beyond memory, one band after
+//! the other is joined. If a join is still too large, it is divided into the parts of a table, which are
+//! files that are joined one at a time. The whole signatures are compared after all joins.
 //!
-//! A *crowd* is a group where each set is near many others. It gives no candidates. Its members are marked, and their similar
-//! pairs are found by their features.
+//! In a *dense group*, each document is near many others. Such a group gives no candidates. Its members are
+//! marked, and a [search by rare features](crate::pipeline::dense_groups) finds their similar pairs.
 
 use std::iter;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
-use simstore::join::{self, Crowds, NearPair, Pair, Parts};
+use simstore::join::{self, DenseGroupVisitor, FingerprintPair, IndexPair, JoinParts};
 use simstore::threads::lock;
 use simstore::{Error, Result};
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::candidate_rule::{Rule, may_be_similar};
-use crate::pipeline::counter::Counter;
-use crate::pipeline::exact::Sets;
-use crate::pipeline::hamming::{stop_after, told};
-use crate::rows::{Candidate, SketchRow};
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::candidate_rule::{CandidateRule, may_be_similar};
+use crate::pipeline::counter::SaturatingCounter;
+use crate::pipeline::hamming::{first_error, stop_after};
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{Candidate, SignatureRow};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter, SpillWriter};
 
-/// A group is a crowd that gives so many pairs for each of its members; and so is a set that is in so many in all.
-const CROWD: usize = 64;
-const MOST_PAIRS: u16 = 1024;
-/// Files that are written at the same time.
-const MOST_PARTS: u64 = 512;
-/// Bytes of memory for a sketch that is joined: the sketch and its set, sorted; the start of each value; the memory of the join; and
-/// a reserve for parts that are larger than others.
-const BYTES_OF_ONE: u64 = 64;
-/// Bytes that are read at once of a part, and written.
-const BUFFER: u64 = 1 << 18;
-const SMALL_BUFFER: u64 = 1 << 12;
-/// Pairs that are handed over together.
-const MUCH: usize = 4096;
+/// Minimum number of pairs per member in a dense group.
+const DENSE_PAIRS_PER_MEMBER: usize = 64;
+/// Pairs of a unique document above which it is marked as a member of a dense group.
+const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
+/// Maximum number of parts, which are files written at the same time.
+const MAX_PARTS: u64 = 512;
+/// Bytes of memory per joined band: the sorted band and its unique document, the start of each value, the
+/// memory of the join, and a reserve for parts that are larger than others.
+const JOINED_BAND_BYTES: u64 = 64;
+/// Bounds of the write buffer of a part, in bytes.
+const MAX_BUFFER_BYTES: u64 = 1 << 18;
+const MIN_BUFFER_BYTES: u64 = 1 << 12;
+/// Pairs that a thread collects before it adds them to the shared ones.
+const PAIR_BATCH: usize = 4096;
 
-/// Join of the sketches of some sets.
-pub(crate) struct Joining<'a> {
-    /// Of all documents, in order.
-    pub(crate) sketches: &'a Rows<SketchRow>,
-    pub(crate) sets: &'a Sets,
-    /// Sets that are left out.
-    pub(crate) out: &'a Marks,
-    pub(crate) rule: Rule,
+/// Inputs of the join of bands.
+pub(crate) struct BandJoin<'a> {
+    /// Signatures of all documents, in document order.
+    pub(crate) signatures: &'a Rows<SignatureRow>,
+    pub(crate) uniques: &'a UniqueDocuments,
+    /// Unique documents that are not joined.
+    pub(crate) excluded: &'a AtomicBitSet,
+    pub(crate) rule: CandidateRule,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) step: &'a Step<'a>,
+    pub(crate) stage: &'a Stage<'a>,
 }
 
-/// Result of the joins.
-pub(crate) struct Found {
-    /// In order, each once.
+/// Result of the joins of all chosen bands.
+pub(crate) struct JoinedCandidates {
+    /// Distinct candidates, sorted.
     pub(crate) candidates: Rows<Candidate>,
-    /// The members of crowds: pairs of two of them are not among the candidates.
-    pub(crate) crowded: Marks,
+    /// Members of dense groups. Candidates contain no pairs of two such members.
+    pub(crate) dense_members: AtomicBitSet,
 }
 
-impl Joining<'_> {
-    pub(crate) fn find(&self) -> Result<Found> {
-        let counts = (0..self.sets.len()).map(|_| Counter::default()).collect();
-        let (pairs, crowded) = (Mutex::new(self.workspace.sorter()), Marks::new(self.sets.len()));
-        let found = Collected { pairs, crowded, counts };
+impl BandJoin<'_> {
+    pub(crate) fn find(&self) -> Result<JoinedCandidates> {
+        let counts = (0..self.uniques.len()).map(|_| SaturatingCounter::default()).collect();
+        let (pairs, dense_members) =
+            (Mutex::new(self.workspace.sorter()), AtomicBitSet::new(self.uniques.len()));
+        let found = PairCollector { pairs, dense_members, counts };
         let in_memory = self.in_memory();
         match in_memory {
             Some((rows, best)) => {
-                let sets = (0..best.len() as u32).filter(|&set| !self.out.has(set)).collect::<Vec<_>>();
-                for sketch in 0..self.rule.search.joined {
-                    let row = |&set: &u32| (rows[best[set as usize] as usize].words[sketch], set);
-                    self.join(sets.par_iter().map(row).collect(), None, sketch, &found)?;
+                let uniques = (0..best.len() as u32)
+                    .filter(|&unique| !self.excluded.contains(unique))
+                    .collect::<Vec<_>>();
+                for band in 0..self.rule.search.bands {
+                    let row = |&unique: &u32| (rows[best[unique as usize] as usize].bands[band], unique);
+                    self.join(uniques.par_iter().map(row).collect(), None, band, &found)?;
                 }
             }
             None => self.find_on_disk(&found)?,
         }
-        let Collected { pairs, crowded, .. } = found;
-        let candidates = Rows::sorted(pairs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
-        let candidates = match in_memory.is_some() && crowded.count() == 0 {
+        let PairCollector { pairs, dense_members, .. } = found;
+        let candidates = Rows::from_sorter(pairs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        let candidates = match in_memory.is_some() && dense_members.count() == 0 {
             true => candidates,
-            false => self.looked_at(&candidates, &crowded, in_memory.is_some())?,
+            false => self.filter_pairs(&candidates, &dense_members, in_memory.is_some())?,
         };
-        Ok(Found { candidates, crowded })
+        Ok(JoinedCandidates { candidates, dense_members })
     }
 
-    /// All sketches of all documents, and the best document of each set, if these are in memory.
+    /// Signatures of all documents and the best document of each unique document. `None` if these are on disk.
     #[inline]
-    fn in_memory(&self) -> Option<(&[SketchRow], &[u32])> {
-        self.sketches.in_memory().zip(self.sets.all_best().in_memory())
+    fn in_memory(&self) -> Option<(&[SignatureRow], &[u32])> {
+        self.signatures.as_slice().zip(self.uniques.best_documents().as_slice())
     }
 
-    /// Whether two sets are a new candidate, as far as the sketches in memory tell.
+    /// Whether two unique documents are a candidate that no earlier band has found. Always true if the
+    /// signatures are on disk.
     #[inline]
-    fn is_new(&self, a: u32, b: u32, sketch: usize) -> bool {
+    fn is_new(&self, a: u32, b: u32, band: usize) -> bool {
         let Some((rows, best)) = self.in_memory() else { return true };
-        let row = |set: u32| &rows[best[set as usize] as usize];
-        self.rule.is_new(row(a), row(b), sketch)
+        let row = |unique: u32| &rows[best[unique as usize] as usize];
+        self.rule.is_new(row(a), row(b), band)
     }
 
-    fn find_on_disk(&self, found: &Collected) -> Result<()> {
-        let numbers = self.sets_by_best()?;
+    fn find_on_disk(&self, found: &PairCollector) -> Result<()> {
+        let bests = self.uniques_by_best()?;
         let memory = self.workspace.budget.bytes / 2;
-        let parts = parts_for(numbers.len() as u64 * BYTES_OF_ONE, memory, self.workspace)?;
-        let parts = Parts::<u64>::with_parts(self.rule.search.distance, parts as usize)?;
-        let most = (memory / size_of::<(u64, u32)>() as u64).max(1 << 12);
-        for sketch in 0..self.rule.search.joined {
-            for table in 0..parts.tables() {
-                let part = Some((&parts, table)).filter(|(parts, _)| parts.parts() > 1);
-                for rows in self.parts(&numbers, part, sketch)? {
-                    if rows.len() as u64 > most {
-                        // So many have much in common: they are looked for as a crowd is.
+        let parts = parts_for(bests.len() as u64 * JOINED_BAND_BYTES, memory, self.workspace)?;
+        let parts = JoinParts::<u64>::with_parts(self.rule.search.band_distance, parts as usize)?;
+        let max_rows = (memory / size_of::<(u64, u32)>() as u64).max(1 << 12);
+        for band in 0..self.rule.search.bands {
+            for table in 0..parts.table_count() {
+                let part = Some((&parts, table)).filter(|(parts, _)| parts.part_count() > 1);
+                for rows in self.parts(&bests, part, band)? {
+                    if rows.len() as u64 > max_rows {
+                        // A part that is too large for the memory has very many near bands: treat it as a
+                        // dense group.
                         for row in rows.iter()? {
-                            found.crowded.set(row?.1);
+                            found.dense_members.set(row?.1);
                         }
                         continue;
                     }
                     let mut ordered = Vec::with_capacity(rows.len());
                     rows.iter()?.try_for_each(|row| row.map(|row| ordered.push(row)))?;
                     drop(rows);
-                    self.join(ordered, part, sketch, found)?;
+                    self.join(ordered, part, band, found)?;
                 }
                 if part.is_none() {
                     break;
@@ -128,47 +135,54 @@ impl Joining<'_> {
         Ok(())
     }
 
-    /// One sketch of each set, with the number of the set: divided into the parts of a table, or all together.
+    /// Returns (band value, unique document) rows, divided into the parts of a table; without `part`, all
+    /// rows together in memory.
     fn parts(
         &self,
-        numbers: &Rows<(u32, u32)>,
-        part: Option<(&Parts<u64>, usize)>,
-        sketch: usize,
+        bests: &Rows<(u32, u32)>,
+        part: Option<(&JoinParts<u64>, usize)>,
+        band: usize,
     ) -> Result<Vec<Rows<(u64, u32)>>> {
         let Some((parts, table)) = part else {
-            let mut all = Vec::with_capacity(numbers.len());
-            self.visit(numbers, |set, row| {
-                all.push((row.words[sketch], set));
+            let mut all = Vec::with_capacity(bests.len());
+            self.visit(bests, |unique, row| {
+                all.push((row.bands[band], unique));
                 Ok(())
             })?;
             return Ok(vec![Rows::Memory(all)]);
         };
-        let mut files = create_parts(self.workspace, parts.parts())?;
-        self.visit(numbers, |set, row| {
-            let word = row.words[sketch];
-            files[parts.part(table, word)].push_record((word, set))
+        let mut files = create_parts(self.workspace, parts.part_count())?;
+        self.visit(bests, |unique, row| {
+            let word = row.bands[band];
+            files[parts.part(table, word)].push_record((word, unique))
         })?;
-        files.into_iter().map(|file| Ok(Rows::of_file(file.finish()?))).collect()
+        files.into_iter().map(|file| Ok(Rows::from_file(file.finish()?))).collect()
     }
 
-    /// Drops candidates whose sketches are too far apart, unless that was done before. Drops pairs of two members of crowds: some were
-    /// taken before both members were marked.
-    fn looked_at(&self, pairs: &Rows<Candidate>, crowded: &Marks, was_done: bool) -> Result<Rows<Candidate>> {
+    /// Removes repeated candidates and pairs of two members of dense groups. Some of these were collected
+    /// before both members were marked. Unless `is_checked`, also removes candidates whose signatures are too
+    /// far apart.
+    fn filter_pairs(
+        &self,
+        pairs: &Rows<Candidate>,
+        dense_members: &AtomicBitSet,
+        is_checked: bool,
+    ) -> Result<Rows<Candidate>> {
         let (mut candidates, mut last) = (self.workspace.rows(), None);
-        let row = |set: u32| self.sketches.get(self.sets.best(set)? as usize);
+        let row = |unique: u32| self.signatures.get(self.uniques.best(unique)? as usize);
         for (at, pair) in pairs.iter()?.enumerate() {
             let pair @ (a, b) = pair?;
             if at % (1 << 12) == 0 {
-                self.step.add(0)?;
+                self.stage.add(0)?;
             }
-            // Several sketches may have brought them together.
-            if last.replace(pair) == Some(pair) || crowded.has(a) && crowded.has(b) {
+            // Several bands may have found the same pair.
+            if last.replace(pair) == Some(pair) || dense_members.contains(a) && dense_members.contains(b) {
                 continue;
             }
-            let is_near = was_done || {
+            let is_near = is_checked || {
                 let (one, other) = (row(a)?, row(b)?);
-                self.rule.holds(&one.words, &other.words)
-                    && may_be_similar(one.features, other.features, self.rule.least)
+                self.rule.accepts(&one.bands, &other.bands)
+                    && may_be_similar(one.features, other.features, self.rule.min_similarity)
             };
             if is_near {
                 candidates.push(pair)?;
@@ -177,40 +191,43 @@ impl Joining<'_> {
         candidates.finish()
     }
 
-    /// The best document of each set that is not left out, and the set, by document.
-    fn sets_by_best(&self) -> Result<Rows<(u32, u32)>> {
-        let numbers = (0..).zip(self.sets.all_best().iter()?).filter(|&(set, _)| !self.out.has(set));
-        self.workspace.sorted(numbers.map(|(set, best)| Ok((best?, set))))
+    /// Returns (best document, unique document) for all unique documents that are not excluded, sorted.
+    fn uniques_by_best(&self) -> Result<Rows<(u32, u32)>> {
+        let bests = (0..)
+            .zip(self.uniques.best_documents().iter()?)
+            .filter(|&(unique, _)| !self.excluded.contains(unique));
+        self.workspace.sorted(bests.map(|(unique, best)| Ok((best?, unique))))
     }
 
-    /// Visits the rows of all sets, with their numbers.
+    /// Visits the unique documents in `bests` with their signatures.
     fn visit(
         &self,
-        numbers: &Rows<(u32, u32)>,
-        mut visitor: impl FnMut(u32, &SketchRow) -> Result<()>,
+        bests: &Rows<(u32, u32)>,
+        mut visitor: impl FnMut(u32, &SignatureRow) -> Result<()>,
     ) -> Result<()> {
-        let mut numbers = numbers.cursor()?;
-        for (at, row) in self.sketches.iter()?.enumerate() {
+        let mut bests = bests.cursor()?;
+        for (at, row) in self.signatures.iter()?.enumerate() {
             if at % (1 << 14) == 0 {
-                self.step.add(0)?;
+                self.stage.add(0)?;
             }
             let row = row?;
-            if let Some((_, set)) = numbers.take_if(|&(best, _)| best == row.number)? {
-                visitor(set, &row)?;
+            if let Some((_, unique)) = bests.next_if(|&(best, _)| best == row.document)? {
+                visitor(unique, &row)?;
             }
         }
         Ok(())
     }
 
-    /// Joins a sketch of some sets, of a part of a table or of all. `ordered` has the sketch and the number of each set, in any order.
+    /// Joins one band: all rows, or only the rows in one part of a table. `ordered` has (band value, unique
+    /// document) rows in any order.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,
-        part: Option<(&Parts<u64>, usize)>,
-        sketch: usize,
-        found: &Collected,
+        part: Option<(&JoinParts<u64>, usize)>,
+        band: usize,
+        found: &PairCollector,
     ) -> Result<()> {
-        self.step.add(0)?;
+        self.stage.add(0)?;
         ordered.par_sort_unstable();
         let (mut values, mut starts) = (Vec::new(), Vec::new());
         for (at, &(value, _)) in ordered.iter().enumerate() {
@@ -220,112 +237,124 @@ impl Joining<'_> {
             }
         }
         starts.push(ordered.len() as u32);
-        let of_value = |at: usize| &ordered[starts[at] as usize..starts[at + 1] as usize];
-        let place = |value: &u64| values.partition_point(|other| other < value);
-        // Equal sketches are in one part of each table, and count in the first.
+        let rows_with_value = |at: usize| &ordered[starts[at] as usize..starts[at + 1] as usize];
+        let index = |value: &u64| values.partition_point(|other| other < value);
+        // Equal values are in the same part of every table; their pairs are reported only by the first table.
         if part.is_none_or(|(_, table)| table == 0) {
             (0..values.len())
                 .into_par_iter()
-                .filter(|&at| of_value(at).len() > 1)
-                .try_for_each(|at| self.pair_up(iter::once((of_value(at), None)), sketch, found))?;
+                .filter(|&at| rows_with_value(at).len() > 1)
+                .try_for_each(|at| self.add_pairs(iter::once((rows_with_value(at), None)), band, found))?;
         }
-        let mark = |some: &[u64]| some.iter().for_each(|value| self.mark(of_value(place(value)), found));
-        let crowds = Crowds { enough: CROWD, visitor: &mark };
+        let mark = |batch: &[u64]| {
+            batch.iter().for_each(|value| self.mark_dense(rows_with_value(index(value)), found));
+        };
+        let groups = DenseGroupVisitor { pairs_per_member: DENSE_PAIRS_PER_MEMBER, visitor: &mark };
         let failed = Mutex::new(None);
         let joined = match part {
-            None => join::visit_pairs_but_crowds(&values, self.rule.search.distance, crowds, |some| {
-                let pairs = some.iter().map(|&Pair { a, b, .. }| (of_value(a), Some(of_value(b))));
-                stop_after(self.pair_up(pairs, sketch, found), &failed)
-            }),
-            Some((parts, table)) => parts.join_but_crowds(table, &values, crowds, |some| {
-                let of = |value: &u64| of_value(place(value));
-                let pairs = some.iter().map(|NearPair { a, b, .. }| (of(a), Some(of(b))));
-                stop_after(self.pair_up(pairs, sketch, found), &failed)
+            None => {
+                join::visit_pairs_except_dense(&values, self.rule.search.band_distance, groups, |batch| {
+                    let pairs = batch
+                        .iter()
+                        .map(|&IndexPair { a, b, .. }| (rows_with_value(a), Some(rows_with_value(b))));
+                    stop_after(self.add_pairs(pairs, band, found), &failed)
+                })
+            }
+            Some((parts, table)) => parts.join_except_dense(table, &values, groups, |batch| {
+                let get = |value: &u64| rows_with_value(index(value));
+                let pairs = batch.iter().map(|FingerprintPair { a, b, .. }| (get(a), Some(get(b))));
+                stop_after(self.add_pairs(pairs, band, found), &failed)
             }),
         };
-        told(joined, &failed)
+        first_error(joined, &failed)
     }
 
-    /// Pairs the sets of one value with one another, or with the sets of another value, and hands the pairs over.
-    fn pair_up<'v>(
+    /// Adds the candidates among the documents of one value, or between the documents of two values. Marks
+    /// them as dense if there are too many.
+    fn add_pairs<'v>(
         &self,
         values: impl Iterator<Item = (&'v [(u64, u32)], Option<&'v [(u64, u32)]>)>,
-        sketch: usize,
-        found: &Collected,
+        band: usize,
+        found: &PairCollector,
     ) -> Result<()> {
         let mut pairs = Vec::new();
-        for (some, others) in values {
-            if some.len() > CROWD || others.is_some_and(|others| others.len() > CROWD) {
-                self.mark(some, found);
-                self.mark(others.unwrap_or_default(), found);
+        for (entries, others) in values {
+            if entries.len() > DENSE_PAIRS_PER_MEMBER
+                || others.is_some_and(|others| others.len() > DENSE_PAIRS_PER_MEMBER)
+            {
+                self.mark_dense(entries, found);
+                self.mark_dense(others.unwrap_or_default(), found);
                 continue;
             }
-            for (at, &(_, a)) in some.iter().enumerate() {
-                for &(_, b) in others.unwrap_or(&some[at + 1..]) {
-                    let is_left_out = || found.crowded.has(a) && found.crowded.has(b);
-                    if self.is_new(a, b, sketch) && !is_left_out() {
+            for (at, &(_, a)) in entries.iter().enumerate() {
+                for &(_, b) in others.unwrap_or(&entries[at + 1..]) {
+                    let is_dense_pair = || found.dense_members.contains(a) && found.dense_members.contains(b);
+                    if self.is_new(a, b, band) && !is_dense_pair() {
                         found.count(a);
                         found.count(b);
                         pairs.push((a.max(b), a.min(b)));
                     }
                 }
             }
-            if pairs.len() >= MUCH {
-                self.hand_over(&mut pairs, found)?;
+            if pairs.len() >= PAIR_BATCH {
+                self.flush(&mut pairs, found)?;
             }
         }
-        self.hand_over(&mut pairs, found)
+        self.flush(&mut pairs, found)
     }
 
-    fn mark(&self, some: &[(u64, u32)], found: &Collected) {
-        some.iter().for_each(|&(_, set)| found.crowded.set(set));
-        // Whether to go on is asked anyway.
-        let _ = self.step.add(some.len() as u64);
+    fn mark_dense(&self, batch: &[(u64, u32)], found: &PairCollector) {
+        batch.iter().for_each(|&(_, unique)| found.dense_members.set(unique));
+        // The next call of `stage.add` reports the cancellation again.
+        let _ = self.stage.add(batch.len() as u64);
     }
 
-    /// Hands over the pairs that were found.
-    fn hand_over(&self, pairs: &mut Vec<Candidate>, found: &Collected) -> Result<()> {
+    /// Moves collected pairs to the shared ones.
+    fn flush(&self, pairs: &mut Vec<Candidate>, found: &PairCollector) -> Result<()> {
         let count = pairs.len() as u64;
         let mut all = lock(&found.pairs);
         pairs.drain(..).try_for_each(|pair| all.push(pair))?;
         drop(all);
-        self.step.add(count)
+        self.stage.add(count)
     }
 }
 
-/// Takes pairs from several threads.
-struct Collected {
+/// Collects pairs from several threads.
+struct PairCollector {
     pairs: Mutex<Sorter<Candidate>>,
-    crowded: Marks,
-    /// In how many pairs each set is.
-    counts: Vec<Counter>,
+    dense_members: AtomicBitSet,
+    /// Number of pairs of each unique document.
+    counts: Vec<SaturatingCounter>,
 }
 
-impl Collected {
-    /// Counts one more pair of a set; marks the set if it is in too many pairs. All pairs of a set that is not marked are counted, so the
-    /// order of the threads does not matter.
-    fn count(&self, set: u32) {
-        if self.counts[set as usize].add(MOST_PAIRS) == MOST_PAIRS {
-            self.crowded.set(set);
+impl PairCollector {
+    /// Counts one more pair of a document, and marks the document as dense if it has too many. All pairs of
+    /// an unmarked document are counted, so the result does not depend on the order of the threads.
+    fn count(&self, unique: u32) {
+        if self.counts[unique as usize].add(MAX_PAIRS_PER_DOCUMENT) == MAX_PAIRS_PER_DOCUMENT {
+            self.dense_members.set(unique);
         }
     }
 }
 
-/// How many parts there have to be, so that each takes at most so much memory, of the whole.
+/// Returns the number of parts, a power of two, such that one part of a join of `whole` bytes takes at most
+/// `memory` bytes.
 fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
-    if parts > MOST_PARTS {
-        let least = workspace.budget.bytes + 2 * whole.div_ceil(MOST_PARTS).saturating_sub(memory);
+    if parts > MAX_PARTS {
+        let min_bytes = workspace.budget.bytes + 2 * whole.div_ceil(MAX_PARTS).saturating_sub(memory);
         return Err(Error::Refused(format!(
-            "comparing the documents, in {MOST_PARTS} parts, needs {}",
-            workspace.budget.too_little_for(least)
+            "comparing the documents, in {MAX_PARTS} parts, needs {}",
+            workspace.budget.shortage_message(min_bytes)
         )));
     }
     Ok(parts)
 }
 
-/// Opens the files of some parts.
+/// Creates one temporary file for each part.
 fn create_parts(workspace: &Workspace, parts: usize) -> Result<Vec<SpillWriter>> {
-    let buffer = (workspace.share() / parts as u64).clamp(SMALL_BUFFER, BUFFER);
-    (0..parts).map(|_| SpillWriter::create_with(workspace.temporary.clone(), buffer as usize)).collect()
+    let buffer = (workspace.share() / parts as u64).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
+    (0..parts)
+        .map(|_| SpillWriter::create_with_buffer(workspace.temporary.clone(), buffer as usize))
+        .collect()
 }

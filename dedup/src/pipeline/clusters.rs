@@ -1,104 +1,108 @@
-//! Clusters of documents: represented documents with their representatives, equal documents, and documents near a stored one.
+//! Clusters: representatives with their duplicates, exact duplicates, and documents near a stored document.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::exact::Sets;
-use crate::pipeline::representatives::Leaders;
-use crate::rows::{By, Measure, Member, Near, Nearness};
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::representatives::Assignments;
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{MemberRow, PairScore, RepresentativeId, ScoreWithError, ScoredPair};
 use crate::workspace::Workspace;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter};
+use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// All clusters.
+/// Members of all clusters, in two orders.
 #[derive(Debug)]
 pub(crate) struct Clusters {
-    /// By cluster, then by document.
-    pub(crate) by_cluster: Rows<Member>,
-    /// The same by document.
-    pub(crate) by_document: Rows<Member>,
-    /// Number of clusters, and of clusters that a stored document represents.
+    /// Sorted by cluster, then by document.
+    pub(crate) by_cluster: Rows<MemberRow>,
+    /// Sorted by document.
+    pub(crate) by_document: Rows<MemberRow>,
+    /// Number of clusters.
     pub(crate) count: usize,
+    /// Number of clusters whose representative is a stored document.
     pub(crate) stored: usize,
-    /// Number of documents in clusters that a stored document represents.
-    pub(crate) of_stored: usize,
+    /// Number of input documents in clusters whose representative is a stored document.
+    pub(crate) in_stored: usize,
 }
 
 impl Clusters {
-    /// How many documents are not kept.
+    /// Number of removed documents. `keeps_none`: no member of a cluster is kept.
     pub(crate) fn removed(&self, keeps_none: bool) -> usize {
         let kept = if keeps_none { 0 } else { self.count - self.stored };
         self.by_cluster.len() - kept
     }
 }
 
-/// Clusters of documents, asked for in ascending order.
-pub(crate) struct Clustered<'a> {
-    members: Cursor<RowsIter<'a, Member>, Member>,
+/// Cursor that looks up the clusters of documents in ascending order.
+pub(crate) struct ClusterCursor<'a> {
+    members: RowCursor<RowsIter<'a, MemberRow>, MemberRow>,
     keeps_none: bool,
 }
 
-/// The cluster of a document, and whether the document is kept.
+/// Cluster of a document, and whether the document is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InCluster {
-    /// The number of its cluster, from 1; 0 for a document that is in none.
+pub(crate) struct ClusterStatus {
+    /// Number of the cluster, starting at 1; 0 if the document is in no cluster.
     pub(crate) cluster: u32,
-    /// Whether it is left when duplicates are taken out.
+    /// Whether the document is kept when duplicates are removed.
     pub(crate) is_kept: bool,
 }
 
-impl<'a> Clustered<'a> {
+impl<'a> ClusterCursor<'a> {
     pub(crate) fn new(clusters: &'a Clusters, keeps_none: bool) -> Result<Self> {
-        Ok(Clustered { members: clusters.by_document.cursor()?, keeps_none })
+        Ok(ClusterCursor { members: clusters.by_document.cursor()?, keeps_none })
     }
 
-    /// The cluster of a document. Documents are asked for in ascending order.
-    pub(crate) fn of(&mut self, document: usize) -> Result<InCluster> {
-        let member = self.members.at(document as u64, |member| member.document)?;
-        Ok(member.map_or(InCluster { cluster: 0, is_kept: true }, |member| InCluster {
+    /// Returns the status of a document. Calls must be in ascending order of documents.
+    pub(crate) fn status(&mut self, document: usize) -> Result<ClusterStatus> {
+        let member = self.members.seek(document as u64, |member| member.document)?;
+        Ok(member.map_or(ClusterStatus { cluster: 0, is_kept: true }, |member| ClusterStatus {
             cluster: member.cluster,
             is_kept: member.is_representative() && !self.keeps_none,
         }))
     }
 }
 
-/// A document, the number of the stored document that represents it, and their nearness.
-pub(crate) type OfStore = (u32, (u64, Measure));
+/// Document, index of the stored document that represents it, and their score.
+pub(crate) type StoredAssignmentRow = (u32, (u64, ScoreWithError));
 
-/// The first key of stored documents: greater than the number of any set.
+/// First sort key of stored representatives: greater than the number of any unique document.
 const STORED: u64 = 1 << 40;
 
-/// Near documents.
+/// Unique documents and their near pairs.
 #[derive(Debug)]
 pub(crate) struct NearDocuments {
-    pub(crate) sets: Sets,
-    /// Near sets, if they were asked for.
-    pub(crate) pairs: Rows<Near>,
-    /// The numbers of the documents in the corpus, if these are not all.
+    pub(crate) uniques: UniqueDocuments,
+    /// Near pairs of unique documents, if the run lists pairs; else empty.
+    pub(crate) pairs: Rows<ScoredPair>,
+    /// Numbers in the corpus of the documents considered here. `None` if these are all documents of the corpus.
     pub(crate) documents: Option<Rows<u64>>,
-    /// How near equal documents are.
-    pub(crate) equal: Nearness,
+    /// Score of exact duplicates.
+    pub(crate) equal: PairScore,
 }
 
 impl NearDocuments {
-    /// The number in the corpus.
-    pub(crate) fn document(&self, number: u32) -> Result<u64> {
-        self.documents.as_ref().map_or(Ok(number.into()), |documents| documents.get(number as usize))
+    /// Converts a number among the documents considered here to the number in the corpus.
+    pub(crate) fn document(&self, local: u32) -> Result<u64> {
+        self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }
 
-    /// All pairs of near documents `a` < `b` with their nearness, in order of `a`, then of `b`. Only pairs of equal documents if
-    /// other pairs were not asked for.
-    pub(crate) fn pairs(&self, workspace: &Workspace) -> Result<impl Iterator<Item = Result<Near>> + use<>> {
-        let mut all = workspace.sorter::<Near>();
+    /// Visits near pairs of documents (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the
+    /// run does not list pairs, visits only exact duplicates.
+    pub(crate) fn pairs(
+        &self,
+        workspace: &Workspace,
+    ) -> Result<impl Iterator<Item = Result<ScoredPair>> + use<>> {
+        let mut all = workspace.sorter::<ScoredPair>();
         for pair in self.pairs.iter()? {
-            let (a, b, nearness) = pair?;
-            let others = self.sets.documents(b)?;
-            for one in self.sets.documents(a)? {
-                others.iter().try_for_each(|&other| all.push((one.min(other), one.max(other), nearness)))?;
+            let (a, b, score) = pair?;
+            let others = self.uniques.documents(b)?;
+            for one in self.uniques.documents(a)? {
+                others.iter().try_for_each(|&other| all.push((one.min(other), one.max(other), score)))?;
             }
         }
-        for set in (0..self.sets.len() as u32).filter(|&set| self.sets.is_several(set)) {
-            let documents = self.sets.documents(set)?;
+        for unique in (0..self.uniques.len() as u32).filter(|&unique| self.uniques.has_duplicates(unique)) {
+            let documents = self.uniques.documents(unique)?;
             for (at, &one) in documents.iter().enumerate() {
                 let others = &documents[at + 1..];
                 others
@@ -109,66 +113,72 @@ impl NearDocuments {
         all.finish()
     }
 
-    /// Makes clusters of at least two documents, or of documents that are near a `stored` one, in order of their first documents. Sets that
-    /// are `out` are near a stored document.
+    /// Forms clusters of at least two documents, and clusters of documents near a stored document. Clusters
+    /// are numbered in order of their first documents. `excluded`: unique documents that are near a stored
+    /// document.
     pub(crate) fn clusters(
         &self,
-        leaders: &Leaders,
-        out: &Marks,
-        stored: &Rows<OfStore>,
+        assignments: &Assignments,
+        excluded: &AtomicBitSet,
+        stored: &Rows<StoredAssignmentRow>,
         workspace: &Workspace,
     ) -> Result<Clusters> {
-        let mut by_leader = workspace.sorter::<(u64, (u32, Measure))>();
-        let mut leads: BitVec = BitVec::repeat(false, self.sets.len());
-        for led in leaders.led.iter()? {
-            leads.set(led?.1 as usize, true);
+        let mut by_representative = workspace.sorter::<(u64, (u32, ScoreWithError))>();
+        let mut represents: BitVec = BitVec::repeat(false, self.uniques.len());
+        for row in assignments.rows.iter()? {
+            represents.set(row?.1 as usize, true);
         }
-        let mut led = leaders.led.cursor()?;
-        for row in self.sets.iter()? {
-            let (set, document) = row?;
-            match led.at(set, |row| row.0)? {
-                Some((_, leader, nearness)) => by_leader.push((leader.into(), (document, (nearness, 0))))?,
-                None if out.has(set) => {}
-                None if leads[set as usize] || self.sets.is_several(set) => {
-                    by_leader.push((set.into(), (document, (self.equal, 0))))?;
+        let mut assigned = assignments.rows.cursor()?;
+        for row in self.uniques.iter()? {
+            let (unique, document) = row?;
+            match assigned.seek(unique, |row| row.0)? {
+                Some((_, representative, score)) => {
+                    by_representative.push((representative.into(), (document, (score, 0))))?;
+                }
+                None if excluded.contains(unique) => {}
+                None if represents[unique as usize] || self.uniques.has_duplicates(unique) => {
+                    by_representative.push((unique.into(), (document, (self.equal, 0))))?;
                 }
                 None => {}
             }
         }
         for row in stored.iter()? {
-            let (document, (thing, measure)) = row?;
-            by_leader.push((STORED + thing, (document, measure)))?;
+            let (document, (stored_number, measure)) = row?;
+            by_representative.push((STORED + stored_number, (document, measure)))?;
         }
-        drop(leads);
-        // Documents ascend in each cluster.
-        let mut by_first = workspace.sorter::<((u32, u32), (u64, Measure))>();
-        let mut rows = Cursor::new(by_leader.finish()?);
-        while let Some((leader, (first, measure))) = rows.take()? {
-            by_first.push(((first, first), (leader, measure)))?;
-            while let Some((_, (document, measure))) = rows.take_if(|&(next, _)| next == leader)? {
-                by_first.push(((first, document), (leader, measure)))?;
+        drop(represents);
+        // Rows are sorted by representative, then by document: the first row has the cluster's first document.
+        let mut by_first = workspace.sorter::<((u32, u32), (u64, ScoreWithError))>();
+        let mut rows = RowCursor::new(by_representative.finish()?);
+        while let Some((representative, (first, measure))) = rows.next_row()? {
+            by_first.push(((first, first), (representative, measure)))?;
+            while let Some((_, (document, measure))) = rows.next_if(|&(next, _)| next == representative)? {
+                by_first.push(((first, document), (representative, measure)))?;
             }
         }
         drop(rows);
-        let (mut by_cluster, mut by_document) = (workspace.rows(), workspace.sorter::<Member>());
-        let (mut cluster, mut last, mut by) = (0, None, By::document(0));
-        let (mut stored, mut of_stored) = (0, 0);
+        let (mut by_cluster, mut by_document) = (workspace.rows(), workspace.sorter::<MemberRow>());
+        let (mut cluster, mut last, mut id) = (0, None, RepresentativeId::document(0));
+        let (mut stored, mut in_stored) = (0, 0);
         for row in by_first.finish()? {
-            let ((first, document), (leader, measure)) = row?;
+            let ((first, document), (representative, measure)) = row?;
             if last.replace(first) != Some(first) {
                 cluster += 1;
-                stored += usize::from(leader >= STORED);
-                by = match leader.checked_sub(STORED) {
-                    Some(thing) => By::stored(thing),
-                    None => By::document(self.document(self.sets.best(leader as u32)?)?),
+                stored += usize::from(representative >= STORED);
+                id = match representative.checked_sub(STORED) {
+                    Some(stored_number) => RepresentativeId::stored(stored_number),
+                    None => {
+                        RepresentativeId::document(self.document(self.uniques.best(representative as u32)?)?)
+                    }
                 };
             }
-            let member = Member { cluster, document: self.document(document)?, by, measure };
-            of_stored += usize::from(leader >= STORED);
+            let member =
+                MemberRow { cluster, document: self.document(document)?, representative: id, measure };
+            in_stored += usize::from(representative >= STORED);
             by_cluster.push(member)?;
             by_document.push(member)?;
         }
-        let (by_cluster, by_document) = (by_cluster.finish()?, Rows::sorted(by_document)?);
-        Ok(Clusters { by_cluster, by_document, count: cluster as usize, stored, of_stored })
+        let (by_cluster, by_document) = (by_cluster.finish()?, Rows::from_sorter(by_document)?);
+        Ok(Clusters { by_cluster, by_document, count: cluster as usize, stored, in_stored })
     }
 }

@@ -1,94 +1,96 @@
-//! Connected components of near sets.
+//! Connected components of near unique documents, in memory or on disk.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
 use simstore::join::Components;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::pipeline::representatives::Leaders;
-use crate::rows::{Near, Nearness};
+use crate::pipeline::representatives::Assignments;
+use crate::rows::{PairScore, ScoredPair};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows, RowsWriter};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{RowCursor, Rows, RowsWriter};
 
-/// Connects sets: in memory, or by edges that may go to disk if the sets are too many for that.
-pub(crate) enum Connecting<'a> {
+/// Collector of edges between unique documents.
+pub(crate) enum Connector<'a> {
+    /// Union-find in memory, and the number of unique documents.
     Memory(Components, usize, &'a Workspace),
+    /// Edges that may spill to disk, if union-find would take more than a share of the memory.
     Edges(RowsWriter<(u32, u32)>, &'a Workspace),
 }
 
-impl<'a> Connecting<'a> {
-    /// So many sets, each by itself.
-    pub(crate) fn new(sets: usize, workspace: &'a Workspace) -> Self {
-        match sets as u64 * size_of::<u32>() as u64 > workspace.share() {
-            true => Connecting::Edges(workspace.rows(), workspace),
-            false => Connecting::Memory(Components::new(sets), sets, workspace),
+impl<'a> Connector<'a> {
+    /// Creates a collector for `uniques` documents without edges.
+    pub(crate) fn new(uniques: usize, workspace: &'a Workspace) -> Self {
+        match uniques as u64 * size_of::<u32>() as u64 > workspace.share() {
+            true => Connector::Edges(workspace.rows(), workspace),
+            false => Connector::Memory(Components::new(uniques), uniques, workspace),
         }
     }
 
     pub(crate) fn connect(&mut self, a: u32, b: u32) -> Result<()> {
         match self {
-            Connecting::Memory(components, ..) => {
+            Connector::Memory(components, ..) => {
                 components.connect(a as usize, b as usize);
                 Ok(())
             }
-            Connecting::Edges(edges, _) => edges.push((a, b)),
+            Connector::Edges(edges, _) => edges.push((a, b)),
         }
     }
 
-    /// Whether two sets are known to be connected.
+    /// Whether two documents are known to be connected. Always false on disk.
     pub(crate) fn are_connected(&mut self, a: u32, b: u32) -> bool {
         match self {
-            Connecting::Memory(components, ..) => {
-                components.first(a as usize) == components.first(b as usize)
-            }
-            Connecting::Edges(..) => false,
+            Connector::Memory(components, ..) => components.first(a as usize) == components.first(b as usize),
+            Connector::Edges(..) => false,
         }
     }
 
-    /// The first set of each set's component, for sets that are in one with a better set; in order.
-    pub(crate) fn firsts(self, step: &Step<'_>) -> Result<Rows<(u32, u32)>> {
-        let (mut components, sets, workspace) = match self {
-            Connecting::Memory(components, sets, workspace) => (components, sets, workspace),
-            Connecting::Edges(edges, workspace) => {
-                return in_rounds(edges.finish()?.iter()?, workspace, step);
+    /// Returns (document, best document of its component) for each document that is not the best one of its
+    /// component; in order.
+    pub(crate) fn into_firsts(self, stage: &Stage<'_>) -> Result<Rows<(u32, u32)>> {
+        let (mut components, uniques, workspace) = match self {
+            Connector::Memory(components, uniques, workspace) => (components, uniques, workspace),
+            Connector::Edges(edges, workspace) => {
+                return components_on_disk(edges.finish()?.iter()?, workspace, stage);
             }
         };
-        let firsts = (0..sets).map(|set| (set as u32, components.first(set) as u32));
-        workspace.collected(firsts.filter(|(set, first)| first != set).map(Ok))
+        let firsts = (0..uniques).map(|unique| (unique as u32, components.first(unique) as u32));
+        workspace.collected(firsts.filter(|(unique, first)| first != unique).map(Ok))
     }
 }
 
-/// The first set of each set's component, for sets that are in one with a better set; in order.
+/// Returns (document, best document of its component) for each document that is not the best one of its
+/// component; in order.
 pub(crate) fn components(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
-    sets: usize,
+    uniques: usize,
     workspace: &Workspace,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
 ) -> Result<Rows<(u32, u32)>> {
-    let mut connecting = Connecting::new(sets, workspace);
+    let mut connector = Connector::new(uniques, workspace);
     for (at, pair) in pairs.enumerate() {
         let (a, b) = pair?;
-        connecting.connect(a, b)?;
+        connector.connect(a, b)?;
         if at % 1024 == 0 {
-            step.add(0)?;
+            stage.add(0)?;
         }
     }
-    connecting.firsts(step)
+    connector.into_firsts(stage)
 }
 
-/// The same as [`Connecting::firsts`] on disk: in each round, every set is connected to the first of those that it is connected with, and these with that
-/// (R. Kiveris et al., "Connected Components in MapReduce and Beyond", SoCC 2014). It ends when nothing changes.
-fn in_rounds(
+/// Like [`Connector::into_firsts`], on disk. Alternates large-star and small-star rounds until no edge
+/// changes (R. Kiveris et al., "Connected Components in `MapReduce` and Beyond", `SoCC` 2014).
+fn components_on_disk(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     workspace: &Workspace,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
 ) -> Result<Rows<(u32, u32)>> {
     let edges = pairs.map(|pair| pair.map(|(a, b)| (a.max(b), a.min(b))));
     let (mut edges, mut check) = (workspace.sorted(edges)?, 0);
     loop {
-        step.add(0)?;
-        // Large stars: of each set and all that it is connected with, the greater ones go to the least.
+        stage.add(0)?;
+        // Large star: connects the neighbors greater than a document to the least of the document and its neighbors.
         let mut both = workspace.sorter::<(u32, u32)>();
         for edge in edges.iter()? {
             let (a, b) = edge?;
@@ -96,16 +98,13 @@ fn in_rounds(
             both.push((b, a))?;
         }
         let mut large = workspace.sorter::<(u32, u32)>();
-        stars(
-            Cursor::new(both.finish()?),
-            |set, least, other| {
-                if other > set { large.push((other, least)) } else { Ok(()) }
-            },
-        )?;
-        // Small stars: the smaller ones, and the set itself, go to the least.
+        visit_stars(RowCursor::new(both.finish()?), |unique, min, other| {
+            if other > unique { large.push((other, min)) } else { Ok(()) }
+        })?;
+        // Small star: connects the smaller neighbors, and the document itself, to the least of them.
         let mut small = workspace.sorter::<(u32, u32)>();
-        stars(Cursor::new(large.finish()?), |set, least, other| {
-            if other == least { small.push((set, least)) } else { small.push((other, least)) }
+        visit_stars(RowCursor::new(large.finish()?), |unique, min, other| {
+            if other == min { small.push((unique, min)) } else { small.push((other, min)) }
         })?;
         let (mut rows, mut last, mut hash) = (workspace.rows(), None, Xxh3::new());
         for edge in small.finish()? {
@@ -123,42 +122,44 @@ fn in_rounds(
     }
 }
 
-/// Visits each set of some edges with each of its neighbours once, and with the least of itself and its neighbours.
-fn stars(
-    mut edges: Cursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
+/// Visits (document, least of it and its neighbors, neighbor) for each document and each of its distinct
+/// neighbors. `edges` are sorted.
+fn visit_stars(
+    mut edges: RowCursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
     mut visitor: impl FnMut(u32, u32, u32) -> Result<()>,
 ) -> Result<()> {
-    while let Some((set, first)) = edges.take()? {
-        // Edges are in order, so that the first is the least.
-        let least = set.min(first);
-        visitor(set, least, first)?;
+    while let Some((unique, first)) = edges.next_row()? {
+        // Edges are sorted, so the first neighbor is the least.
+        let min = unique.min(first);
+        visitor(unique, min, first)?;
         let mut last = first;
-        while let Some((_, other)) = edges.take_if(|&(next, _)| next == set)? {
+        while let Some((_, other)) = edges.next_if(|&(next, _)| next == unique)? {
             if std::mem::replace(&mut last, other) != other {
-                visitor(set, least, other)?;
+                visitor(unique, min, other)?;
             }
         }
     }
     Ok(())
 }
 
-/// Representatives: the first set of each component represents the others. Their nearness is taken from the pairs, or else from `nearness`.
-pub(crate) fn leaders(
+/// Assigns the best document of each component as representative of the others. The score is looked up in
+/// `pairs`, or else computed by `score`.
+pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,
-    pairs: &Rows<Near>,
-    sets: usize,
+    pairs: &Rows<ScoredPair>,
+    uniques: usize,
     workspace: &Workspace,
-    nearness: impl Fn(u32, u32) -> Result<Nearness>,
-) -> Result<Leaders> {
-    let (mut led, mut is_led) = (workspace.rows(), BitVec::repeat(false, sets));
+    score: impl Fn(u32, u32) -> Result<PairScore>,
+) -> Result<Assignments> {
+    let (mut rows, mut is_represented) = (workspace.rows(), BitVec::repeat(false, uniques));
     let mut pairs = pairs.cursor()?;
     for row in firsts.iter()? {
-        let (set, first) = row?;
-        let known = pairs.at((set, first), |&(a, b, _)| (a, b))?;
-        led.push(known.map_or_else(|| Ok((set, first, nearness(set, first)?)), Ok)?)?;
-        is_led.set(set as usize, true);
+        let (unique, first) = row?;
+        let known = pairs.seek((unique, first), |&(a, b, _)| (a, b))?;
+        rows.push(known.map_or_else(|| Ok((unique, first, score(unique, first)?)), Ok)?)?;
+        is_represented.set(unique as usize, true);
     }
-    Ok(Leaders { led: led.finish()?, is_led })
+    Ok(Assignments { rows: rows.finish()?, is_represented })
 }
 
 #[cfg(test)]
@@ -166,20 +167,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use simstore_corpus::spill::{Budget, Temporary};
-    use simstore_io::output::Unfinished;
+    use simstore_corpus::spill::{MemoryBudget, TemporaryFolder};
+    use simstore_io::output::UnfinishedOutputs;
 
     proptest! {
         #[test]
         fn on_disk_it_is_the_same(edges in prop::collection::vec((0_u32..60, 0_u32..60), 0..120), chain in 0_u32..60) {
             let folder = tempfile::tempdir().unwrap();
-            let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
-            let step = Step::new(&(), "sets");
-            let chain = (1..chain).map(|set| (set, set - 1));
+            let temporary = TemporaryFolder::new(Some(folder.path()), &UnfinishedOutputs::default(), &()).unwrap();
+            let stage = Stage::new(&(), "sets");
+            let chain = (1..chain).map(|unique| (unique, unique - 1));
             let edges: Vec<(u32, u32)> = edges.into_iter().filter(|(a, b)| a != b).chain(chain).collect();
             let find = |memory: u64| {
-                let workspace = Workspace { budget: Budget::new(Some(memory)), temporary: temporary.clone(), parts: None };
-                let firsts = components(edges.iter().copied().map(Ok), 60, &workspace, &step).unwrap();
+                let workspace = Workspace { budget: MemoryBudget::new(Some(memory)), temporary: temporary.clone(), parts: None };
+                let firsts = components(edges.iter().copied().map(Ok), 60, &workspace, &stage).unwrap();
                 firsts.iter().unwrap().collect::<Result<Vec<_>>>().unwrap()
             };
             prop_assert_eq!(find(1 << 30), find(0));

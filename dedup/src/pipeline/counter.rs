@@ -3,12 +3,12 @@
 use super::atomic::AtomicU16;
 use super::atomic::Ordering;
 
-/// Counts up to a limit, exactly: no addition below the limit is lost. So the count depends on the number of additions alone, not on
-/// the order of the threads.
+/// Exact counter: no addition below the limit is lost. So the count depends only on the number of additions,
+/// not on the order of the threads.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU16);
+pub(crate) struct SaturatingCounter(AtomicU16);
 
-impl Counter {
+impl SaturatingCounter {
     /// Adds one, unless the count has reached `limit`; returns the count before.
     #[inline]
     pub(crate) fn add(&self, limit: u16) -> u16 {

@@ -1,146 +1,151 @@
-//! Connected components of the similar pairs of crowds.
+//! Connected components of dense groups.
 //!
-//! Sets that are connected already are not compared: in a crowd whose members are all similar, each is compared with one other.
+//! Members that are connected already are not compared. So if all members of a group are similar, each is
+//! compared with only one other.
 
 use std::collections::HashMap;
 
 use rayon::prelude::*;
 use simstore::Result;
 
-use crate::pipeline::dense_groups::{Asked, Crowds, batches};
-use crate::pipeline::prefix_filter::{Entry, Index, Space, UNCHANGED, Visitor};
-use crate::rows::{Nearness, of_similarity};
-use simstore_corpus::Step;
+use crate::pipeline::dense_groups::{DenseGroups, DenseMember, batches};
+use crate::pipeline::prefix_filter::{Posting, PrefixIndex, SearchBuffer, SimilarVisitor, UNCHANGED};
+use crate::rows::{PairScore, score_from_similarity};
+use simstore_corpus::Stage;
 
-/// Sets that are looked at together.
-const SETS: usize = 64;
-/// A list with as many entries is long: its connected entries are counted.
-const LONG_LIST: usize = 64;
+/// Members that are searched together.
+const MEMBER_BATCH: usize = 64;
+/// Minimum length of a posting list whose connected prefix is tracked.
+const MIN_TRACKED_LIST: usize = 64;
 
-/// Visits some similar pairs of members of crowds, which connect the same sets as all similar pairs. `members` are ascending.
+/// Visits similar pairs of members that connect the same members as all similar pairs do. `members` must be
+/// ascending.
 pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
-    crowds: &Crowds<'_>,
+    groups: &DenseGroups<'_>,
     members: impl Fn() -> I,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
     mut visitor: impl FnMut(u32, u32) -> Result<()>,
 ) -> Result<()> {
-    let mut connected = Connected::new(crowds);
-    for some in batches(members(), SETS, step) {
-        let some = some?;
-        let last = some.last().copied();
-        let found = connected.find(some)?;
-        for (at, (asked, similar)) in found.iter().enumerate() {
+    let mut connected = ConnectedIndex::new(groups);
+    for batch in batches(members(), MEMBER_BATCH, stage) {
+        let batch = batch?;
+        let last = batch.last().copied();
+        let found = connected.find(batch)?;
+        for (at, (member, similar)) in found.iter().enumerate() {
             let mut similar = similar.clone();
             let node = connected.forest.add();
             similar.iter().for_each(|&other| connected.forest.connect(node, other));
-            // The sets of this round are not looked up: they are the last ones of the index.
+            // The search did not see the earlier members of this batch, which are the last ones in the index by now.
             let first = node - at as u32;
             for (other, (earlier, _)) in (first..).zip(&found[..at]) {
                 if connected.forest.root(other) != connected.forest.root(node)
-                    && crowds.alike(asked, earlier).is_some()
+                    && groups.verify(member, earlier).is_some()
                 {
                     connected.forest.connect(node, other);
                     similar.push(other);
                 }
             }
-            connected.add(asked);
-            similar.iter().try_for_each(|&other| visitor(asked.set, connected.index.set(other)))?;
+            connected.add(member);
+            similar.iter().try_for_each(|&other| visitor(member.unique, connected.index.member(other)))?;
         }
         if connected.index.is_full() {
-            for some in batches(members().skip_while(|&set| Some(set) <= last), SETS, step) {
-                for (asked, similar) in connected.find(some?)? {
+            for batch in batches(members().skip_while(|&unique| Some(unique) <= last), MEMBER_BATCH, stage) {
+                for (member, similar) in connected.find(batch?)? {
                     similar.windows(2).for_each(|pair| connected.forest.connect(pair[0], pair[1]));
-                    similar.iter().try_for_each(|&other| visitor(asked.set, connected.index.set(other)))?;
+                    similar
+                        .iter()
+                        .try_for_each(|&other| visitor(member.unique, connected.index.member(other)))?;
                 }
             }
-            connected = Connected::new(crowds);
+            connected = ConnectedIndex::new(groups);
         }
     }
     Ok(())
 }
 
-/// Sets of an index, and which of them are connected.
-struct Connected<'a> {
-    crowds: &'a Crowds<'a>,
-    index: Index<'a>,
-    /// The sets by their places in the index.
-    forest: Forest,
-    /// Number of sets at the start of each long list that are connected with one another.
-    starts: HashMap<u64, usize>,
+/// Index of members, and a forest of the connected ones.
+struct ConnectedIndex<'a> {
+    groups: &'a DenseGroups<'a>,
+    index: PrefixIndex<'a>,
+    /// Node numbers are positions in the index.
+    forest: UnionFind,
+    /// Length of the prefix of each long posting list whose members are all connected, by the key of the list.
+    connected_prefixes: HashMap<u64, usize>,
 }
 
-impl<'a> Connected<'a> {
-    fn new(crowds: &'a Crowds<'a>) -> Self {
-        let forest = Forest { parents: Vec::new(), sizes: Vec::new() };
-        Connected { crowds, index: Index::new(crowds), forest, starts: HashMap::new() }
+impl<'a> ConnectedIndex<'a> {
+    fn new(groups: &'a DenseGroups<'a>) -> Self {
+        let forest = UnionFind { parents: Vec::new(), sizes: Vec::new() };
+        ConnectedIndex { groups, index: PrefixIndex::new(groups), forest, connected_prefixes: HashMap::new() }
     }
 
-    /// For each of some sets, one similar set of each component that has any, by its place in the index.
-    fn find(&self, sets: Vec<u32>) -> Result<Vec<(Asked, Vec<u32>)>> {
-        let least = of_similarity(self.crowds.rule.least);
-        let find = |space: &mut Space, set: u32| {
-            let asked = self.crowds.ask(set)?;
-            let mut unconnected = Unconnected { connected: self, roots: Vec::new(), similar: Vec::new() };
-            self.index.visit_similar(&asked, least, space, &mut unconnected);
-            Ok((asked, unconnected.similar))
+    /// Finds for each member one similar member of each component, given by its position in the index.
+    fn find(&self, uniques: Vec<u32>) -> Result<Vec<(DenseMember, Vec<u32>)>> {
+        let min_score = score_from_similarity(self.groups.rule.min_similarity);
+        let find = |buffer: &mut SearchBuffer, unique: u32| {
+            let member = self.groups.read_member(unique)?;
+            let mut unconnected =
+                UnconnectedVisitor { connected: self, roots: Vec::new(), similar: Vec::new() };
+            self.index.visit_similar(&member, min_score, buffer, &mut unconnected);
+            Ok((member, unconnected.similar))
         };
-        sets.into_par_iter().map_init(Space::default, find).collect()
+        uniques.into_par_iter().map_init(SearchBuffer::default, find).collect()
     }
 
-    /// Adds a set, whose node was added before.
-    fn add(&mut self, asked: &Asked) {
-        let Connected { index, forest, starts, .. } = self;
-        index.add(asked, |list, entries| {
-            if entries.len() < LONG_LIST {
+    /// Adds a member to the index, whose node is in the forest already.
+    fn add(&mut self, member: &DenseMember) {
+        let ConnectedIndex { index, forest, connected_prefixes, .. } = self;
+        index.add(member, |list, postings| {
+            if postings.len() < MIN_TRACKED_LIST {
                 return;
             }
-            let (start, root) = (starts.entry(list).or_insert(1), forest.root(entries[0].0));
-            while *start < entries.len() && forest.root(entries[*start].0) == root {
+            let (start, root) = (connected_prefixes.entry(list).or_insert(1), forest.root(postings[0].0));
+            while *start < postings.len() && forest.root(postings[*start].0) == root {
                 *start += 1;
             }
         });
     }
 }
 
-/// Visitor of sets that are not connected with one yet.
-struct Unconnected<'a> {
-    connected: &'a Connected<'a>,
-    /// Roots of components that have a similar set.
+/// Visitor that stops looking at a component after its first similar member.
+struct UnconnectedVisitor<'a> {
+    connected: &'a ConnectedIndex<'a>,
+    /// Roots of the components with a similar member.
     roots: Vec<u32>,
-    /// One similar set of each of these.
+    /// One similar member of each of these components.
     similar: Vec<u32>,
 }
 
-impl Visitor for Unconnected<'_> {
+impl SimilarVisitor for UnconnectedVisitor<'_> {
     #[inline]
     fn wants(&self, at: u32) -> bool {
         self.roots.is_empty() || !self.roots.contains(&self.connected.forest.root(at))
     }
 
-    fn unwanted(&self, list: u64, entries: &[Entry]) -> usize {
-        match entries.first() {
+    fn skippable_prefix(&self, list: u64, postings: &[Posting]) -> usize {
+        match postings.first() {
             Some(&(first, _)) if !self.wants(first) => {
-                self.connected.starts.get(&list).copied().unwrap_or_default()
+                self.connected.connected_prefixes.get(&list).copied().unwrap_or_default()
             }
             _ => 0,
         }
     }
 
-    fn visit(&mut self, at: u32, _: Nearness) -> Nearness {
+    fn visit(&mut self, at: u32, _: PairScore) -> PairScore {
         self.roots.push(self.connected.forest.root(at));
         self.similar.push(at);
         UNCHANGED
     }
 }
 
-/// Union-find that is also read by several threads: a smaller tree is put below a larger one.
-struct Forest {
+/// Union-find by size. It has no path compression, so that several threads can read it.
+struct UnionFind {
     parents: Vec<u32>,
     sizes: Vec<u32>,
 }
 
-impl Forest {
-    /// Adds a node by itself.
+impl UnionFind {
+    /// Adds a node without edges.
     fn add(&mut self) -> u32 {
         let node = self.parents.len() as u32;
         self.parents.push(node);

@@ -1,67 +1,71 @@
-//! Sets of crowds, among one another: found by the features that few of them have.
+//! Similarity within dense groups, by prefix filtering: similar members share a rare feature.
 //!
-//! The features of all sets are counted, and each set has its features in the order of these counts, rarest first. Two sets of a and b
-//! features with similarity t share at least o = ceil(t (a + b) / (1 + t)) features. So one of the first a - o + 1 features of one set is
-//! among the first b - o + 1 of the other (S. Chaudhuri, V. Ganti, R. Kaushik, ICDE 2006; R. Bayardo, Y. Ma, R. Srikant, WWW 2007; C. Xiao,
-//! W. Wang, X. Lin, J. Yu, WWW 2008). Lists hold the sets that have a feature there. For the pairs that the lists find, sketches are compared,
-//! then longer sketches, then the features.
+//! The features of all members are counted, and the features of each member are sorted by these counts,
+//! rarest first. Two members with a and b features and similarity t share at least o = ceil(t (a + b) / (1 +
+//! t)) features. So one of the first a - o + 1 features of one member is among the first b - o + 1 features
+//! of the other (S. Chaudhuri, V. Ganti, R. Kaushik, ICDE 2006; R. Bayardo, Y. Ma, R. Srikant, WWW 2007; C.
+//! Xiao, W. Wang, X. Lin, J. Yu, WWW 2008). Posting lists hold the members that have a feature in this
+//! prefix. For pairs that share a list, signatures are compared first, then longer signatures, then the
+//! features.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use simstore::Result;
-use simstore_text::{SKETCHES, Sketched};
+use simstore_text::{BANDS, Signature};
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::candidate_rule::{Rule, may_be_similar};
-use crate::pipeline::counter::Counter;
-use crate::pipeline::verify::Compared;
-use crate::rows::{Nearness, SketchRow};
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::candidate_rule::{CandidateRule, may_be_similar};
+use crate::pipeline::counter::SaturatingCounter;
+use crate::pipeline::verify::Verifier;
+use crate::rows::{PairScore, SignatureRow};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Words of a longer sketch.
-pub(crate) const LONG: usize = 4 * SKETCHES;
-/// Two similar sets differ in more bits of it with a probability below one in a million: so many standard deviations.
+/// 64-bit words of a longer signature.
+pub(crate) const LONG_SIGNATURE_WORDS: usize = 4 * BANDS;
+/// Standard deviations above the expected distance of longer signatures at which a pair is rejected. A
+/// similar pair is rejected with a probability below one in a million.
 const DEVIATIONS: f64 = 5.0;
-/// Sets whose features are counted together.
-const COUNTED: usize = 1024;
+/// Members whose features are counted together.
+const COUNT_BATCH: usize = 1024;
 
-/// How the sets of crowds are compared.
-pub(crate) struct Crowds<'a> {
-    pub(crate) compared: &'a Compared<'a>,
-    /// Of all documents, in order.
-    pub(crate) sketches: &'a Rows<SketchRow>,
-    pub(crate) rule: Rule,
-    counts: Counts,
-    /// The most bits by which longer sketches of similar sets differ.
-    most: u32,
+/// Comparison of the members of dense groups.
+pub(crate) struct DenseGroups<'a> {
+    pub(crate) verifier: &'a Verifier<'a>,
+    /// Signatures of all documents, in document order.
+    pub(crate) signatures: &'a Rows<SignatureRow>,
+    pub(crate) rule: CandidateRule,
+    counts: FeatureCounts,
+    /// Maximum distance of the longer signatures of similar members, in bits.
+    max_long_distance: u32,
     /// Bytes of memory for an index.
     pub(crate) memory: u64,
-    /// Pairs whose sketches were looked at.
-    pub(crate) looked_at: AtomicU64,
+    /// Number of pairs whose signatures were compared.
+    pub(crate) pairs_tested: AtomicU64,
 }
 
-/// Number of sets that have a feature, up to 65,535: an upper bound, since features of one hash share a counter.
-struct Counts(Vec<Counter>);
+/// Number of members that have a feature, up to 65,535. It is an upper bound: features with equal hashes
+/// share a counter.
+struct FeatureCounts(Vec<SaturatingCounter>);
 
-impl Counts {
-    /// For so many sets.
-    fn new(sets: usize, memory: u64) -> Counts {
-        let most = (memory / 2).min(sets as u64 * 256).clamp(1 << 12, 1 << 25);
-        Counts((0..1_u64 << most.ilog2()).map(|_| Counter::default()).collect())
+impl FeatureCounts {
+    /// Creates counters for `uniques` members within `memory` bytes.
+    fn new(uniques: usize, memory: u64) -> FeatureCounts {
+        let max_counters = (memory / 2).min(uniques as u64 * 256).clamp(1 << 12, 1 << 25);
+        FeatureCounts((0..1_u64 << max_counters.ilog2()).map(|_| SaturatingCounter::default()).collect())
     }
 
-    fn of(&self, feature: u64) -> &Counter {
-        &self.0[(mixed(feature, 0) as usize) & (self.0.len() - 1)]
+    fn of(&self, feature: u64) -> &SaturatingCounter {
+        &self.0[(hash_feature(feature, 0) as usize) & (self.0.len() - 1)]
     }
 
     fn add(&self, feature: u64) {
         self.of(feature).add(u16::MAX);
     }
 
-    /// Features, rarest first.
+    /// Returns the features, rarest first.
     fn ordered(&self, features: &[u64]) -> Vec<u64> {
         let key = |&feature: &u64| (self.of(feature).get(), feature);
         let mut ordered = features.to_vec();
@@ -70,128 +74,128 @@ impl Counts {
     }
 }
 
-/// The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014), for one of several hashes.
-fn mixed(feature: u64, number: u64) -> u64 {
+/// Hash function with index `number`: the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014).
+fn hash_feature(feature: u64, number: u64) -> u64 {
     let mut hash = feature.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
 }
 
-/// Sketches of the features under other hashes, one after the other.
-fn long_sketch(features: &[u64]) -> [u64; LONG] {
-    let mut long = [0; LONG];
+/// Concatenation of four signatures of the features, each under other hashes.
+fn long_signature(features: &[u64]) -> [u64; LONG_SIGNATURE_WORDS] {
+    let mut long = [0; LONG_SIGNATURE_WORDS];
     let mut hashed = Vec::with_capacity(features.len());
-    for (number, words) in (1..).zip(long.as_chunks_mut::<SKETCHES>().0) {
+    for (number, bands) in (1..).zip(long.as_chunks_mut::<BANDS>().0) {
         hashed.clear();
-        hashed.extend(features.iter().map(|&feature| mixed(feature, number)));
+        hashed.extend(features.iter().map(|&feature| hash_feature(feature, number)));
         hashed.sort_unstable();
-        *words = Sketched::new(&hashed).map_or([0; SKETCHES], |sketched| sketched.sketches);
+        *bands = Signature::new(&hashed).map_or([0; BANDS], |signature| signature.bands);
     }
     long
 }
 
-/// A set whose similar sets are searched.
-pub(crate) struct Asked {
-    pub(crate) set: u32,
-    pub(crate) words: [u64; SKETCHES],
-    pub(crate) long: [u64; LONG],
-    /// In the order of [`Counts`].
+/// Member of a dense group, with all data to compare it.
+pub(crate) struct DenseMember {
+    pub(crate) unique: u32,
+    pub(crate) bands: [u64; BANDS],
+    pub(crate) long: [u64; LONG_SIGNATURE_WORDS],
+    /// Features by [`FeatureCounts`], rarest first.
     pub(crate) ordered: Vec<u64>,
-    /// Ascending.
+    /// Features in ascending order.
     pub(crate) features: Vec<u64>,
 }
 
-impl Asked {
+impl DenseMember {
     /// Number of features.
     pub(crate) fn size(&self) -> u32 {
         self.features.len() as u32
     }
 }
 
-/// In how many bits two sketches differ.
+/// Hamming distance of two arrays of words, in bits.
 #[inline(always)]
-pub(crate) fn differing<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
+pub(crate) fn hamming_distance<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
     (0..N).map(|at| (a[at] ^ b[at]).count_ones()).sum()
 }
 
-impl<'a> Crowds<'a> {
-    /// Counts the features of the members of crowds.
+impl<'a> DenseGroups<'a> {
+    /// Counts the features of all members of dense groups.
     pub(crate) fn new(
-        compared: &'a Compared<'a>,
-        sketches: &'a Rows<SketchRow>,
-        rule: Rule,
-        crowded: &Marks,
+        verifier: &'a Verifier<'a>,
+        signatures: &'a Rows<SignatureRow>,
+        rule: CandidateRule,
+        dense_members: &AtomicBitSet,
         workspace: &Workspace,
-        step: &Step<'_>,
+        stage: &Stage<'_>,
     ) -> Result<Self> {
-        let counts = Counts::new(crowded.count(), workspace.share());
-        for some in batches(crowded.marked(), COUNTED, step) {
-            some?.into_par_iter().try_for_each(|set| {
-                compared.features(set)?.into_iter().for_each(|feature| counts.add(feature));
+        let counts = FeatureCounts::new(dense_members.count(), workspace.share());
+        for batch in batches(dense_members.ones(), COUNT_BATCH, stage) {
+            batch?.into_par_iter().try_for_each(|unique| {
+                verifier.features(unique)?.into_iter().for_each(|feature| counts.add(feature));
                 Ok::<_, simstore::Error>(())
             })?;
         }
-        let bits = (64 * LONG) as f64;
-        let differing = (1.0 - rule.least) / 2.0;
-        let most = bits * differing + DEVIATIONS * (bits * differing * (1.0 - differing)).sqrt();
-        Ok(Crowds {
-            compared,
-            sketches,
+        let bits = (64 * LONG_SIGNATURE_WORDS) as f64;
+        let differing = (1.0 - rule.min_similarity) / 2.0;
+        let max_long_distance = bits * differing + DEVIATIONS * (bits * differing * (1.0 - differing)).sqrt();
+        Ok(DenseGroups {
+            verifier,
+            signatures,
             rule,
             counts,
-            most: most.ceil() as u32,
+            max_long_distance: max_long_distance.ceil() as u32,
             memory: workspace.share(),
-            looked_at: AtomicU64::new(0),
+            pairs_tested: AtomicU64::new(0),
         })
     }
 
-    /// How many pairs had their sketches looked at.
-    pub(crate) fn looked_at(&self) -> u64 {
-        self.looked_at.load(Ordering::Relaxed)
+    /// Number of pairs whose signatures were compared.
+    pub(crate) fn pairs_tested(&self) -> u64 {
+        self.pairs_tested.load(Ordering::Relaxed)
     }
 
-    /// Reads a set, to search its similar sets.
-    pub(crate) fn ask(&self, set: u32) -> Result<Asked> {
-        let features = self.compared.features(set)?;
-        let words = self.sketches.get(self.compared.sets.best(set)? as usize)?.words;
-        Ok(Asked {
-            set,
-            words,
-            long: long_sketch(&features),
+    /// Reads the features of a member and computes its longer signature.
+    pub(crate) fn read_member(&self, unique: u32) -> Result<DenseMember> {
+        let features = self.verifier.features(unique)?;
+        let bands = self.signatures.get(self.verifier.uniques.best(unique)? as usize)?.bands;
+        Ok(DenseMember {
+            unique,
+            bands,
+            long: long_signature(&features),
             ordered: self.counts.ordered(&features),
             features,
         })
     }
 
-    /// Whether the features of two sets have to be compared.
+    /// Whether signatures and longer signatures allow two members to be similar.
     #[inline(always)]
     pub(crate) fn may_be_similar(
         &self,
-        a: (&[u64; SKETCHES], &[u64; LONG]),
-        b: (&[u64; SKETCHES], &[u64; LONG]),
+        a: (&[u64; BANDS], &[u64; LONG_SIGNATURE_WORDS]),
+        b: (&[u64; BANDS], &[u64; LONG_SIGNATURE_WORDS]),
     ) -> bool {
-        differing(a.0, b.0) <= self.rule.search.total
-            && differing(a.1, b.1) <= self.most
-            && self.rule.holds(a.0, b.0)
+        hamming_distance(a.0, b.0) <= self.rule.search.signature_distance
+            && hamming_distance(a.1, b.1) <= self.max_long_distance
+            && self.rule.accepts(a.0, b.0)
     }
 
-    /// How similar two are that were asked for.
-    pub(crate) fn alike(&self, a: &Asked, b: &Asked) -> Option<Nearness> {
-        let is_likely = may_be_similar(a.size(), b.size(), self.rule.least)
-            && self.may_be_similar((&a.words, &a.long), (&b.words, &b.long));
-        if is_likely { self.compared.similarity_of(&a.features, &b.features) } else { None }
+    /// Returns the score of two members; `None` if they are not similar enough.
+    pub(crate) fn verify(&self, a: &DenseMember, b: &DenseMember) -> Option<PairScore> {
+        let is_possible = may_be_similar(a.size(), b.size(), self.rule.min_similarity)
+            && self.may_be_similar((&a.bands, &a.long), (&b.bands, &b.long));
+        if is_possible { self.verifier.verify_features(&a.features, &b.features) } else { None }
     }
 }
 
-/// Batches of sets that are compared in parallel. An item is an error if the run is cancelled.
+/// Splits an iterator into batches of `count` items. An item is an error if the run is cancelled.
 pub(crate) fn batches<T>(
-    mut sets: impl Iterator<Item = T>,
+    mut uniques: impl Iterator<Item = T>,
     count: usize,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
 ) -> impl Iterator<Item = Result<Vec<T>>> {
     std::iter::from_fn(move || {
-        let some: Vec<T> = sets.by_ref().take(count).collect();
-        if some.is_empty() { None } else { Some(step.add(0).map(|()| some)) }
+        let batch: Vec<T> = uniques.by_ref().take(count).collect();
+        if batch.is_empty() { None } else { Some(stage.add(0).map(|()| batch)) }
     })
 }

@@ -1,121 +1,128 @@
-//! Similar pairs of crowds: all pairs, the pairs with representatives, or for each set the pair with the most similar other set.
+//! Similar pairs within dense groups: all pairs, pairs with representatives, or the most similar other member
+//! of each member.
 
 use rayon::prelude::*;
 use simstore::Result;
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::dense_groups::{Asked, Crowds, batches};
-use crate::pipeline::prefix_filter::{Index, UNCHANGED};
-use crate::pipeline::representatives::Leaders;
-use crate::rows::{Near, Nearness, of_similarity};
-use simstore_corpus::Step;
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::dense_groups::{DenseGroups, DenseMember, batches};
+use crate::pipeline::prefix_filter::{PrefixIndex, UNCHANGED};
+use crate::pipeline::representatives::Assignments;
+use crate::rows::{PairScore, ScoredPair, score_from_similarity};
+use simstore_corpus::Stage;
 
-/// Sets of a batch.
-const SETS: usize = 64;
+/// Members that are searched together.
+const MEMBER_BATCH: usize = 64;
 
-/// Visits the similar pairs of members of crowds, the worse set first.
+/// Visits all similar pairs of members of dense groups, the worse member first.
 pub(crate) fn visit_pairs(
-    crowds: &Crowds<'_>,
-    crowded: &Marks,
-    step: &Step<'_>,
-    mut visitor: impl FnMut(Near) -> Result<()>,
+    groups: &DenseGroups<'_>,
+    dense_members: &AtomicBitSet,
+    stage: &Stage<'_>,
+    mut visitor: impl FnMut(ScoredPair) -> Result<()>,
 ) -> Result<()> {
-    let least = of_similarity(crowds.rule.least);
-    let mut index = Index::new(crowds);
-    for some in batches(crowded.marked().map(|set| (set, least)), SETS, step) {
-        let some = some?;
-        let last = some.last().copied();
-        let asked = ask(some, &index, &mut visitor)?;
-        for (at, one) in asked.iter().enumerate() {
-            for other in &asked[..at] {
-                crowds
-                    .alike(one, other)
-                    .map_or(Ok(()), |nearness| visitor((one.set, other.set, nearness)))?;
+    let min_score = score_from_similarity(groups.rule.min_similarity);
+    let mut index = PrefixIndex::new(groups);
+    for batch in batches(dense_members.ones().map(|unique| (unique, min_score)), MEMBER_BATCH, stage) {
+        let batch = batch?;
+        let last = batch.last().copied();
+        let members = search_batch(batch, &index, &mut visitor)?;
+        // Members of the same batch are not in the index yet.
+        for (at, one) in members.iter().enumerate() {
+            for other in &members[..at] {
+                groups
+                    .verify(one, other)
+                    .map_or(Ok(()), |score| visitor((one.unique, other.unique, score)))?;
             }
             index.add(one, |_, _| {});
         }
         if index.is_full() {
-            let after = crowded.marked().map(|set| (set, least)).skip_while(|&one| Some(one) <= last);
-            for some in batches(after, SETS, step) {
-                ask(some?, &index, &mut visitor)?;
+            let after =
+                dense_members.ones().map(|unique| (unique, min_score)).skip_while(|&one| Some(one) <= last);
+            for batch in batches(after, MEMBER_BATCH, stage) {
+                search_batch(batch?, &index, &mut visitor)?;
             }
-            index = Index::new(crowds);
+            index = PrefixIndex::new(groups);
         }
     }
     Ok(())
 }
 
-/// Visits pairs of a represented member of crowds and a representative that is at least as similar to it as its own representative.
-pub(crate) fn visit_nearest(
-    crowds: &Crowds<'_>,
-    crowded: &Marks,
-    leaders: &Leaders,
-    step: &Step<'_>,
-    mut visitor: impl FnMut(Near) -> Result<()>,
+/// Visits (member, representative) pairs that are at least as similar as the member and its own representative.
+pub(crate) fn visit_nearer_representatives(
+    groups: &DenseGroups<'_>,
+    dense_members: &AtomicBitSet,
+    assignments: &Assignments,
+    stage: &Stage<'_>,
+    mut visitor: impl FnMut(ScoredPair) -> Result<()>,
 ) -> Result<()> {
-    let mut standing = crowded.marked().filter(|&set| !leaders.is_led[set as usize]).peekable();
-    while standing.peek().is_some() {
-        let index = filled(crowds, &mut standing, step)?;
-        let led = leaders.led.iter()?.filter_map(|row| match row {
-            Ok((set, _, nearness)) => crowded.has(set).then_some(Ok((set, nearness))),
+    let mut representatives =
+        dense_members.ones().filter(|&unique| !assignments.is_represented[unique as usize]).peekable();
+    while representatives.peek().is_some() {
+        let index = fill_index(groups, &mut representatives, stage)?;
+        let represented = assignments.rows.iter()?.filter_map(|row| match row {
+            Ok((unique, _, score)) => dense_members.contains(unique).then_some(Ok((unique, score))),
             Err(error) => Some(Err(error)),
         });
-        for some in batches(led, SETS, step) {
-            ask(some?.into_iter().collect::<Result<_>>()?, &index, &mut visitor)?;
+        for batch in batches(represented, MEMBER_BATCH, stage) {
+            search_batch(batch?.into_iter().collect::<Result<_>>()?, &index, &mut visitor)?;
         }
     }
     Ok(())
 }
 
-/// Visits for each member of crowds the most similar other member: of several, the first. If all members are too much for the memory,
-/// they are divided, and the most similar member of each part is visited.
+/// Visits for each member the most similar other member; ties go to the first one. If the index of all
+/// members exceeds the memory, the members are divided, and the most similar member of each division is
+/// visited.
 pub(crate) fn visit_most_similar(
-    crowds: &Crowds<'_>,
-    crowded: &Marks,
-    step: &Step<'_>,
-    mut visitor: impl FnMut(Near) -> Result<()>,
+    groups: &DenseGroups<'_>,
+    dense_members: &AtomicBitSet,
+    stage: &Stage<'_>,
+    mut visitor: impl FnMut(ScoredPair) -> Result<()>,
 ) -> Result<()> {
-    let least = of_similarity(crowds.rule.least);
-    let mut members = crowded.marked().peekable();
+    let min_score = score_from_similarity(groups.rule.min_similarity);
+    let mut members = dense_members.ones().peekable();
     while members.peek().is_some() {
-        let index = filled(crowds, &mut members, step)?;
-        for some in batches(crowded.marked().map(|set| (set, least)), SETS, step) {
-            let found = index.search(some?, |nearness| nearness + 1)?;
+        let index = fill_index(groups, &mut members, stage)?;
+        for batch in batches(dense_members.ones().map(|unique| (unique, min_score)), MEMBER_BATCH, stage) {
+            let found = index.search(batch?, |score| score + 1)?;
             found.into_iter().filter_map(|(_, mut found)| found.pop()).try_for_each(&mut visitor)?;
         }
     }
     Ok(())
 }
 
-/// Index of the next sets, as many as the memory holds.
-fn filled<'a>(
-    crowds: &'a Crowds<'a>,
-    sets: &mut impl Iterator<Item = u32>,
-    step: &Step<'_>,
-) -> Result<Index<'a>> {
-    let mut index = Index::new(crowds);
-    let mut sets = batches(sets, SETS, step);
+/// Indexes the next members until the memory is full.
+fn fill_index<'a>(
+    groups: &'a DenseGroups<'a>,
+    uniques: &mut impl Iterator<Item = u32>,
+    stage: &Stage<'_>,
+) -> Result<PrefixIndex<'a>> {
+    let mut index = PrefixIndex::new(groups);
+    let mut uniques = batches(uniques, MEMBER_BATCH, stage);
     while !index.is_full()
-        && let Some(some) = sets.next()
+        && let Some(batch) = uniques.next()
     {
-        let asked: Vec<Asked> = some?.into_par_iter().map(|set| crowds.ask(set)).collect::<Result<_>>()?;
-        asked.iter().for_each(|one| index.add(one, |_, _| {}));
+        let members: Vec<DenseMember> =
+            batch?.into_par_iter().map(|unique| groups.read_member(unique)).collect::<Result<_>>()?;
+        members.iter().for_each(|one| index.add(one, |_, _| {}));
     }
     Ok(index)
 }
 
-/// Visits the pairs of some sets with sets of the index, if they have the least nearness of the set.
-fn ask(
-    some: Vec<(u32, Nearness)>,
-    index: &Index<'_>,
-    visitor: &mut impl FnMut(Near) -> Result<()>,
-) -> Result<Vec<Asked>> {
-    let found = index.search(some, |_| UNCHANGED)?;
+/// Visits the pairs of the members in `batch` with indexed members whose score is at least that given for the
+/// member. Returns the members.
+fn search_batch(
+    batch: Vec<(u32, PairScore)>,
+    index: &PrefixIndex<'_>,
+    visitor: &mut impl FnMut(ScoredPair) -> Result<()>,
+) -> Result<Vec<DenseMember>> {
+    let found = index.search(batch, |_| UNCHANGED)?;
     found
         .into_iter()
-        .map(|(asked, pairs)| {
+        .map(|(member, pairs)| {
             pairs.into_iter().try_for_each(&mut *visitor)?;
-            Ok(asked)
+            Ok(member)
         })
         .collect()
 }

@@ -1,4 +1,5 @@
-//! Features of documents whose texts are compared: taken in a second reading, and put aside on disk.
+//! Features of the documents to verify: computed while the inputs are read a second time, and kept in a
+//! temporary file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,143 +14,150 @@ use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::Watch;
-use simstore_corpus::spill::{Temporary, read_at};
+use simstore_corpus::Observer;
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{TemporaryFolder, read_exact_at};
 use simstore_io::{DocumentOptions, Record};
 
-/// Documents, and bytes of records, whose features are taken at once on all cores.
+/// Documents whose features are computed together on all cores.
 const BATCH: usize = 256;
+/// Bytes of records above which a batch ends early.
 const BATCH_BYTES: usize = 8 << 20;
-/// Bytes that are written at once.
+/// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// The features of some documents, by their numbers: hashes, ascending, on disk.
+/// Temporary file with the features of documents. For each document it has the number of features, then their
+/// hashes in ascending order, as little-endian `u64`.
 #[derive(Debug)]
-pub(crate) struct Features {
+pub(crate) struct FeatureFile {
     file: File,
-    temporary: Arc<Temporary>,
-    places: Places,
-    /// The end of the features of the last document.
+    temporary: Arc<TemporaryFolder>,
+    offsets: FeatureOffsets,
+    /// Size of the file in bytes.
     end: u64,
 }
 
-/// Where the features of documents start.
+/// Offsets in a [`FeatureFile`] at which the features of documents start.
 #[derive(Debug)]
-enum Places {
-    /// The documents, ascending.
+enum FeatureOffsets {
+    /// (Document, offset), in ascending order.
     Memory(Vec<(u32, u64)>),
-    /// A number for each document, in order: one more than the place, 0 for none.
+    /// One little-endian `u64` per document: the offset plus one, or 0 for a document without features in the file.
     File(File),
 }
 
-/// Takes the features of documents that ascend.
+/// Writer of a [`FeatureFile`]. Documents must come in ascending order.
 #[derive(Debug)]
-pub(crate) struct FeaturesWriter {
+pub(crate) struct FeatureFileWriter {
     file: BufWriter<File>,
-    temporary: Arc<Temporary>,
-    places: Vec<(u32, u64)>,
-    /// So many places are held in memory.
-    limit: usize,
-    on_disk: Option<(BufWriter<File>, u32)>,
+    temporary: Arc<TemporaryFolder>,
+    offsets: Vec<(u32, u64)>,
+    /// Maximum number of offsets in memory.
+    max_offsets: usize,
+    /// File of offsets, once there are too many for memory, and the next document in it.
+    offsets_on_disk: Option<(BufWriter<File>, u32)>,
+    /// Size of the file in bytes.
     end: u64,
-    /// The features of one document as they are written.
-    bytes: Vec<u8>,
+    /// Buffer for the encoded features of one document.
+    buffer: Vec<u8>,
 }
 
-impl FeaturesWriter {
-    pub(crate) fn new(workspace: &Workspace) -> Result<FeaturesWriter> {
+impl FeatureFileWriter {
+    pub(crate) fn new(workspace: &Workspace) -> Result<FeatureFileWriter> {
         let temporary = Arc::clone(&workspace.temporary);
-        let limit = usize::try_from(workspace.share() / 2).unwrap_or(usize::MAX) / size_of::<(u32, u64)>();
-        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed(&temporary)?);
-        Ok(FeaturesWriter {
+        let max_offsets =
+            usize::try_from(workspace.share() / 2).unwrap_or(usize::MAX) / size_of::<(u32, u64)>();
+        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed_file(&temporary)?);
+        Ok(FeatureFileWriter {
             file,
             temporary,
-            places: Vec::new(),
-            limit: limit.max(1024),
-            on_disk: None,
+            offsets: Vec::new(),
+            max_offsets: max_offsets.max(1024),
+            offsets_on_disk: None,
             end: 0,
-            bytes: Vec::new(),
+            buffer: Vec::new(),
         })
     }
 
     /// Appends the features of a document.
     pub(crate) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
-        self.bytes.clear();
-        self.bytes.extend((features.len() as u64).to_le_bytes());
-        self.bytes.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
-        self.file.write_all(&self.bytes).map_err(|error| self.temporary.failed(&error))?;
-        self.temporary.counts.add_written(self.bytes.len() as u64);
-        if self.on_disk.is_none() && self.places.len() == self.limit {
-            self.on_disk = Some((BufWriter::new(unnamed(&self.temporary)?), 0));
-            for (document, place) in std::mem::take(&mut self.places) {
-                self.push_place(document, place)?;
+        self.buffer.clear();
+        self.buffer.extend((features.len() as u64).to_le_bytes());
+        self.buffer.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
+        self.file.write_all(&self.buffer).map_err(|error| self.temporary.write_error(&error))?;
+        self.temporary.counts.add_written(self.buffer.len() as u64);
+        if self.offsets_on_disk.is_none() && self.offsets.len() == self.max_offsets {
+            self.offsets_on_disk = Some((BufWriter::new(unnamed_file(&self.temporary)?), 0));
+            for (document, offset) in std::mem::take(&mut self.offsets) {
+                self.push_offset(document, offset)?;
             }
         }
-        match self.on_disk {
-            Some(_) => self.push_place(document, self.end)?,
-            None => self.places.push((document, self.end)),
+        match self.offsets_on_disk {
+            Some(_) => self.push_offset(document, self.end)?,
+            None => self.offsets.push((document, self.end)),
         }
-        self.end += self.bytes.len() as u64;
+        self.end += self.buffer.len() as u64;
         Ok(())
     }
 
-    fn push_place(&mut self, document: u32, place: u64) -> Result<()> {
-        let Some((file, next)) = &mut self.on_disk else { return Ok(()) };
-        let between = (*next..document).map(|_| 0);
-        let written = between.chain([place + 1]).try_for_each(|place| file.write_all(&place.to_le_bytes()));
+    fn push_offset(&mut self, document: u32, offset: u64) -> Result<()> {
+        let Some((file, next)) = &mut self.offsets_on_disk else { return Ok(()) };
+        let missing = (*next..document).map(|_| 0);
+        let written =
+            missing.chain([offset + 1]).try_for_each(|offset| file.write_all(&offset.to_le_bytes()));
         *next = document + 1;
-        written.map_err(|error| self.temporary.failed(&error))
+        written.map_err(|error| self.temporary.write_error(&error))
     }
 
-    pub(crate) fn finish(self) -> Result<Features> {
-        let FeaturesWriter { file, temporary, places, on_disk, end, .. } = self;
-        let finish =
-            |file: BufWriter<File>| file.into_inner().map_err(|error| temporary.failed(&error.into_error()));
-        let places = match on_disk {
-            Some((file, _)) => Places::File(finish(file)?),
-            None => Places::Memory(places),
+    pub(crate) fn finish(self) -> Result<FeatureFile> {
+        let FeatureFileWriter { file, temporary, offsets, offsets_on_disk, end, .. } = self;
+        let finish = |file: BufWriter<File>| {
+            file.into_inner().map_err(|error| temporary.write_error(&error.into_error()))
         };
-        Ok(Features { file: finish(file)?, temporary, places, end })
+        let offsets = match offsets_on_disk {
+            Some((file, _)) => FeatureOffsets::File(finish(file)?),
+            None => FeatureOffsets::Memory(offsets),
+        };
+        Ok(FeatureFile { file: finish(file)?, temporary, offsets, end })
     }
 }
 
-fn unnamed(temporary: &Temporary) -> Result<File> {
-    tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))
+fn unnamed_file(temporary: &TemporaryFolder) -> Result<File> {
+    tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.write_error(&error))
 }
 
-impl Features {
-    /// The features of a document.
+impl FeatureFile {
+    /// Returns the features of a document, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Bug`] for one that was not wanted, and the errors of reading.
+    /// [`Error::Bug`] if the file has no features of the document, and I/O errors.
     pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
         let range = self.range(document)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
         self.read_at(&self.file, &mut bytes, range.start)?;
-        // The first number is how many there are.
+        // The first number is the count.
         let numbers = bytes.as_chunks().0.iter().skip(1);
         Ok(numbers.map(|&number| u64::from_le_bytes(number)).collect())
     }
 
-    /// Bytes of the features of a document.
+    /// Size of a document's features in bytes.
     ///
     /// # Errors
-    /// As [`Features::get`].
+    /// The errors of [`FeatureFile::get`].
     pub(crate) fn bytes(&self, document: u32) -> Result<u64> {
         self.range(document).map(|range| range.end - range.start)
     }
 
-    /// The bytes of the file that hold the features of a document, with their number.
+    /// Range of bytes of a document's count and features in the file.
     fn range(&self, document: u32) -> Result<Range<u64>> {
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
-        match &self.places {
-            Places::Memory(places) => {
-                let at = places.binary_search_by_key(&document, |&(document, _)| document);
+        match &self.offsets {
+            FeatureOffsets::Memory(offsets) => {
+                let at = offsets.binary_search_by_key(&document, |&(document, _)| document);
                 let at = at.map_err(|_| missing())?;
-                Ok(places[at].1..places.get(at + 1).map_or(self.end, |&(_, next)| next))
+                Ok(offsets[at].1..offsets.get(at + 1).map_or(self.end, |&(_, next)| next))
             }
-            Places::File(file) => {
+            FeatureOffsets::File(file) => {
                 let mut bytes = [0; 8];
                 self.read_at(file, &mut bytes, u64::from(document) * 8)?;
                 let start = u64::from_le_bytes(bytes).checked_sub(1).ok_or_else(missing)?;
@@ -159,44 +167,46 @@ impl Features {
         }
     }
 
-    fn read_at(&self, file: &File, bytes: &mut [u8], place: u64) -> Result<()> {
-        read_at(file, bytes, place).map_err(Error::io(self.temporary.parent(), "read what was put aside in"))
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<()> {
+        read_exact_at(file, bytes, offset)
+            .map_err(Error::io(self.temporary.parent(), "read what was put aside in"))
     }
 }
 
-impl Drop for Features {
+impl Drop for FeatureFile {
     fn drop(&mut self) {
         self.temporary.counts.add_removed(self.end);
     }
 }
 
-/// Where the features of compared documents come from.
+/// Source of the features of documents to verify.
 #[derive(Clone, Copy)]
 pub(crate) enum FeatureSource<'a> {
-    /// The documents, which are read again.
-    Documents(ReadAgain<'a>),
-    /// Features that were taken before.
-    Taken(&'a Features),
+    /// Reads the inputs again and computes the features.
+    Documents(FeatureReader<'a>),
+    /// Features computed earlier.
+    File(&'a FeatureFile),
 }
 
-/// Reads documents again, to take their features.
+/// Reads documents a second time and computes their features.
 #[derive(Clone, Copy)]
-pub(crate) struct ReadAgain<'a> {
+pub(crate) struct FeatureReader<'a> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) resolved: &'a Resolved,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) observer: &'a dyn Observer,
 }
 
-impl ReadAgain<'_> {
-    /// The features of `wanted`: pairs of document, in ascending order, and key. Inputs without texts have none.
+impl FeatureReader<'_> {
+    /// Computes the features of `wanted`: pairs of a document in the corpus, in ascending order, and its
+    /// number in the returned file. If the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.
-    pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
-        let mut all = FeaturesWriter::new(self.workspace)?;
-        let Resolved { inputs, profile_of_texts, .. } = self.resolved;
-        let Some(profile) = profile_of_texts else { return all.finish() };
+    pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<FeatureFile> {
+        let mut all = FeatureFileWriter::new(self.workspace)?;
+        let Resolved { inputs, default_text_profile, .. } = self.resolved;
+        let Some(profile) = default_text_profile else { return all.finish() };
         self.resolved.check_unchanged()?;
         let mut wanted = wanted.peekable();
         if wanted.peek().is_none() {
@@ -205,15 +215,15 @@ impl ReadAgain<'_> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let options = inputs.options();
         let mut reread = Reread::new(self.corpus, inputs, self.workspace);
-        let step =
-            Step::new(self.watch, "texts to compare").reading(reread.progress(), || inputs.total_bytes());
-        step.add(0)?;
-        for one in wanted {
-            let (document, number) = one?;
+        let stage = Stage::new(self.observer, "texts to compare")
+            .with_read_progress(reread.progress(), || inputs.total_bytes());
+        stage.add(0)?;
+        for pair in wanted {
+            let (document, number) = pair?;
             let record = reread.record(document as usize)?.detached();
             bytes += record.size();
             batch.push((number, record));
-            step.add(1)?;
+            stage.add(1)?;
             if batch.len() == BATCH || bytes > BATCH_BYTES {
                 append(&mut all, std::mem::take(&mut batch), profile, options)?;
                 bytes = 0;
@@ -224,9 +234,9 @@ impl ReadAgain<'_> {
     }
 }
 
-/// Takes the features of records on all cores, and appends them in order.
+/// Computes the features of a batch of records on all cores, and appends them in order.
 fn append(
-    all: &mut FeaturesWriter,
+    all: &mut FeatureFileWriter,
     batch: Vec<(u32, Record)>,
     profile: &Profile,
     options: &DocumentOptions,

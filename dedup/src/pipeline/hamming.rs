@@ -1,4 +1,5 @@
-//! The fingerprints of a corpus that are near others, or are there several times, or near something in a store.
+//! Search by Hamming distance: finds the fingerprints of a corpus that are repeated, near other fingerprints,
+//! or near stored ones.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -6,64 +7,65 @@ use std::sync::{Mutex, PoisonError};
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::batch::{BatchMatch, BatchMethod};
-use simstore::join::{self, Components, Pair};
+use simstore::join::{self, Components, IndexPair};
 use simstore::threads::lock;
 use simstore::{Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stage_results::{Keeping, KeptReader, Stage, Unsound, check_of};
+use crate::checkpoint::stage_results::{Keeping, KeptReader, StageHeader, Unsound, check_of};
 use crate::corpus::Corpus;
-use crate::rows::Stored;
+use crate::rows::StoredRow;
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// A fingerprint of the corpus, its distance to a stored fingerprint in bits, and the stored fingerprint.
-pub(crate) type NearValue<F> = (F, (u32, Stored));
+/// Fingerprint of the corpus, its distance in bits to a stored fingerprint, and the stored fingerprint.
+pub(crate) type StoredNeighborRow<F> = (F, (u32, StoredRow));
 
-/// A search for near fingerprints.
-pub(crate) struct LookedFor<'a, F: Fingerprint> {
+/// Inputs of a search for near fingerprints.
+pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
-    /// Whether to list all pairs, and not only connections.
+    /// Whether to return all pairs. If not, returns only edges that connect the same components.
     pub(crate) with_pairs: bool,
-    /// The stores that are compared with, with their numbers.
+    /// Reference stores with their indexes among all of these.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) step: &'a Step<'a>,
+    pub(crate) stage: &'a Stage<'a>,
 }
 
-/// Fingerprints that are near others, repeated, or near a stored one, ascending; and how they are near.
-pub(crate) type NearValues<F> = (Rows<F>, NearPlaces);
+/// Listed fingerprints in ascending order: those that are repeated, near another one, or near a stored one;
+/// and their neighbors.
+pub(crate) type NearFingerprints<F> = (Rows<F>, FingerprintNeighbors);
 
-/// Near fingerprints. Each has a number, its place among all of them.
-pub(crate) struct NearPlaces {
-    /// Near ones, `a` < `b`, with their distance in bits, if pairs are listed; in order.
+/// Neighbors of the listed fingerprints. A fingerprint is given by its index in that list.
+pub(crate) struct FingerprintNeighbors {
+    /// Near pairs (`a`, `b`, distance in bits) with `a` < `b`, sorted; empty if only edges are returned.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
-    /// Connections, if pairs are not listed.
+    /// Edges that connect the components; empty if pairs are returned.
     pub(crate) edges: Rows<(u32, u32)>,
-    /// Near stored fingerprints: the place, the distance in bits, and the stored fingerprint; in order.
-    pub(crate) stored: Rows<(u32, (u32, Stored))>,
-    /// Number of distinct fingerprints.
+    /// Index, distance in bits and stored fingerprint of each stored neighbor, sorted.
+    pub(crate) stored: Rows<(u32, (u32, StoredRow))>,
+    /// Number of distinct fingerprints in the corpus.
     pub(crate) distinct: usize,
 }
 
-impl<F: Fingerprint> LookedFor<'_, F> {
-    /// Compares all fingerprints of the corpus with one another, and with stored ones.
-    pub(crate) fn find(&self) -> Result<NearValues<F>> {
-        self.step.add(0)?;
+impl<F: Fingerprint> HammingSearch<'_, F> {
+    /// Compares all fingerprints of the corpus with each other and with stored ones.
+    pub(crate) fn find(&self) -> Result<NearFingerprints<F>> {
+        self.stage.add(0)?;
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
     }
 
-    /// The same, kept for a run that carries on, or by an earlier run.
-    pub(crate) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
+    /// Loads the result of an earlier run, or finds it and keeps it for later runs. Only valid without stores.
+    pub(crate) fn find_or_load(&self, keeping: &Keeping<'_>) -> Result<NearFingerprints<F>> {
         let mut hash = Xxh3::new();
-        self.corpus.visit_fingerprints::<F>(|_, some| {
-            self.step.add(0)?;
-            check_of(&mut hash, some.iter().copied().map(Ok))
+        self.corpus.visit_fingerprints::<F>(|_, batch| {
+            self.stage.add(0)?;
+            check_of(&mut hash, batch.iter().copied().map(Ok))
         })?;
-        let asked = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
-        let stage = Stage::new("near", asked, hash.digest());
+        let options = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
+        let stage = StageHeader::new("near", options, hash.digest());
         let (read, find) = (|kept: &mut KeptReader| self.read(kept), || self.find());
         keeping.kept(&stage, read, find, |(values, near), kept| {
             kept.all(values)?;
@@ -73,7 +75,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         })
     }
 
-    fn read(&self, kept: &mut KeptReader) -> Result<NearValues<F>, Unsound> {
+    fn read(&self, kept: &mut KeptReader) -> Result<NearFingerprints<F>, Unsound> {
         let values = kept.rows(self.workspace, |_| true)?;
         self.check(&values)?;
         let is_pair = |a: u32, b: u32| a != b && (a.max(b) as usize) < values.len();
@@ -96,30 +98,30 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             }
         }
         let (edges, stored) = (edges.finish()?, self.workspace.rows().finish()?);
-        Ok((values, NearPlaces { pairs, edges, stored, distinct }))
+        Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct }))
     }
 
-    /// Fails if no document has one of the fingerprints.
+    /// Checks that each loaded fingerprint belongs to a document of the corpus.
     fn check(&self, values: &Rows<F>) -> Result<(), Unsound> {
-        let mut is_there: BitVec = BitVec::repeat(false, values.len());
-        for row in documents_of(values, self.corpus, self.workspace, self.step)?.iter()? {
-            is_there.set(row?.1 as usize, true);
+        let mut has_document: BitVec = BitVec::repeat(false, values.len());
+        for row in documents_with(values, self.corpus, self.workspace, self.stage)?.iter()? {
+            has_document.set(row?.1 as usize, true);
         }
-        match is_there.first_zero() {
-            Some(place) => {
-                let missing = values.get(place)?.to_hex();
+        match has_document.first_zero() {
+            Some(index) => {
+                let missing = values.get(index)?.to_hex();
                 Err(Unsound::Reason(format!("no document has the fingerprint {missing}")))
             }
             None => Ok(()),
         }
     }
 
-    fn find_in_memory(&self) -> Result<NearValues<F>> {
-        let &LookedFor { corpus, distance, with_pairs, workspace, step, .. } = self;
+    fn find_in_memory(&self) -> Result<NearFingerprints<F>> {
+        let &HammingSearch { corpus, distance, with_pairs, workspace, stage, .. } = self;
         let mut distinct = Vec::with_capacity(corpus.len() - corpus.empty);
-        corpus.visit_fingerprints(|_, some| {
-            distinct.extend_from_slice(some);
-            step.add(0)
+        corpus.visit_fingerprints(|_, batch| {
+            distinct.extend_from_slice(batch);
+            stage.add(0)
         })?;
         join::sort(&mut distinct);
         let mut repeated: Vec<F> = Vec::new();
@@ -129,84 +131,86 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         let failed = Mutex::new(None);
         let joined = join::visit_pairs(&distinct, distance, |batch| {
             let (components, pairs) = &mut *lock(&near);
-            let taken = batch.iter().try_for_each(|&Pair { a, b, distance }| {
+            let result = batch.iter().try_for_each(|&IndexPair { a, b, distance }| {
                 if with_pairs {
                     return pairs.push((a as u32, b as u32, distance));
                 }
                 components.connect(a, b);
                 Ok(())
             });
-            stop_after(taken.and_then(|()| step.add(batch.len() as u64)), &failed)
+            stop_after(result.and_then(|()| stage.add(batch.len() as u64)), &failed)
         });
-        told(joined, &failed)?;
-        step.add(0)?;
+        first_error(joined, &failed)?;
+        stage.add(0)?;
         let (mut components, pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let pairs = Rows::sorted(pairs)?;
+        let pairs = Rows::from_sorter(pairs)?;
         let mut stored = workspace.sorter();
         self.look_up(&distinct, &mut stored)?;
-        let stored = Rows::sorted(stored)?;
+        let stored = Rows::from_sorter(stored)?;
 
-        // From here on, only the few fingerprints that are near others or repeated.
-        let place = |value: F| distinct.partition_point(|&other| other < value);
-        let mut is_told: BitVec<u64> = BitVec::repeat(false, distinct.len());
-        repeated.iter().for_each(|&value| is_told.set(place(value), true));
+        // Renumber: from here on, an index counts only the fingerprints that are listed.
+        let index = |value: F| distinct.partition_point(|&other| other < value);
+        let mut is_listed: BitVec<u64> = BitVec::repeat(false, distinct.len());
+        repeated.iter().for_each(|&value| is_listed.set(index(value), true));
         for row in stored.iter()? {
-            is_told.set(place(row?.0), true);
+            is_listed.set(index(row?.0), true);
         }
         for pair in pairs.iter()? {
             let (a, b, _) = pair?;
-            is_told.set(a as usize, true);
-            is_told.set(b as usize, true);
+            is_listed.set(a as usize, true);
+            is_listed.set(b as usize, true);
         }
         if !with_pairs {
-            for place in 0..distinct.len() {
-                let first = components.first(place);
-                if first != place {
-                    is_told.set(place, true);
-                    is_told.set(first, true);
+            for index in 0..distinct.len() {
+                let first = components.first(index);
+                if first != index {
+                    is_listed.set(index, true);
+                    is_listed.set(first, true);
                 }
             }
         }
-        let ranks = Ranked::new(is_told);
+        let ranks = RankedBits::new(is_listed);
         let (mut values, mut edges) = (workspace.rows(), workspace.rows());
-        for place in ranks.bits.iter_ones() {
-            values.push(distinct[place])?;
+        for index in ranks.bits.iter_ones() {
+            values.push(distinct[index])?;
             if !with_pairs {
-                let first = components.first(place);
-                if first != place {
-                    edges.push((ranks.of(place), ranks.of(first)))?;
+                let first = components.first(index);
+                if first != index {
+                    edges.push((ranks.rank(index), ranks.rank(first)))?;
                 }
             }
         }
         let (values, edges) = (values.finish()?, edges.finish()?);
         let ranked =
-            |(a, b, distance): (u32, u32, u32)| (ranks.of(a as usize), ranks.of(b as usize), distance);
+            |(a, b, distance): (u32, u32, u32)| (ranks.rank(a as usize), ranks.rank(b as usize), distance);
         let pairs = workspace.collected(pairs.iter()?.map(|pair| pair.map(ranked)))?;
-        let ranked = |(value, how): NearValue<F>| (ranks.of(place(value)), how);
+        let ranked = |(value, neighbor): StoredNeighborRow<F>| (ranks.rank(index(value)), neighbor);
         let stored = workspace.collected(stored.iter()?.map(|row| row.map(ranked)))?;
-        Ok((values, NearPlaces { pairs, edges, stored, distinct: distinct.len() }))
+        Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct: distinct.len() }))
     }
 
-    /// Looks distinct fingerprints up in stores. A fingerprint in several segments is found several times.
-    pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<NearValue<F>>) -> Result<()> {
+    /// Looks up distinct fingerprints in the stores. A stored fingerprint that is in several segments is
+    /// found several times.
+    pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<StoredNeighborRow<F>>) -> Result<()> {
         let (found, failed) = (Mutex::new(found), Mutex::new(None));
         for &(store, snapshot) in &self.stores {
-            let visited = snapshot.batch_visit(distinct, self.distance, BatchMethod::Auto, |some| {
+            let visited = snapshot.batch_visit(distinct, self.distance, BatchMethod::Auto, |batch| {
                 let mut found = lock(&found);
-                let taken = some.iter().try_for_each(|near: &BatchMatch<F>| {
+                let result = batch.iter().try_for_each(|near: &BatchMatch<F>| {
                     let (fingerprint, id) = (near.found.fingerprint, near.found.id);
-                    let stored = Stored { store, id, fingerprint: fingerprint.to_u128() };
+                    let stored = StoredRow { store, id, fingerprint: fingerprint.to_u128() };
                     found.push((distinct[near.query], (near.found.distance, stored)))
                 });
-                stop_after(taken.and_then(|()| self.step.add(0)), &failed)
+                stop_after(result.and_then(|()| self.stage.add(0)), &failed)
             });
-            told(visited, &failed)?;
+            first_error(visited, &failed)?;
         }
-        self.step.add(0)
+        self.stage.add(0)
     }
 }
 
-/// Goes on unless something has failed, which is kept.
+/// Converts the result of a visitor to control flow: continues on success, else stores the first error in
+/// `failed` and stops.
 pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> ControlFlow<()> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -217,78 +221,81 @@ pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Err
     }
 }
 
-/// Why something was stopped says more than that it was.
-pub(crate) fn told(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
+/// Returns the error of the visitor, if any, instead of the result of the stopped operation.
+pub(crate) fn first_error(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
     match lock(failed).take() {
         Some(error) => Err(error),
         None => result,
     }
 }
 
-/// Bits, and how many are set before each.
-struct Ranked {
+/// Bit vector with constant-time rank queries.
+struct RankedBits {
     bits: BitVec<u64>,
+    /// Number of ones before each 64-bit word.
     before: Vec<u32>,
 }
 
-impl Ranked {
-    fn new(bits: BitVec<u64>) -> Ranked {
+impl RankedBits {
+    fn new(bits: BitVec<u64>) -> RankedBits {
         let mut count = 0;
         let before = bits.as_raw_slice().iter().map(|word| {
             count += word.count_ones();
             count - word.count_ones()
         });
-        Ranked { before: before.collect(), bits }
+        RankedBits { before: before.collect(), bits }
     }
 
-    fn of(&self, place: usize) -> u32 {
-        let word = self.bits.as_raw_slice()[place / 64];
-        self.before[place / 64] + (word & ((1 << (place % 64)) - 1)).count_ones()
+    /// Number of ones before `index`.
+    fn rank(&self, index: usize) -> u32 {
+        let word = self.bits.as_raw_slice()[index / 64];
+        self.before[index / 64] + (word & ((1 << (index % 64)) - 1)).count_ones()
     }
 }
 
-/// Fingerprints that are looked up by one thread, at least.
+/// Minimum number of fingerprints that one thread looks up.
 const MIN_LOOKED_UP: usize = 1 << 12;
 
-/// The documents of each of some ascending fingerprints, by document: each with the place of its fingerprint.
-pub(crate) fn documents_of<F: Fingerprint>(
+/// Returns (document, fingerprint index) for each document that has one of the ascending `values`, in document order.
+pub(crate) fn documents_with<F: Fingerprint>(
     values: &Rows<F>,
     corpus: &Corpus,
     workspace: &Workspace,
-    step: &Step<'_>,
+    stage: &Stage<'_>,
 ) -> Result<Rows<(u64, u32)>> {
     let mut found = workspace.sorter();
-    let most = usize::try_from(workspace.share()).unwrap_or(usize::MAX) / (F::BYTES + 2);
+    let max_values = usize::try_from(workspace.share()).unwrap_or(usize::MAX) / (F::BYTES + 2);
     let (mut rows, mut first) = (values.iter()?, 0);
     loop {
-        let some: Vec<F> = rows.by_ref().take(most.max(1024)).collect::<Result<_>>()?;
-        if some.is_empty() {
-            return Rows::sorted(found);
+        let batch: Vec<F> = rows.by_ref().take(max_values.max(1024)).collect::<Result<_>>()?;
+        if batch.is_empty() {
+            return Rows::from_sorter(found);
         }
-        Places::of(&some).visit(corpus, |document, place| {
-            step.add(0)?;
-            found.push((document, first + place))
+        FingerprintFilter::new(&batch).visit(corpus, |document, index| {
+            stage.add(0)?;
+            found.push((document, first + index))
         })?;
-        first += some.len() as u32;
+        first += batch.len() as u32;
     }
 }
 
-/// An index of ascending fingerprints.
-struct Places<'v, F> {
+/// Look-up of fingerprints in an ascending list, behind a filter that rejects most fingerprints that are not
+/// in the list.
+struct FingerprintFilter<'v, F> {
     values: &'v [F],
-    /// Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
+    /// One bit for each hash value: whether a listed fingerprint has this hash. Its length is a power of two.
     hashes: BitVec,
 }
 
-impl<'v, F: Fingerprint> Places<'v, F> {
-    fn of(values: &'v [F]) -> Self {
+impl<'v, F: Fingerprint> FingerprintFilter<'v, F> {
+    fn new(values: &'v [F]) -> Self {
         let bits = (values.len() * 16).max(64).ilog2();
-        let mut places = Places { values, hashes: BitVec::repeat(false, 1 << bits) };
+        let mut filter = FingerprintFilter { values, hashes: BitVec::repeat(false, 1 << bits) };
         for &value in values {
-            let hash = places.hash(value);
-            places.hashes.set(hash, true);
+            let hash = filter.hash(value);
+            filter.hashes.set(hash, true);
         }
-        places
+        filter
     }
 
     fn hash(&self, value: F) -> usize {
@@ -296,16 +303,16 @@ impl<'v, F: Fingerprint> Places<'v, F> {
         (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.hashes.len().ilog2())) as usize
     }
 
-    /// The documents of a corpus that have one of the values, in order, with the place of the value.
+    /// Visits (document, index in the list) for the documents that have a listed fingerprint, in document order.
     fn visit(&self, corpus: &Corpus, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
-        corpus.visit_fingerprints::<F>(|first, some| {
-            let found: Vec<(u64, u32)> = (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
+        corpus.visit_fingerprints::<F>(|first, batch| {
+            let found: Vec<(u64, u32)> = (batch.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
                 .filter(|&(_, &value)| self.hashes[self.hash(value)])
                 .filter_map(|(at, value)| {
                     Some(((first + at) as u64, self.values.binary_search(value).ok()? as u32))
                 })
                 .collect();
-            found.into_iter().try_for_each(|(document, place)| visitor(document, place))
+            found.into_iter().try_for_each(|(document, index)| visitor(document, index))
         })
     }
 }

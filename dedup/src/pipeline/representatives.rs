@@ -1,193 +1,224 @@
-//! Representatives: each set is similar enough to its representative.
+//! Clustering by stars: every duplicate is directly similar to its representative.
 //!
-//! Sets are taken in order of preference. A set is represented by the first better set that is similar to it and a representative. If
-//! there is none, it is a representative itself. So the only state is one bit a set.
+//! One pass visits unique documents in order of preference. The representative of a document is the most
+//! preferred representative that is similar to it. If none is similar, the document becomes a representative.
+//! So the only state is one bit per unique document.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bitvec::vec::BitVec;
 use simstore::Result;
-use simstore::spill::Sorted;
+use simstore::spill::SortedRecords;
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::dense_groups::{Asked, Crowds, batches};
-use crate::pipeline::prefix_filter::{Index, STOP};
-use crate::pipeline::verify::{Compared, TOGETHER};
-use crate::rows::{Candidate, Led, Near, Nearness, of_similarity};
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::dense_groups::{DenseGroups, DenseMember, batches};
+use crate::pipeline::prefix_filter::{PrefixIndex, STOP};
+use crate::pipeline::verify::{PAIR_BATCH, Verifier};
+use crate::rows::{AssignmentRow, Candidate, PairScore, ScoredPair, score_from_similarity};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows, RowsIter};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// Sets that are looked at together, of these the most of crowds, which are compared all with all, and the most candidates.
-const SETS: usize = 512;
-const OF_CROWDS: usize = 64;
-const CANDIDATES: usize = 1 << 16;
+/// Limits of a batch: unique documents, members of dense groups among them (these are compared pairwise), and
+/// candidates.
+const UNASSIGNED_BATCH: usize = 512;
+const DENSE_BATCH: usize = 64;
+const CANDIDATE_BATCH: usize = 1 << 16;
 
-/// Representatives.
+/// Assignment of duplicates to representatives.
 #[derive(Debug)]
-pub(crate) struct Leaders {
-    /// The represented sets, in order.
-    pub(crate) led: Rows<Led>,
-    /// A bit for each set: whether another set represents it.
-    pub(crate) is_led: BitVec,
+pub(crate) struct Assignments {
+    /// Represented unique documents with their representatives, in order.
+    pub(crate) rows: Rows<AssignmentRow>,
+    /// One bit per unique document: whether another document represents it.
+    pub(crate) is_represented: BitVec,
 }
 
-/// Representatives by all near pairs.
-pub(crate) fn stars_of(
-    pairs: impl Iterator<Item = Result<Near>>,
-    sets: usize,
+/// Assigns representatives from the complete list of near pairs, which must be sorted.
+pub(crate) fn assign_from_pairs(
+    pairs: impl Iterator<Item = Result<ScoredPair>>,
+    uniques: usize,
     workspace: &Workspace,
-    step: &Step<'_>,
-) -> Result<Leaders> {
-    let (mut led, mut is_led) = (workspace.rows(), BitVec::repeat(false, sets));
+    stage: &Stage<'_>,
+) -> Result<Assignments> {
+    let (mut rows, mut is_represented) = (workspace.rows(), BitVec::repeat(false, uniques));
     for (at, pair) in pairs.enumerate() {
-        let (worse, better, nearness) = pair?;
-        if !is_led[worse as usize] && !is_led[better as usize] {
-            is_led.set(worse as usize, true);
-            led.push((worse, better, nearness))?;
+        let (worse, better, score) = pair?;
+        if !is_represented[worse as usize] && !is_represented[better as usize] {
+            is_represented.set(worse as usize, true);
+            rows.push((worse, better, score))?;
         }
         if at % 1024 == 0 {
-            step.add(0)?;
+            stage.add(0)?;
         }
     }
-    Ok(Leaders { led: led.finish()?, is_led })
+    Ok(Assignments { rows: rows.finish()?, is_represented })
 }
 
-/// The same of pairs in memory.
-pub(crate) fn pairs_of_stars<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
-    let mut is_led = HashSet::new();
-    let is_new = |&&(worse, better, _): &&(u32, u32, S)| !is_led.contains(&better) && is_led.insert(worse);
+/// Like [`assign_from_pairs`], for sorted pairs in memory: returns the pairs of a represented document and
+/// its representative.
+pub(crate) fn star_pairs<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
+    let mut is_represented = HashSet::new();
+    let is_new = |&&(worse, better, _): &&(u32, u32, S)| {
+        !is_represented.contains(&better) && is_represented.insert(worse)
+    };
     pairs.iter().filter(is_new).copied().collect()
 }
 
-/// A set, and the candidates that may represent it.
-struct Open {
-    set: u32,
-    is_crowded: bool,
+/// Unique document without a representative yet.
+struct Unassigned {
+    unique: u32,
+    /// Whether it is a member of a dense group.
+    is_dense: bool,
+    /// More preferred candidates, in order of preference.
     better: Vec<u32>,
 }
 
-/// The sets that may be similar to a better one, in order.
-struct Queue<'a> {
-    candidates: Cursor<RowsIter<'a, Candidate>, Candidate>,
+/// Unique documents that have better candidates or are in dense groups, in order of preference.
+struct UnassignedQueue<'a> {
+    candidates: RowCursor<RowsIter<'a, Candidate>, Candidate>,
     members: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
 }
 
-impl Queue<'_> {
-    fn next(&mut self) -> Result<Option<Open>> {
-        let of_pairs = self.candidates.peek()?.map(|(worse, _)| worse);
-        let Some(set) = of_pairs.into_iter().chain(self.members.peek().copied()).min() else {
+impl UnassignedQueue<'_> {
+    fn next(&mut self) -> Result<Option<Unassigned>> {
+        let next_candidate = self.candidates.peek()?.map(|(worse, _)| worse);
+        let Some(unique) = next_candidate.into_iter().chain(self.members.peek().copied()).min() else {
             return Ok(None);
         };
-        let is_crowded = self.members.next_if_eq(&set).is_some();
+        let is_dense = self.members.next_if_eq(&unique).is_some();
         let mut better = Vec::new();
-        while let Some((_, one)) = self.candidates.take_if(|&(worse, _)| worse == set)? {
+        while let Some((_, one)) = self.candidates.next_if(|&(worse, _)| worse == unique)? {
             better.push(one);
         }
-        Ok(Some(Open { set, is_crowded, better }))
+        Ok(Some(Unassigned { unique, is_dense, better }))
     }
 
-    /// So many as are looked at together.
-    fn some(&mut self) -> Result<Vec<Open>> {
-        let (mut some, mut of_crowds, mut candidates) = (Vec::new(), 0, 0);
-        while some.len() < SETS && of_crowds < OF_CROWDS && candidates < CANDIDATES {
-            let Some(open) = self.next()? else { break };
-            candidates += open.better.len();
-            of_crowds += usize::from(open.is_crowded);
-            some.push(open);
+    /// Takes the documents of the next batch.
+    fn batch(&mut self) -> Result<Vec<Unassigned>> {
+        let (mut batch, mut dense_count, mut candidates) = (Vec::new(), 0, 0);
+        while batch.len() < UNASSIGNED_BATCH && dense_count < DENSE_BATCH && candidates < CANDIDATE_BATCH {
+            let Some(unassigned) = self.next()? else { break };
+            candidates += unassigned.better.len();
+            dense_count += usize::from(unassigned.is_dense);
+            batch.push(unassigned);
         }
-        Ok(some)
+        Ok(batch)
     }
 }
 
-/// State of the pass.
-struct Stars<'a> {
-    compared: &'a Compared<'a>,
-    step: &'a Step<'a>,
-    is_led: BitVec,
-    /// The similarity of pairs that were compared before it is known whether it is needed: on all cores.
-    known: HashMap<Candidate, Option<Nearness>>,
+/// State of the pass over all unique documents.
+struct StarPass<'a> {
+    verifier: &'a Verifier<'a>,
+    stage: &'a Stage<'a>,
+    is_represented: BitVec,
+    /// Scores of the batch's candidates; `None` for rejected pairs. They are verified in advance on all
+    /// cores, although some turn out not to be needed.
+    verified: HashMap<Candidate, Option<PairScore>>,
 }
 
-/// Finds representatives by candidates and crowds: a set is represented by the most preferred representative that is similar enough.
-pub(crate) fn stars(
+/// Assigns representatives from candidates and dense groups: each document gets the most preferred
+/// representative that is similar enough.
+pub(crate) fn assign_stars(
     candidates: &Rows<Candidate>,
-    crowded: &Marks,
-    crowds: Option<&Crowds<'_>>,
-    compared: &Compared<'_>,
+    dense_members: &AtomicBitSet,
+    groups: Option<&DenseGroups<'_>>,
+    verifier: &Verifier<'_>,
     workspace: &Workspace,
-    step: &Step<'_>,
-) -> Result<Leaders> {
-    let sets = compared.sets.len();
-    let mut stars = Stars { compared, step, is_led: BitVec::repeat(false, sets), known: HashMap::new() };
-    let members: Box<dyn Iterator<Item = u32>> = Box::new(crowded.marked());
-    let mut queue = Queue { candidates: candidates.cursor()?, members: members.peekable() };
-    let mut among = crowds.map(|crowds| Among::new(crowds, workspace));
-    let mut led = workspace.rows();
+    stage: &Stage<'_>,
+) -> Result<Assignments> {
+    let uniques = verifier.uniques.len();
+    let mut pass = StarPass {
+        verifier,
+        stage,
+        is_represented: BitVec::repeat(false, uniques),
+        verified: HashMap::new(),
+    };
+    let members: Box<dyn Iterator<Item = u32>> = Box::new(dense_members.ones());
+    let mut queue = UnassignedQueue { candidates: candidates.cursor()?, members: members.peekable() };
+    let mut dense_pass = groups.map(|groups| DensePass::new(groups, workspace));
+    let mut rows = workspace.rows();
     loop {
-        let some = queue.some()?;
-        if some.is_empty() {
-            return Ok(Leaders { led: led.finish()?, is_led: stars.is_led });
+        let batch = queue.batch()?;
+        if batch.is_empty() {
+            return Ok(Assignments { rows: rows.finish()?, is_represented: pass.is_represented });
         }
-        step.add(0)?;
-        if let Some(among) = &mut among {
-            among.ask(some.iter().filter(|open| open.is_crowded).map(|open| open.set), crowded, step)?;
+        stage.add(0)?;
+        if let Some(dense_pass) = &mut dense_pass {
+            dense_pass.start_batch(
+                batch.iter().filter(|unassigned| unassigned.is_dense).map(|unassigned| unassigned.unique),
+                dense_members,
+                stage,
+            )?;
         }
-        stars.compare_likely(&some)?;
-        for open in &some {
-            let of_crowd =
-                among.as_mut().filter(|_| open.is_crowded).and_then(|among| among.leader(open.set));
-            let leader = match stars.leader(open)? {
-                Some(leader) => Some(of_crowd.filter(|other| other.1 < leader.1).unwrap_or(leader)),
-                None => of_crowd,
+        pass.verify_candidates(&batch)?;
+        for unassigned in &batch {
+            let dense_representative = dense_pass
+                .as_mut()
+                .filter(|_| unassigned.is_dense)
+                .and_then(|dense_pass| dense_pass.representative(unassigned.unique));
+            let representative = match pass.representative(unassigned)? {
+                Some(representative) => Some(
+                    dense_representative.filter(|other| other.1 < representative.1).unwrap_or(representative),
+                ),
+                None => dense_representative,
             };
-            match (leader, &mut among) {
-                (Some(leader), _) => {
-                    stars.is_led.set(open.set as usize, true);
-                    led.push(leader)?;
+            match (representative, &mut dense_pass) {
+                (Some(representative), _) => {
+                    pass.is_represented.set(unassigned.unique as usize, true);
+                    rows.push(representative)?;
                 }
-                (None, Some(among)) if open.is_crowded => among.stands(open.set),
+                (None, Some(dense_pass)) if unassigned.is_dense => {
+                    dense_pass.add_representative(unassigned.unique);
+                }
                 (None, _) => {}
             }
         }
     }
 }
 
-impl Stars<'_> {
-    /// Compares some sets with the candidates that may represent them: first the most preferred candidate, which often does, then all others.
-    fn compare_likely(&mut self, some: &[Open]) -> Result<()> {
-        self.known.clear();
-        let firsts: Vec<Candidate> = some.iter().filter_map(|open| self.standing(open).next()).collect();
-        self.compare(&firsts)?;
-        let is_found =
-            |open: &&Open| self.standing(open).next().is_some_and(|first| self.known[&first].is_some());
-        let left = some.iter().filter(|open| !is_found(open));
-        let others: Vec<Candidate> = left.flat_map(|open| self.standing(open).skip(1)).collect();
-        self.compare(&others)
+impl StarPass<'_> {
+    /// Verifies the candidates of a batch. The most preferred candidate of each document often represents it,
+    /// so it is verified first. The other candidates are verified only if the first one is rejected.
+    fn verify_candidates(&mut self, batch: &[Unassigned]) -> Result<()> {
+        self.verified.clear();
+        let firsts: Vec<Candidate> =
+            batch.iter().filter_map(|unassigned| self.open_candidates(unassigned).next()).collect();
+        self.verify(&firsts)?;
+        let is_found = |unassigned: &&Unassigned| {
+            self.open_candidates(unassigned).next().is_some_and(|first| self.verified[&first].is_some())
+        };
+        let left = batch.iter().filter(|unassigned| !is_found(unassigned));
+        let others: Vec<Candidate> =
+            left.flat_map(|unassigned| self.open_candidates(unassigned).skip(1)).collect();
+        self.verify(&others)
     }
 
-    /// The pairs of a set with candidates that are representatives so far.
-    fn standing<'o>(&self, open: &'o Open) -> impl Iterator<Item = Candidate> + use<'o, '_> {
-        let better = open.better.iter().filter(|&&better| !self.is_led[better as usize]);
-        better.map(|&better| (open.set, better))
+    /// Pairs of a document and each of its candidates that is a representative so far.
+    fn open_candidates<'o>(
+        &self,
+        unassigned: &'o Unassigned,
+    ) -> impl Iterator<Item = Candidate> + use<'o, '_> {
+        let better = unassigned.better.iter().filter(|&&better| !self.is_represented[better as usize]);
+        better.map(|&better| (unassigned.unique, better))
     }
 
-    fn compare(&mut self, pairs: &[Candidate]) -> Result<()> {
-        for some in pairs.chunks(TOGETHER) {
-            self.step.add(some.len() as u64)?;
-            self.known.extend(some.iter().copied().zip(self.compared.alike_each(some)?));
+    fn verify(&mut self, pairs: &[Candidate]) -> Result<()> {
+        for batch in pairs.chunks(PAIR_BATCH) {
+            self.stage.add(batch.len() as u64)?;
+            self.verified.extend(batch.iter().copied().zip(self.verifier.verify_batch(batch)?));
         }
         Ok(())
     }
 
-    /// The representative of a set among its candidates.
-    fn leader(&self, open: &Open) -> Result<Option<Led>> {
-        for pair in self.standing(open) {
-            let similarity = match self.known.get(&pair) {
+    /// Returns the most preferred representative among the candidates of a document.
+    fn representative(&self, unassigned: &Unassigned) -> Result<Option<AssignmentRow>> {
+        for pair in self.open_candidates(unassigned) {
+            let similarity = match self.verified.get(&pair) {
                 Some(&similarity) => similarity,
                 None => {
-                    self.step.add(1)?;
-                    self.compared.alike(pair.0, pair.1)?
+                    self.stage.add(1)?;
+                    self.verifier.verify(pair.0, pair.1)?
                 }
             };
             if let Some(similarity) = similarity {
@@ -198,90 +229,100 @@ impl Stars<'_> {
     }
 }
 
-/// A set whose representative was searched, and the one of the index.
-type Answered = (Asked, Option<Led>);
+/// Member of a dense group, and its representative in the index, if any.
+type DenseAnswer = (DenseMember, Option<AssignmentRow>);
 
-/// The sets of crowds among one another, some at a time.
-struct Among<'a> {
-    crowds: &'a Crowds<'a>,
-    /// Representatives.
-    index: Index<'a>,
-    /// The sets of the chunk, each with its answer.
-    asked: BTreeMap<u32, Answered>,
-    /// Representatives of the chunk.
-    standing: Vec<u32>,
-    /// Sets with a representative of an index that was full, in order.
-    before: Cursor<Sorted<Led>, Led>,
+/// Representatives within dense groups: members are searched in an index of representatives, one batch after
+/// the other.
+struct DensePass<'a> {
+    groups: &'a DenseGroups<'a>,
+    /// Assignment of duplicates to representatives.
+    index: PrefixIndex<'a>,
+    /// Members of the current batch.
+    members: BTreeMap<u32, DenseAnswer>,
+    /// Representatives of the current batch.
+    representatives: Vec<u32>,
+    /// Assignments to representatives of earlier indexes, which were dropped when they were full; in order.
+    from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }
 
-impl<'a> Among<'a> {
-    fn new(crowds: &'a Crowds<'a>, workspace: &'a Workspace) -> Self {
-        let none = Sorted::Memory(Vec::new().into_iter());
-        Among {
-            crowds,
-            index: Index::new(crowds),
-            asked: BTreeMap::new(),
-            standing: Vec::new(),
-            before: Cursor::new(none),
+impl<'a> DensePass<'a> {
+    fn new(groups: &'a DenseGroups<'a>, workspace: &'a Workspace) -> Self {
+        let none = SortedRecords::Memory(Vec::new().into_iter());
+        DensePass {
+            groups,
+            index: PrefixIndex::new(groups),
+            members: BTreeMap::new(),
+            representatives: Vec::new(),
+            from_full_indexes: RowCursor::new(none),
             workspace,
         }
     }
 
-    /// Searches the representatives of the next sets, in order.
-    fn ask(&mut self, sets: impl Iterator<Item = u32>, crowded: &Marks, step: &Step<'_>) -> Result<()> {
-        let last = self.asked.last_key_value().map(|(&set, _)| set);
-        for set in std::mem::take(&mut self.standing) {
-            if let Some((asked, _)) = self.asked.get(&set) {
-                self.index.add(asked, |_, _| {});
+    /// Starts a batch: searches the index for representatives of the next members, in order.
+    fn start_batch(
+        &mut self,
+        uniques: impl Iterator<Item = u32>,
+        dense_members: &AtomicBitSet,
+        stage: &Stage<'_>,
+    ) -> Result<()> {
+        let last = self.members.last_key_value().map(|(&unique, _)| unique);
+        for unique in std::mem::take(&mut self.representatives) {
+            if let Some((member, _)) = self.members.get(&unique) {
+                self.index.add(member, |_, _| {});
             }
         }
-        self.asked.clear();
+        self.members.clear();
         if let Some(last) = last.filter(|_| self.index.is_full()) {
-            self.look_ahead(last, crowded, step)?;
+            self.flush_index(last, dense_members, stage)?;
         }
-        self.asked = self.found(sets)?.into_iter().map(|answered| (answered.0.set, answered)).collect();
+        self.members =
+            self.search(uniques)?.into_iter().map(|answered| (answered.0.unique, answered)).collect();
         Ok(())
     }
 
-    /// The representative of each of some sets, in order, in the indexes so far: the representative of an earlier index is preferred.
-    fn found(&mut self, sets: impl Iterator<Item = u32>) -> Result<Vec<Answered>> {
-        let least = of_similarity(self.crowds.rule.least);
-        let found = self.index.search(sets.map(|set| (set, least)).collect(), |_| STOP)?;
-        let preferred = |(asked, mut leader): (Asked, Vec<Led>)| {
-            let before = self.before.at(asked.set, |row| row.0)?;
-            Ok((asked, before.or_else(|| leader.pop())))
+    /// Searches all indexes so far for a representative of each of `uniques`, in order. Those of earlier
+    /// indexes are preferred.
+    fn search(&mut self, uniques: impl Iterator<Item = u32>) -> Result<Vec<DenseAnswer>> {
+        let min_score = score_from_similarity(self.groups.rule.min_similarity);
+        let found = self.index.search(uniques.map(|unique| (unique, min_score)).collect(), |_| STOP)?;
+        let preferred = |(member, mut representative): (DenseMember, Vec<AssignmentRow>)| {
+            let earlier = self.from_full_indexes.seek(member.unique, |row| row.0)?;
+            Ok((member, earlier.or_else(|| representative.pop())))
         };
         found.into_iter().map(preferred).collect()
     }
 
-    /// Searches the index for representatives of all sets after one, and empties it.
-    fn look_ahead(&mut self, last: u32, crowded: &Marks, step: &Step<'_>) -> Result<()> {
+    /// Searches the full index for representatives of all members after `last`, then replaces it by an empty index.
+    fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
-        for some in batches(crowded.marked().skip_while(|&set| set <= last), SETS, step) {
-            for (_, leader) in self.found(some?.into_iter())? {
-                leader.map_or(Ok(()), |leader| found.push(leader))?;
+        for batch in
+            batches(dense_members.ones().skip_while(|&unique| unique <= last), UNASSIGNED_BATCH, stage)
+        {
+            for (_, representative) in self.search(batch?.into_iter())? {
+                representative.map_or(Ok(()), |representative| found.push(representative))?;
             }
         }
-        self.index = Index::new(self.crowds);
-        self.before = Cursor::new(found.finish()?);
+        self.index = PrefixIndex::new(self.groups);
+        self.from_full_indexes = RowCursor::new(found.finish()?);
         Ok(())
     }
 
-    /// The representative of a set of the chunk.
-    fn leader(&mut self, set: u32) -> Option<Led> {
-        let (asked, leader) = self.asked.get(&set)?;
-        if leader.is_some() {
-            return *leader;
+    /// Returns the representative of a member of the batch: from the indexes, or else from the batch itself.
+    fn representative(&mut self, unique: u32) -> Option<AssignmentRow> {
+        let (member, representative) = self.members.get(&unique)?;
+        if representative.is_some() {
+            return *representative;
         }
-        self.standing.iter().find_map(|better| {
-            let (other, _) = self.asked.get(better)?;
-            Some((set, *better, self.crowds.alike(asked, other)?))
+        self.representatives.iter().find_map(|better| {
+            let (other, _) = self.members.get(better)?;
+            Some((unique, *better, self.groups.verify(member, other)?))
         })
     }
 
-    /// Notes that a set of the chunk is a representative.
-    fn stands(&mut self, set: u32) {
-        self.standing.push(set);
+    /// Records that a member of the batch is a representative.
+    fn add_representative(&mut self, unique: u32) {
+        self.representatives.push(unique);
     }
 }

@@ -1,88 +1,93 @@
-//! Components of similar sets, and the set that each one is most similar to, without a list of all similar pairs.
+//! Connected components of similar documents, without a list of all similar pairs.
 //!
-//! All similar pairs of a crowd are as many as its members squared. Components need a few of them, which connect the same sets.
+//! A dense group of n members can have n² similar pairs. A few of them suffice to connect the same members.
 
 use simstore::Result;
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::components::{self, Connecting};
-use crate::pipeline::dense_groups::Crowds;
-use crate::pipeline::nearest::{NearestSets, Tie};
-use crate::pipeline::representatives::Leaders;
-use crate::pipeline::verify::{Compared, TOGETHER};
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::components::{self, Connector};
+use crate::pipeline::dense_groups::DenseGroups;
+use crate::pipeline::removal_reasons::{NearestOrder, NearestSearch};
+use crate::pipeline::representatives::Assignments;
+use crate::pipeline::verify::{PAIR_BATCH, Verifier};
 use crate::pipeline::{dense_components, dense_pairs};
-use crate::rows::{Candidate, Near};
+use crate::rows::{Candidate, ScoredPair};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Candidates that are taken together. The first one of each set is compared before the others, which it mostly connects.
-const SOME: usize = 1 << 12;
+/// Candidates processed together. The first candidate of each document is verified before the others: it
+/// often connects them already.
+const CANDIDATE_BATCH: usize = 1 << 12;
 
-/// Sets that may be similar.
-pub(crate) struct Similar<'a> {
+/// Inputs of the search for components.
+pub(crate) struct ComponentSearch<'a> {
     pub(crate) candidates: &'a Rows<Candidate>,
-    pub(crate) crowded: &'a Marks,
-    pub(crate) crowds: Option<&'a Crowds<'a>>,
-    pub(crate) compared: &'a Compared<'a>,
-    /// Sets that are in no component.
-    pub(crate) out: &'a Marks,
+    pub(crate) dense_members: &'a AtomicBitSet,
+    pub(crate) groups: Option<&'a DenseGroups<'a>>,
+    pub(crate) verifier: &'a Verifier<'a>,
+    /// Unique documents that belong to no component.
+    pub(crate) excluded: &'a AtomicBitSet,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) step: &'a Step<'a>,
+    pub(crate) stage: &'a Stage<'a>,
 }
 
-impl Similar<'_> {
-    /// Components of all similar sets, if those that are out are no candidates. Only sets that are not connected yet are compared.
-    pub(crate) fn components(&self) -> Result<Leaders> {
-        let mut connecting = Connecting::new(self.compared.sets.len(), self.workspace);
+impl ComponentSearch<'_> {
+    /// Returns the components of similar documents. Verifies only pairs that are not connected yet. The
+    /// candidates must not contain `excluded` documents.
+    pub(crate) fn components(&self) -> Result<Assignments> {
+        let mut connector = Connector::new(self.verifier.uniques.len(), self.workspace);
         let mut candidates = self.candidates.iter()?;
         loop {
-            let some: Vec<Candidate> = candidates.by_ref().take(SOME).collect::<Result<_>>()?;
-            if some.is_empty() {
-                return self.leaders(connecting);
+            let batch: Vec<Candidate> = candidates.by_ref().take(CANDIDATE_BATCH).collect::<Result<_>>()?;
+            if batch.is_empty() {
+                return self.connect_dense(connector);
             }
-            self.step.add(some.len() as u64)?;
+            self.stage.add(batch.len() as u64)?;
             let mut last = None;
-            let is_first = |&(set, _): &Candidate| last.replace(set) != Some(set);
-            let (firsts, others): (Vec<Candidate>, Vec<Candidate>) = some.into_iter().partition(is_first);
+            let is_first = |&(unique, _): &Candidate| last.replace(unique) != Some(unique);
+            let (firsts, others): (Vec<Candidate>, Vec<Candidate>) = batch.into_iter().partition(is_first);
             for mut pairs in [firsts, others] {
-                pairs.retain(|&(a, b)| !connecting.are_connected(a, b));
-                for some in pairs.chunks(TOGETHER) {
-                    self.step.add(0)?;
-                    let similar = some.iter().zip(self.compared.alike_each(some)?);
-                    let mut similar = similar.filter(|(_, nearness)| nearness.is_some());
-                    similar.try_for_each(|(&(a, b), _)| connecting.connect(a, b))?;
+                pairs.retain(|&(a, b)| !connector.are_connected(a, b));
+                for batch in pairs.chunks(PAIR_BATCH) {
+                    self.stage.add(0)?;
+                    let similar = batch.iter().zip(self.verifier.verify_batch(batch)?);
+                    let mut similar = similar.filter(|(_, score)| score.is_some());
+                    similar.try_for_each(|(&(a, b), _)| connector.connect(a, b))?;
                 }
             }
         }
     }
 
-    /// The same, and for each set that is similar to another the most similar one.
-    pub(crate) fn components_and_nearest(&self) -> Result<(Leaders, Rows<Near>)> {
-        let &Similar { candidates, crowded, compared, workspace, step, .. } = self;
-        let mut connecting = Connecting::new(compared.sets.len(), workspace);
-        let mut nearest = NearestSets::new(compared.sets, Tie::SimilarThenBest, workspace);
-        compared.visit_similar(candidates, step, |pair| {
-            if !self.out.has(pair.0) && !self.out.has(pair.1) {
-                connecting.connect(pair.0, pair.1)?;
+    /// Like [`components`](ComponentSearch::components), but verifies all candidates, and also returns the
+    /// most similar neighbor of each document.
+    pub(crate) fn components_and_nearest(&self) -> Result<(Assignments, Rows<ScoredPair>)> {
+        let &ComponentSearch { candidates, dense_members, verifier, workspace, stage, .. } = self;
+        let mut connector = Connector::new(verifier.uniques.len(), workspace);
+        let mut nearest = NearestSearch::new(verifier.uniques, NearestOrder::MostSimilarFirst, workspace);
+        verifier.visit_similar(candidates, stage, |pair| {
+            if !self.excluded.contains(pair.0) && !self.excluded.contains(pair.1) {
+                connector.connect(pair.0, pair.1)?;
             }
             nearest.push_both(pair)
         })?;
-        if let Some(crowds) = self.crowds {
-            dense_pairs::visit_most_similar(crowds, crowded, step, |pair| nearest.push(pair))?;
+        if let Some(groups) = self.groups {
+            dense_pairs::visit_most_similar(groups, dense_members, stage, |pair| nearest.push(pair))?;
         }
-        Ok((self.leaders(connecting)?, nearest.of_all()?))
+        Ok((self.connect_dense(connector)?, nearest.into_nearest()?))
     }
 
-    /// Connects members of crowds, too.
-    fn leaders(&self, mut connecting: Connecting<'_>) -> Result<Leaders> {
-        let &Similar { crowded, compared, out, workspace, step, .. } = self;
-        if let Some(crowds) = self.crowds {
-            let members = || crowded.marked().filter(|&set| !out.has(set));
-            dense_components::visit_edges(crowds, members, step, |a, b| connecting.connect(a, b))?;
+    /// Connects the members of dense groups, too, and returns the components.
+    fn connect_dense(&self, mut connector: Connector<'_>) -> Result<Assignments> {
+        let &ComponentSearch { dense_members, verifier, excluded, workspace, stage, .. } = self;
+        if let Some(groups) = self.groups {
+            let members = || dense_members.ones().filter(|&unique| !excluded.contains(unique));
+            dense_components::visit_edges(groups, members, stage, |a, b| connector.connect(a, b))?;
         }
-        let firsts = connecting.firsts(step)?;
+        let firsts = connector.into_firsts(stage)?;
         let none = workspace.rows().finish()?;
-        components::leaders(&firsts, &none, compared.sets.len(), workspace, |a, b| compared.similarity(a, b))
+        components::assignments(&firsts, &none, verifier.uniques.len(), workspace, |a, b| {
+            verifier.exact_score(a, b)
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The stages in order: the comparison of all documents by the criterion of a run, on one machine.
+//! The order of the stages: compares all documents of a run on one machine, by similarity or by distance.
 
 use simstore::{Error, Result, Snapshot};
 
@@ -7,139 +7,161 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::ranks::Ranks;
-use crate::pipeline::bit_set::Marks;
+use crate::pipeline::bit_set::AtomicBitSet;
 use crate::pipeline::boilerplate::Boilerplate;
-use crate::pipeline::by_similarity::{Search, Searched, Wanted};
+use crate::pipeline::by_similarity::{SimilarityOptions, SimilarityResult, SimilarityStages};
 use crate::pipeline::clusters::{Clusters, NearDocuments};
-use crate::pipeline::exact::Sets;
-use crate::pipeline::features::{FeatureSource, FeaturesWriter, ReadAgain};
-use crate::pipeline::nearest::{self, Nearest};
-use crate::pipeline::stored::look_up::SimilarStore;
-use crate::pipeline::stored::matches::FoundStored;
-use crate::pipeline::stored::similar::{self, ComparedStores};
-use crate::rows::{SketchRow, of_similarity};
+use crate::pipeline::features::{FeatureFileWriter, FeatureReader, FeatureSource};
+use crate::pipeline::removal_reasons::{self, NearestRow};
+use crate::pipeline::stored::candidate_lookup::SimilarStoreRef;
+use crate::pipeline::stored::similar::{self, StoreComparison};
+use crate::pipeline::stored::stored_matches::StoredMatches;
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{SignatureRow, score_from_similarity};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
-use simstore_corpus::Watch;
+use simstore_corpus::Observer;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// The comparison of all documents, stage by stage.
-pub(crate) struct Stages<'a> {
+/// Inputs of all stages that compare the documents of a run.
+pub(crate) struct Pipeline<'a> {
     pub(crate) resolved: &'a Resolved,
-    /// Whether to list all pairs.
-    pub(crate) pairs: bool,
+    /// Whether all near pairs are listed.
+    pub(crate) with_pairs: bool,
     pub(crate) corpus: &'a Corpus,
-    /// Sketches of all documents, if these are compared by similarity.
-    pub(crate) sketches: Option<&'a Rows<SketchRow>>,
-    /// Where the results of stages are kept.
+    /// Signatures of all documents, in document order. `None` if documents are compared by distance.
+    pub(crate) signatures: Option<&'a Rows<SignatureRow>>,
+    /// Folder that keeps the results of stages for `--resume`; `None` without that option.
     pub(crate) keeping: Option<Keeping<'a>>,
     pub(crate) workspace: &'a Workspace,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) observer: &'a dyn Observer,
 }
 
-/// Result of the stages.
+/// Result of all stages.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct PipelineResult {
     pub(crate) clusters: Clusters,
-    pub(crate) stored: FoundStored,
+    pub(crate) stored: StoredMatches,
     pub(crate) near: NearDocuments,
-    /// Nearest documents, where these are not the representatives of their clusters; by document.
-    pub(crate) nearest: Rows<Nearest>,
-    /// Number of different fingerprints, or of different sets of features.
+    /// Nearest document of each document, if that is not the cluster's representative; in document order.
+    pub(crate) nearest: Rows<NearestRow>,
+    /// Number of distinct fingerprints, or of distinct feature sets.
     pub(crate) distinct: usize,
-    /// How many pairs of texts were compared, and how many of them were not alike, where texts are compared.
+    /// Number of verified pairs of texts, and of rejected pairs among them. `None` if no texts are compared.
     pub(crate) compared: Option<(u64, u64)>,
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
-impl Stages<'_> {
-    /// Finds what is near what, and makes clusters of it.
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        match (self.resolved.criterion, self.sketches) {
-            (Criterion::Distance(distance), _) => self.near(distance),
-            (Criterion::Similarity(least), Some(sketches)) => self.similar(least, sketches),
+impl Pipeline<'_> {
+    /// Finds near documents and groups them in clusters.
+    pub(crate) fn run(&self) -> Result<PipelineResult> {
+        match (self.resolved.criterion, self.signatures) {
+            (Criterion::Distance(distance), _) => self.compare_by_distance(distance),
+            (Criterion::Similarity(min_similarity), Some(signatures)) => {
+                self.compare_by_similarity(min_similarity, signatures)
+            }
             (Criterion::Similarity(_), None) => {
                 Err(Error::Bug("similarity is asked of documents without sketches".to_owned()))
             }
         }
     }
 
-    fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome> {
-        let &Stages { workspace, watch, .. } = self;
+    fn compare_by_similarity(
+        &self,
+        min_similarity: f64,
+        signatures: &Rows<SignatureRow>,
+    ) -> Result<PipelineResult> {
+        let &Pipeline { workspace, observer, .. } = self;
         let Resolved { recall, cluster_by, ref keep, .. } = *self.resolved;
         let keeps_none = self.resolved.keeps_none();
-        let step = Step::new(watch, "documents numbered");
-        step.add(0)?;
-        let ranks = Ranks::new(self.corpus, keep, None, workspace, &step)?;
-        let sets = Sets::of_sketches(sketches, &ranks, workspace, &step)?;
-        drop((ranks, step));
-        let stored = self.stored(sketches, least)?;
-        let out = self.out(&stored, &sets)?;
-        let wanted = Wanted { least, recall, cluster_by, pairs: self.pairs, keeps_none };
-        let search = Search {
-            wanted,
-            sketches,
-            sets: &sets,
-            out: &out,
-            count: sets.len(),
-            source: FeatureSource::Documents(self.read_again()),
+        let stage = Stage::new(observer, "documents numbered");
+        stage.add(0)?;
+        let ranks = Ranks::new(self.corpus, keep, None, workspace, &stage)?;
+        let uniques = UniqueDocuments::from_signatures(signatures, &ranks, workspace, &stage)?;
+        drop((ranks, stage));
+        let stored = self.find_stored(signatures, min_similarity)?;
+        let excluded = self.matched_uniques(&stored, &uniques)?;
+        let options =
+            SimilarityOptions { min_similarity, recall, cluster_by, with_pairs: self.with_pairs, keeps_none };
+        let search = SimilarityStages {
+            options,
+            signatures,
+            uniques: &uniques,
+            excluded: &excluded,
+            count: uniques.len(),
+            source: FeatureSource::Documents(self.feature_reader()),
             keeping: self.keeping,
             workspace,
-            watch,
+            observer,
         };
-        let Searched { leaders, pairs, nearest, compared, boilerplate, .. } = search.run()?;
-        let (equal, distinct) = (of_similarity(1.0), sets.len());
-        let nearest = nearest::of_documents(&nearest, &sets, keeps_none.then_some(equal), workspace)?;
-        let near = NearDocuments { sets, pairs, documents: None, equal };
-        let clusters = near.clusters(&leaders, &out, &stored.of_documents, workspace)?;
-        Ok(Outcome { clusters, stored, near, nearest, distinct, compared: Some(compared), boilerplate })
+        let SimilarityResult { assignments, pairs, nearest, compared, boilerplate, .. } = search.run()?;
+        let (equal, distinct) = (score_from_similarity(1.0), uniques.len());
+        let nearest =
+            removal_reasons::nearest_documents(&nearest, &uniques, keeps_none.then_some(equal), workspace)?;
+        let near = NearDocuments { uniques, pairs, documents: None, equal };
+        let clusters = near.clusters(&assignments, &excluded, &stored.assignments, workspace)?;
+        Ok(PipelineResult {
+            clusters,
+            stored,
+            near,
+            nearest,
+            distinct,
+            compared: Some(compared),
+            boilerplate,
+        })
     }
 
-    /// Similar documents in the stores: by their texts, or by an estimate.
-    fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored> {
-        let &Stages { workspace, watch, .. } = self;
+    /// Finds similar documents in the reference stores. Similarities are exact for stores with texts, else
+    /// estimated from signatures.
+    fn find_stored(&self, signatures: &Rows<SignatureRow>, min_similarity: f64) -> Result<StoredMatches> {
+        let &Pipeline { workspace, observer, .. } = self;
         let references = &self.resolved.references;
-        let profile = self.resolved.profile_of_texts.as_ref().filter(|_| references.are_similar());
-        let Some(profile) = profile else { return Ok(FoundStored::none()) };
+        let profile = self.resolved.default_text_profile.as_ref().filter(|_| references.are_similar());
+        let Some(profile) = profile else { return Ok(StoredMatches::empty()) };
         let texts = references.texts(profile)?;
         let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<u64>>) = references.of_width().unzip();
-        let stores: Vec<SimilarStore<'_>> = snapshots.into_iter().zip(&texts).collect();
-        let step = Step::new(watch, "bands looked up");
-        let candidates = similar::look_up(sketches, &stores, workspace, &step)?;
-        drop(step);
-        // Where no store has texts, nothing is compared by features.
+        let stores: Vec<SimilarStoreRef<'_>> = snapshots.into_iter().zip(&texts).collect();
+        let stage = Stage::new(observer, "bands looked up");
+        let candidates = similar::look_up(signatures, &stores, workspace, &stage)?;
+        drop(stage);
+        // Features are read only if a store has texts; else signatures suffice.
         let has_texts = texts.iter().any(|texts| texts.settings().has_texts());
         let features = match has_texts {
-            true => self.read_again().features(candidates.documents()?)?,
-            false => FeaturesWriter::new(workspace)?.finish()?,
+            true => self.feature_reader().features(candidates.documents()?)?,
+            false => FeatureFileWriter::new(workspace)?.finish()?,
         };
-        let step = Step::new(watch, "stored documents compared");
-        let compared =
-            ComparedStores { stores: &stores, numbers: &numbers, least, with_all: self.pairs, workspace };
-        compared.compare(&candidates, sketches, &features, &step)
+        let stage = Stage::new(observer, "stored documents compared");
+        let compared = StoreComparison {
+            stores: &stores,
+            numbers: &numbers,
+            min_similarity,
+            with_all: self.with_pairs,
+            workspace,
+        };
+        compared.compare(&candidates, signatures, &features, &stage)
     }
 
-    /// The sets of documents that are similar to something stored.
-    fn out(&self, stored: &FoundStored, sets: &Sets) -> Result<Marks> {
-        let out = Marks::new(sets.len());
-        if stored.of_documents.is_empty() {
-            return Ok(out);
+    /// Returns the unique documents that are similar to a stored document.
+    fn matched_uniques(&self, stored: &StoredMatches, uniques: &UniqueDocuments) -> Result<AtomicBitSet> {
+        let matched = AtomicBitSet::new(uniques.len());
+        if stored.assignments.is_empty() {
+            return Ok(matched);
         }
-        let by_document = sets.by_document(self.workspace)?;
+        let by_document = uniques.by_document(self.workspace)?;
         let mut rows = by_document.cursor()?;
-        // Equal documents are out together.
-        for row in stored.of_documents.iter()? {
+        // All exact duplicates of a matched document are matched, too.
+        for row in stored.assignments.iter()? {
             let (document, _) = row?;
-            if let Some((_, set)) = rows.at(document, |row| row.0)? {
-                out.set(set);
+            if let Some((_, unique)) = rows.seek(document, |row| row.0)? {
+                matched.set(unique);
             }
         }
-        Ok(out)
+        Ok(matched)
     }
 
-    /// The second reading of documents.
-    pub(crate) fn read_again(&self) -> ReadAgain<'_> {
-        let &Stages { resolved, corpus, workspace, watch, .. } = self;
-        ReadAgain { corpus, resolved, workspace, watch }
+    /// Reader of the features of documents, which reads the inputs a second time.
+    pub(crate) fn feature_reader(&self) -> FeatureReader<'_> {
+        let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
+        FeatureReader { corpus, resolved, workspace, observer }
     }
 }

@@ -1,130 +1,137 @@
-//! Comparing sets by their features.
+//! Verification of candidates: the exact Jaccard similarity of their features.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use simstore::Result;
-use simstore_text::{jaccard, jaccard_from};
+use simstore_text::{jaccard, jaccard_at_least};
 
-use crate::pipeline::exact::Sets;
-use crate::pipeline::features::Features;
-use crate::rows::{Candidate, Near, Nearness, of_similarity};
+use crate::pipeline::features::FeatureFile;
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{Candidate, PairScore, ScoredPair, score_from_similarity};
 use crate::workspace::Workspace;
-use simstore_corpus::Step;
+use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Pairs that are compared together: their features are in memory meanwhile, as long as these are not more than so many bytes.
-pub(crate) const TOGETHER: usize = 256;
-const MOST_BYTES: u64 = 32 << 20;
+/// Pairs that are verified together in memory.
+pub(crate) const PAIR_BATCH: usize = 256;
+/// Bytes of features above which fewer pairs are verified together.
+const PAIR_BATCH_BYTES: u64 = 32 << 20;
 
-/// The features of sets that are compared.
-pub(crate) struct Compared<'a> {
-    pub(crate) sets: &'a Sets,
-    /// Of the best document of each set that is compared.
-    pub(crate) features: &'a Features,
-    /// The similarity that is asked for.
-    pub(crate) least: f64,
-    pub(crate) compared: AtomicU64,
-    pub(crate) unlike: AtomicU64,
+/// Verifies candidates by the features of their documents, and counts verified and rejected pairs.
+pub(crate) struct Verifier<'a> {
+    pub(crate) uniques: &'a UniqueDocuments,
+    /// Features of the best document of each unique document that is verified.
+    pub(crate) features: &'a FeatureFile,
+    /// Least Jaccard similarity of similar documents.
+    pub(crate) min_similarity: f64,
+    verified: AtomicU64,
+    rejected: AtomicU64,
 }
 
-impl<'a> Compared<'a> {
-    pub(crate) fn new(sets: &'a Sets, features: &'a Features, least: f64) -> Self {
-        Compared { sets, features, least, compared: AtomicU64::new(0), unlike: AtomicU64::new(0) }
+impl<'a> Verifier<'a> {
+    pub(crate) fn new(uniques: &'a UniqueDocuments, features: &'a FeatureFile, min_similarity: f64) -> Self {
+        Verifier {
+            uniques,
+            features,
+            min_similarity,
+            verified: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+        }
     }
 
-    /// How many pairs were compared, and how many of them were not similar enough.
+    /// Number of verified pairs, and of rejected pairs among them.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.compared.load(Ordering::Relaxed), self.unlike.load(Ordering::Relaxed))
+        (self.verified.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn features(&self, set: u32) -> Result<Vec<u64>> {
-        self.features.get(self.sets.best(set)?)
+    pub(crate) fn features(&self, unique: u32) -> Result<Vec<u64>> {
+        self.features.get(self.uniques.best(unique)?)
     }
 
-    /// The similarity of features, counted as one more comparison.
-    pub(crate) fn similarity_of(&self, a: &[u64], b: &[u64]) -> Option<Nearness> {
-        let similarity = jaccard_from(a, b, self.least);
-        self.compared.fetch_add(1, Ordering::Relaxed);
-        self.unlike.fetch_add(u64::from(similarity.is_none()), Ordering::Relaxed);
-        similarity.map(of_similarity)
+    /// Returns the score of two feature lists; `None` if the pair is rejected. Counts the pair.
+    pub(crate) fn verify_features(&self, a: &[u64], b: &[u64]) -> Option<PairScore> {
+        let similarity = jaccard_at_least(a, b, self.min_similarity);
+        self.verified.fetch_add(1, Ordering::Relaxed);
+        self.rejected.fetch_add(u64::from(similarity.is_none()), Ordering::Relaxed);
+        similarity.map(score_from_similarity)
     }
 
-    /// The similarity of two sets, however small.
-    pub(crate) fn similarity(&self, a: u32, b: u32) -> Result<Nearness> {
-        Ok(of_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
+    /// Returns the score of two unique documents, even below `min_similarity`. Does not count the pair.
+    pub(crate) fn exact_score(&self, a: u32, b: u32) -> Result<PairScore> {
+        Ok(score_from_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
     }
 
-    /// The similarity of two sets, if it is as great as asked for.
-    pub(crate) fn alike(&self, a: u32, b: u32) -> Result<Option<Nearness>> {
-        Ok(self.similarity_of(&self.features(a)?, &self.features(b)?))
+    /// Returns the score of two unique documents; `None` if the pair is rejected.
+    pub(crate) fn verify(&self, a: u32, b: u32) -> Result<Option<PairScore>> {
+        Ok(self.verify_features(&self.features(a)?, &self.features(b)?))
     }
 
-    /// The same for some pairs, on all cores.
-    pub(crate) fn alike_each(&self, pairs: &[Candidate]) -> Result<Vec<Option<Nearness>>> {
+    /// Like [`verify`](Verifier::verify), for many pairs on all cores.
+    pub(crate) fn verify_batch(&self, pairs: &[Candidate]) -> Result<Vec<Option<PairScore>>> {
         let mut all = Vec::with_capacity(pairs.len());
         let mut left = pairs;
         while !left.is_empty() {
-            let (now, later) = left.split_at(self.count_in_memory(left)?);
-            // Sets are read in order, which is mostly the order of the file.
-            let mut sets: Vec<u32> = now.iter().flat_map(|&(a, b)| [a, b]).collect();
-            sets.sort_unstable();
-            sets.dedup();
+            let (now, later) = left.split_at(self.pairs_in_memory(left)?);
+            // Features are read in the order of the numbers, which is mostly the order in the file.
+            let mut uniques: Vec<u32> = now.iter().flat_map(|&(a, b)| [a, b]).collect();
+            uniques.sort_unstable();
+            uniques.dedup();
             let features: Vec<Vec<u64>> =
-                sets.par_iter().map(|&set| self.features(set)).collect::<Result<_>>()?;
-            let of = |set: u32| &features[sets.partition_point(|&other| other < set)];
-            all.par_extend(now.par_iter().map(|&(a, b)| self.similarity_of(of(a), of(b))));
+                uniques.par_iter().map(|&unique| self.features(unique)).collect::<Result<_>>()?;
+            let get = |unique: u32| &features[uniques.partition_point(|&other| other < unique)];
+            all.par_extend(now.par_iter().map(|&(a, b)| self.verify_features(get(a), get(b))));
             left = later;
         }
         Ok(all)
     }
 
-    /// The number of pairs, at least one, whose features may be in memory at the same time.
-    fn count_in_memory(&self, pairs: &[Candidate]) -> Result<usize> {
-        let (mut sets, mut bytes) = (HashSet::new(), 0);
+    /// Returns the number of leading pairs, at least one, whose features fit in memory together.
+    fn pairs_in_memory(&self, pairs: &[Candidate]) -> Result<usize> {
+        let (mut uniques, mut bytes) = (HashSet::new(), 0);
         for (at, &(a, b)) in pairs.iter().enumerate() {
-            for set in [a, b] {
-                if sets.insert(set) {
-                    bytes += self.features.bytes(self.sets.best(set)?)?;
+            for unique in [a, b] {
+                if uniques.insert(unique) {
+                    bytes += self.features.bytes(self.uniques.best(unique)?)?;
                 }
             }
-            if bytes > MOST_BYTES && at > 0 {
+            if bytes > PAIR_BATCH_BYTES && at > 0 {
                 return Ok(at);
             }
         }
         Ok(pairs.len())
     }
 
-    /// Visits the candidates that are similar.
+    /// Verifies candidates, and visits the similar ones with their scores.
     pub(crate) fn visit_similar(
         &self,
         candidates: &Rows<Candidate>,
-        step: &Step<'_>,
-        mut visitor: impl FnMut(Near) -> Result<()>,
+        stage: &Stage<'_>,
+        mut visitor: impl FnMut(ScoredPair) -> Result<()>,
     ) -> Result<()> {
         let mut rows = candidates.iter()?;
         loop {
-            let some: Vec<Candidate> = rows.by_ref().take(TOGETHER).collect::<Result<_>>()?;
-            if some.is_empty() {
+            let batch: Vec<Candidate> = rows.by_ref().take(PAIR_BATCH).collect::<Result<_>>()?;
+            if batch.is_empty() {
                 return Ok(());
             }
-            for (&(a, b), nearness) in some.iter().zip(self.alike_each(&some)?) {
-                nearness.map_or(Ok(()), |nearness| visitor((a, b, nearness)))?;
+            for (&(a, b), score) in batch.iter().zip(self.verify_batch(&batch)?) {
+                score.map_or(Ok(()), |score| visitor((a, b, score)))?;
             }
-            step.add(some.len() as u64)?;
+            stage.add(batch.len() as u64)?;
         }
     }
 
-    /// The candidates that are similar, with their similarities.
+    /// Verifies candidates, and returns the similar ones with their scores.
     pub(crate) fn similar_pairs(
         &self,
         candidates: &Rows<Candidate>,
         workspace: &Workspace,
-        step: &Step<'_>,
-    ) -> Result<Rows<Near>> {
+        stage: &Stage<'_>,
+    ) -> Result<Rows<ScoredPair>> {
         let mut pairs = workspace.rows();
-        self.visit_similar(candidates, step, |pair| pairs.push(pair))?;
+        self.visit_similar(candidates, stage, |pair| pairs.push(pair))?;
         pairs.finish()
     }
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use simstore::any::{AnySnapshot, AnyStore, AnyWidth, Width};
 use simstore::store::is_store;
 use simstore::{Codec, Error, Fingerprint, Result, Snapshot, Store, StoreOptions, each_width};
-use simstore_corpus::spill::Budget;
-use simstore_corpus::{Notice, Watch, torn_ends};
-use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts};
+use simstore_corpus::spill::MemoryBudget;
+use simstore_corpus::{Diagnostic, Observer, torn_log_tails};
+use simstore_text::{DocumentComparer, Profile, SIMILAR_STORE_KEY, SimilarSettings};
 
 /// Least memory that the engine sorts in, in bytes.
 const LEAST_OF_SORTING: u64 = 16 << 20;
@@ -25,17 +25,23 @@ pub(crate) struct ReferenceStore {
 
 impl ReferenceStore {
     /// Opens the store. Documents that are added are sorted in a share of the memory.
-    fn open(path: &Path, width: Width, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
+    fn open(
+        path: &Path,
+        width: Width,
+        add: bool,
+        budget: MemoryBudget,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
         let exists = has_store(path)?;
         let store = if add && exists { Some(open_store(path, width, &options(budget))?) } else { None };
-        if let Some(torn_end) = store.as_ref().and_then(AnyStore::torn_end) {
-            watch.notice(&Notice::Warning(&torn_end.to_string()));
+        if let Some(torn_end) = store.as_ref().and_then(AnyStore::torn_tail) {
+            observer.diagnostic(&Diagnostic::Warning(&torn_end.to_string()));
         }
         // Its making was cut off before it was marked: it is made again.
         let store = store.filter(|store| !is_half_made(&store.snapshot()));
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
-            None if exists && !add => Some(open_to_read(path, width, watch)?),
+            None if exists && !add => Some(open_to_read(path, width, observer)?),
             None => None,
         };
         Ok(ReferenceStore { path: path.to_path_buf(), store, snapshot })
@@ -75,12 +81,12 @@ impl References {
         paths: &[PathBuf],
         width: Width,
         add: bool,
-        budget: Budget,
-        watch: &dyn Watch,
+        budget: MemoryBudget,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         let stores = paths.iter().enumerate();
         let stores: Vec<ReferenceStore> = stores
-            .map(|(at, path)| ReferenceStore::open(path, width, add && at == 0, budget, watch))
+            .map(|(at, path)| ReferenceStore::open(path, width, add && at == 0, budget, observer))
             .collect::<Result<_>>()?;
         let (profile, settings) = (profile_of(&stores)?.map(str::to_owned), settings_of(&stores)?);
         Ok(References { stores, profile, settings })
@@ -106,10 +112,10 @@ impl References {
     }
 
     /// Texts of each existing store, if these are stores of similar documents.
-    pub(crate) fn texts(&self, profile: &Profile) -> Result<Vec<StoredTexts>> {
+    pub(crate) fn texts(&self, profile: &Profile) -> Result<Vec<DocumentComparer>> {
         let stores = self.snapshots().zip(&self.settings);
         stores
-            .map(|(store, &settings)| each_width!(store, store => StoredTexts::new(store, settings, profile.clone())))
+            .map(|(store, &settings)| each_width!(store, store => DocumentComparer::new(store, settings, profile.clone())))
             .collect()
     }
 }
@@ -129,13 +135,13 @@ fn has_store(path: &Path) -> Result<bool> {
 
 /// Whether a store of similar documents was cut off before its mark was written.
 fn is_half_made(store: &AnySnapshot) -> bool {
-    let has_no_mark = || matches!(store.mark(SIMILAR_MARK), Ok(None));
+    let has_no_mark = || matches!(store.metadata(SIMILAR_STORE_KEY), Ok(None));
     store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
 }
 
 /// Opens or creates a store.
 pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> Result<AnyStore> {
-    AnyWidth::of_bits(
+    AnyWidth::with_bits(
         width.bits(),
         || Store::open(path, options.clone()),
         || Store::open(path, options.clone()),
@@ -143,18 +149,18 @@ pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> R
 }
 
 /// Opens a store for reading only. Warns of a torn log, since its lost records are not compared.
-fn open_to_read(path: &Path, width: Width, watch: &dyn Watch) -> Result<AnySnapshot> {
-    let open = || Snapshot::open_settled(path);
-    let store: AnySnapshot = AnyWidth::of_bits(width.bits(), open, || Snapshot::open_settled(path))?;
-    let torn_ends: Vec<Error> = each_width!(&store, store => torn_ends(store).collect());
-    for torn in torn_ends {
-        watch.notice(&Notice::Warning(&format!("these lost writes are not compared: {torn}")));
+fn open_to_read(path: &Path, width: Width, observer: &dyn Observer) -> Result<AnySnapshot> {
+    let open = || Snapshot::open_retrying(path);
+    let store: AnySnapshot = AnyWidth::with_bits(width.bits(), open, || Snapshot::open_retrying(path))?;
+    let torn_tails: Vec<Error> = each_width!(&store, store => torn_log_tails(store).collect());
+    for torn in torn_tails {
+        observer.diagnostic(&Diagnostic::Warning(&format!("these lost writes are not compared: {torn}")));
     }
     Ok(store)
 }
 
 /// Options of a store that is added to: sorting takes a quarter of the memory, or the least that the engine takes.
-pub(crate) fn options(budget: Budget) -> StoreOptions {
+pub(crate) fn options(budget: MemoryBudget) -> StoreOptions {
     let memory = (budget.bytes < u64::MAX).then_some((budget.bytes / 4).max(LEAST_OF_SORTING));
     StoreOptions { memory, ..StoreOptions::default() }
 }
@@ -180,7 +186,7 @@ fn settings_of(stores: &[ReferenceStore]) -> Result<Vec<SimilarSettings>> {
     for store in stores {
         // One that is made is of the kind of the others.
         let Some(snapshot) = store.snapshot() else { continue };
-        kinds.push((store, each_width!(snapshot, snapshot => SimilarSettings::of_store(snapshot))?));
+        kinds.push((store, each_width!(snapshot, snapshot => SimilarSettings::from_store(snapshot))?));
     }
     let similar = kinds.iter().find(|(_, settings)| settings.is_some());
     let others = kinds.iter().find(|(_, settings)| settings.is_none());

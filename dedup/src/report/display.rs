@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use simstore_io::numbers::{bytes, count_of, grouped, share};
+use simstore_io::numbers::{format_bytes, format_count, format_count_of, format_similarity};
 
 use crate::config::criterion::Criterion;
 use crate::pipeline::boilerplate::Boilerplate;
@@ -26,11 +26,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.text_bytes {
             0 => String::new(),
-            count => format!(" ({} of text)", bytes(count)),
+            count => format!(" ({} of text)", format_bytes(count)),
         };
         let (distinct, near) = match self.criterion {
             Criterion::Distance(distance) => {
-                ("distinct fingerprint", format!("within {}", count_of(distance.into(), "bit")))
+                ("distinct fingerprint", format!("within {}", format_count_of(distance.into(), "bit")))
             }
             Criterion::Similarity(_) if self.is_exact => ("distinct text", "equal texts only".to_owned()),
             Criterion::Similarity(least) => ("distinct text", format!("similarity >= {least}")),
@@ -38,31 +38,35 @@ impl fmt::Display for Summary {
         write!(
             f,
             "{}{text}, {}, {near}, {:.1} s",
-            count_of(self.documents, "document"),
-            count_of(self.fingerprints as u64, distinct),
+            format_count_of(self.documents, "document"),
+            format_count_of(self.fingerprints as u64, distinct),
             self.seconds
         )?;
         write!(
             f,
             "\n{} in {}; {} ({:.1}%), {} kept",
-            count_of(self.clustered as u64, "document"),
-            count_of(self.clusters as u64, "cluster"),
-            count_of(self.duplicates as u64, "duplicate"),
+            format_count_of(self.clustered as u64, "document"),
+            format_count_of(self.clusters as u64, "cluster"),
+            format_count_of(self.duplicates as u64, "duplicate"),
             100.0 * self.duplicates as f64 / self.documents.max(1) as f64,
-            grouped(self.kept as u64)
+            format_count(self.kept as u64)
         )?;
         self.write_more(f)?;
         for Largest { size, farthest, least_similar, estimated } in &self.largest {
-            write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
+            write!(f, "\ncluster of {}: ", format_count(*size as u64))?;
             match (least_similar, farthest) {
                 (Some(similarity), _) if *estimated => {
-                    write!(f, "lowest estimated similarity to the representative {}", share(*similarity))?;
+                    write!(
+                        f,
+                        "lowest estimated similarity to the representative {}",
+                        format_similarity(*similarity)
+                    )?;
                 }
                 (Some(similarity), _) => {
-                    write!(f, "lowest similarity to the representative {}", share(*similarity))?;
+                    write!(f, "lowest similarity to the representative {}", format_similarity(*similarity))?;
                 }
                 (None, Some(bits)) => {
-                    write!(f, "largest distance {}", count_of((*bits).into(), "bit"))?;
+                    write!(f, "largest distance {}", format_count_of((*bits).into(), "bit"))?;
                 }
                 (None, None) => f.write_str("too many fingerprints to compare all pairs")?,
             }
@@ -81,54 +85,54 @@ impl Summary {
     /// Lines that only some runs have.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.other_names > 0 {
-            let names = count_of(self.other_names, "other name");
+            let names = format_count_of(self.other_names, "other name");
             write!(f, "\nskipped {names} of the same files")?;
         }
         if self.passed_over > 0 {
             let links = if self.passed_over == 1 { "link" } else { "links" };
-            write!(f, "\nskipped {} or {links}", count_of(self.passed_over, "file"))?;
+            write!(f, "\nskipped {} or {links}", format_count_of(self.passed_over, "file"))?;
         }
         if let Some(stored) = self.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
             let are = if stored == 1 { "is a near-duplicate" } else { "are near-duplicates" };
-            write!(f, "\n{} {are} of documents in the {stores}", count_of(stored as u64, "document"))?;
+            write!(f, "\n{} {are} of documents in the {stores}", format_count_of(stored as u64, "document"))?;
         }
         if let (Some(estimated @ 1..), Some(standard_error)) = (self.estimated, self.standard_error) {
             write!(
                 f,
                 "\n{} of these by an estimated similarity (standard error at most {:.3})",
-                grouped(estimated),
+                format_count(estimated),
                 (standard_error * 1000.0).ceil() / 1000.0
             )?;
         }
         if let Some(added) = self.added {
             let store = self.first_of_stores.as_deref().unwrap_or("the store");
-            write!(f, "\n{} added to {store}", count_of(added, "document"))?;
+            write!(f, "\n{} added to {store}", format_count_of(added, "document"))?;
         }
         if let (Some(compared), Some(unlike)) = (self.compared, self.unlike) {
             write!(
                 f,
                 "\n{} of texts compared; {} below the threshold",
-                count_of(compared, "pair"),
-                grouped(unlike)
+                format_count_of(compared, "pair"),
+                format_count(unlike)
             )?;
         }
-        let boilerplate = self.boilerplate.filter(|boilerplate| boilerplate.is_worth_telling());
-        if let Some(Boilerplate { looked_at, mostly }) = boilerplate {
+        let boilerplate = self.boilerplate.filter(|boilerplate| boilerplate.is_worth_reporting());
+        if let Some(Boilerplate { examined, mostly_boilerplate }) = boilerplate {
             write!(
                 f,
                 "\nwarning: {} of {} checked match the kept document mainly in boilerplate (text in 9 of 10 documents); for web pages \
                  try option `verify_profile` main-text",
-                grouped(mostly as u64),
-                count_of(looked_at as u64, "duplicate")
+                format_count(mostly_boilerplate as u64),
+                format_count_of(examined as u64, "duplicate")
             )?;
         }
         if let Some(Spilled { written, most }) = self.spilled {
             write!(
                 f,
                 "\ncompared on disk: wrote {} of temporary files, at most {} at one time",
-                bytes(written),
-                bytes(most)
+                format_bytes(written),
+                format_bytes(most)
             )?;
         }
         Ok(())

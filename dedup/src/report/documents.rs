@@ -5,30 +5,30 @@ use std::path::{Path, PathBuf};
 use simstore::{Error, Result};
 
 use crate::corpus::reread::Reread;
-use crate::pipeline::clusters::InCluster;
+use crate::pipeline::clusters::ClusterStatus;
 use crate::report::outputs::check_format;
 use crate::report::run_results::Job;
-use simstore_corpus::{Inputs, Step, Watch};
-use simstore_io::output::{Complete, Output, OutputFolder};
-use simstore_io::reading::pattern_base;
-use simstore_io::{Annotation, DocumentFormat, DocumentWriter, Record};
+use simstore_corpus::{Inputs, Observer, Stage};
+use simstore_io::output::{CompleteOutput, Output, OutputFolder};
+use simstore_io::reading::glob_base;
+use simstore_io::{ClusterAnnotation, DocumentFormat, DocumentWriter, Record};
 
 /// Writes the fingerprints that are kept; or all fingerprints, with their clusters.
 pub(crate) fn write_fingerprints(
     job: &Job,
     mut output: Output,
     are_annotated: bool,
-    watch: &dyn Watch,
-) -> Result<Complete> {
+    observer: &dyn Observer,
+) -> Result<CompleteOutput> {
     let (corpus, mut clustered) = (&job.corpus, job.clustered()?);
-    corpus.scan(watch, "fingerprints written", |document| {
-        let InCluster { cluster, is_kept } = clustered.of(document.number)?;
+    corpus.scan(observer, "fingerprints written", |document| {
+        let ClusterStatus { cluster, is_kept } = clustered.status(document.number)?;
         let hex = corpus.hex_of(document.fingerprint().unwrap_or_default());
-        let id = document.id().column();
+        let id = document.id().escaped_text();
         match (are_annotated, is_kept) {
-            (true, _) if cluster == 0 => output.line(format_args!("{hex}\t{id}\t")),
-            (true, _) => output.line(format_args!("{hex}\t{id}\t{cluster}")),
-            (false, true) => output.line(format_args!("{hex}\t{id}")),
+            (true, _) if cluster == 0 => output.write_line(format_args!("{hex}\t{id}\t")),
+            (true, _) => output.write_line(format_args!("{hex}\t{id}\t{cluster}")),
+            (false, true) => output.write_line(format_args!("{hex}\t{id}")),
             (false, false) => Ok(()),
         }
     })?;
@@ -39,12 +39,12 @@ pub(crate) fn write_fingerprints(
 pub(crate) struct Documents<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) job: &'a Job,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) observer: &'a dyn Observer,
 }
 
 impl Documents<'_> {
     /// Copies the text files that are left to a folder, under the names that they have in the inputs.
-    pub(crate) fn write_copies(&self, mut folder: OutputFolder) -> Result<Complete> {
+    pub(crate) fn write_copies(&self, mut folder: OutputFolder) -> Result<CompleteOutput> {
         let places = Places::new(self.inputs.paths());
         self.read_again(false, |record, _| {
             let path = record.path();
@@ -67,8 +67,8 @@ impl Documents<'_> {
         output: Output,
         null: bool,
         field: Option<&str>,
-    ) -> Result<Complete> {
-        let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
+    ) -> Result<CompleteOutput> {
+        let mut writer = DocumentWriter::new(output).with_path(path).with_null_terminators(null);
         let mut is_first = true;
         self.read_again(field.is_some(), |record, cluster| {
             // The formats of members of archives are known only now.
@@ -76,7 +76,7 @@ impl Documents<'_> {
                 check_format(path, Some(Some(record.format())))?;
             }
             let cluster = (cluster > 0).then_some(cluster.into());
-            let annotation = field.map(|field| Annotation { field, cluster });
+            let annotation = field.map(|field| ClusterAnnotation { field, cluster });
             writer.write(record, annotation.as_ref()).map_err(|error| match error {
                 // The inputs are as they are.
                 Error::BadArgument(reason) => Error::Refused(reason),
@@ -97,14 +97,14 @@ impl Documents<'_> {
         let Job { corpus, workspace, .. } = self.job;
         let mut clustered = self.job.clustered()?;
         let mut reread = Reread::new(corpus, self.inputs, workspace);
-        let step = Step::new(self.watch, "documents written")
-            .reading(reread.progress(), || self.inputs.total_bytes());
-        step.add(0)?;
+        let stage = Stage::new(self.observer, "documents written")
+            .with_read_progress(reread.progress(), || self.inputs.total_bytes());
+        stage.add(0)?;
         for number in 0..corpus.len() {
-            let InCluster { cluster, is_kept } = clustered.of(number)?;
+            let ClusterStatus { cluster, is_kept } = clustered.status(number)?;
             if all || is_kept {
                 write(&reread.record(number)?, cluster)?;
-                step.add(1)?;
+                stage.add(1)?;
             }
         }
         reread.finish()
@@ -122,7 +122,7 @@ impl Places {
     fn new(inputs: &[PathBuf]) -> Places {
         let of_input = |input: &PathBuf| {
             let parent = || input.parent().map(Path::to_path_buf).unwrap_or_default();
-            match pattern_base(input) {
+            match glob_base(input) {
                 Some(base) => base,
                 None if inputs.len() == 1 && input.is_dir() => input.clone(),
                 None => parent(),

@@ -23,9 +23,9 @@ use crate::report::run_results::Job;
 use crate::report::summary::Summary;
 use crate::report::tables::documents_of;
 use crate::rows;
-use simstore_corpus::spill::{Cursor, RowsIter};
-use simstore_corpus::{Counts, Watch};
-use simstore_io::output::Complete;
+use simstore_corpus::spill::{RowCursor, RowsIter};
+use simstore_corpus::{InputCounts, Observer};
+use simstore_io::output::CompleteOutput;
 use simstore_io::{DocumentId, IdRef};
 
 /// Result of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
@@ -35,8 +35,8 @@ pub struct Report {
     /// The open files, until they are written.
     outputs: Option<OpenOutputs>,
     /// The written files, until they have their names.
-    complete: Vec<Complete>,
-    counts: Counts,
+    complete: Vec<CompleteOutput>,
+    counts: InputCounts,
     summary: Box<Summary>,
 }
 
@@ -134,13 +134,13 @@ pub struct Removed<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(job: Job, counts: Counts, outputs: OpenOutputs) -> Result<Report> {
+    pub(crate) fn new(job: Job, counts: InputCounts, outputs: OpenOutputs) -> Result<Report> {
         let summary = Box::new(Summary::new(&job, &counts)?);
         let (job, outputs) = (Ok(Box::new(job)), Some(outputs));
         Ok(Report { job, outputs, complete: Vec::new(), counts, summary })
     }
 
-    pub(crate) fn of_added_before(criterion: Criterion, counts: Counts, added: u64) -> Report {
+    pub(crate) fn of_added_before(criterion: Criterion, counts: InputCounts, added: u64) -> Report {
         let summary = Box::new(Summary::of_added_before(&counts, criterion));
         Report { job: Err(added), outputs: None, complete: Vec::new(), counts, summary }
     }
@@ -156,7 +156,7 @@ impl Report {
     }
 
     /// Counts of read documents, malformed documents and skipped files.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> InputCounts {
         self.counts
     }
 
@@ -230,15 +230,15 @@ impl Report {
     /// fingerprints are known.
     ///
     /// # Errors
-    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and an error if the store
+    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the observer says so, and an error if the store
     /// cannot name a stored document.
     pub fn visit_pairs(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(job) = self.job() else { return Ok(()) };
-        job.visit_pairs(watch, |told, Pair { document, other, how }| {
+        job.visit_pairs(observer, |told, Pair { document, other, how }| {
             visitor(&NearPair {
                 document,
                 id: told.id(document),
@@ -252,12 +252,12 @@ impl Report {
     }
 
     /// Writes all outputs. They have no names yet.
-    pub(crate) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn write(&mut self, observer: &dyn Observer) -> Result<()> {
         let Ok(job) = &self.job else { return Ok(()) };
         let outputs =
             self.outputs.take().ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
-        self.complete = outputs.write(job, watch)?;
-        job.check_written(watch)
+        self.complete = outputs.write(job, observer)?;
+        job.check_written(observer)
     }
 
     pub(crate) fn set_seconds(&mut self, seconds: f64) {
@@ -265,9 +265,9 @@ impl Report {
     }
 
     /// Gives the outputs their names, and adds the kept documents to the store, if any.
-    pub(crate) fn publish(&mut self, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn publish(&mut self, observer: &dyn Observer) -> Result<()> {
         match &mut self.job {
-            Ok(job) => job.publish(std::mem::take(&mut self.complete), watch),
+            Ok(job) => job.publish(std::mem::take(&mut self.complete), observer),
             Err(_) => Ok(()),
         }
     }
@@ -276,7 +276,7 @@ impl Report {
 fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
     let mut clustered = job.clustered()?;
     Ok(job.corpus.filter_map(move |document| {
-        Ok(clustered.of(document.number)?.is_kept.then(|| Member {
+        Ok(clustered.status(document.number)?.is_kept.then(|| Member {
             document: document.number,
             id: document.id().into(),
             place: Some(document.place()),
@@ -303,13 +303,13 @@ fn clusters_of(job: &Job) -> Result<impl Iterator<Item = Result<Cluster<'_>>>> {
 /// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
 fn read_clusters<'a>(
     job: &'a Job,
-    members: &mut Cursor<RowsIter<'_, rows::Member>, rows::Member>,
+    members: &mut RowCursor<RowsIter<'_, rows::MemberRow>, rows::MemberRow>,
     read: &mut VecDeque<Cluster<'a>>,
 ) -> Result<()> {
     let most = if job.corpus.spilled().is_some() { job.corpus.most_told() / 2 } else { 1 };
-    let mut all: Vec<rows::Member> = Vec::new();
-    let is_last = |all: &[rows::Member], cluster| all.last().is_some_and(|last| last.cluster == cluster);
-    while let Some(member) = members.take_if(|next| all.len() < most || is_last(&all, next.cluster))? {
+    let mut all: Vec<rows::MemberRow> = Vec::new();
+    let is_last = |all: &[rows::MemberRow], cluster| all.last().is_some_and(|last| last.cluster == cluster);
+    while let Some(member) = members.next_if(|next| all.len() < most || is_last(&all, next.cluster))? {
         all.push(member);
     }
     let told = job.told_of(&all, documents_of, &())?;
@@ -319,11 +319,12 @@ fn read_clusters<'a>(
     Ok(())
 }
 
-fn cluster_of<'a>(job: &'a Job, members: &[rows::Member], told: &Told<'_>) -> Result<Cluster<'a>> {
-    let (first, representative) = (members[0], job.other(members[0].by)?);
-    let member = |member: &rows::Member| {
+fn cluster_of<'a>(job: &'a Job, members: &[rows::MemberRow], told: &Told<'_>) -> Result<Cluster<'a>> {
+    let (first, representative) = (members[0], job.other(members[0].representative)?);
+    let member = |member: &rows::MemberRow| {
         let document = member.document as usize;
-        let How { distance, similarity, .. } = job.how_near(told, document, member.by, member.measure)?;
+        let How { distance, similarity, .. } =
+            job.how_near(told, document, member.representative, member.measure)?;
         Ok(Member {
             document,
             id: told.id(document).into(),

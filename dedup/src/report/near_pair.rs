@@ -1,8 +1,8 @@
 //! Pairs of documents, for tables and callers.
 
 use crate::corpus::Told;
-use crate::rows::{Measure, Member, Stored};
-use simstore_io::rows::Cell;
+use crate::rows::{MemberRow, ScoreWithError, StoredRow};
+use simstore_io::result_table::Cell;
 use simstore_io::{DocumentId, IdRef};
 
 /// A document, and another one: a near document, the document that it duplicates, or the representative of its cluster.
@@ -48,9 +48,9 @@ impl Other {
 /// Reason why a document is not kept, before ids are known.
 pub(crate) enum Why {
     /// A near stored document.
-    Stored(usize, Stored, Measure),
+    Stored(usize, StoredRow, ScoreWithError),
     /// The nearest kept document, or the representative of the cluster.
-    Member(Member),
+    Member(MemberRow),
 }
 
 /// How near two documents are.

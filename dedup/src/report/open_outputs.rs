@@ -7,9 +7,9 @@ use simstore::Result;
 use crate::report::documents::{Documents, write_fingerprints};
 use crate::report::outputs::Outputs;
 use crate::report::run_results::Job;
-use simstore_corpus::Watch;
-use simstore_io::output::{Complete, Output, OutputFolder, names_folder};
-use simstore_io::rows::Rows;
+use simstore_corpus::Observer;
+use simstore_io::output::{CompleteOutput, Output, OutputFolder, is_folder_path};
+use simstore_io::result_table::ResultTableWriter;
 
 /// Open outputs of a run, in writing order.
 #[derive(Debug)]
@@ -52,11 +52,11 @@ impl OpenOutputs {
         let mut open = Vec::new();
         for (role, path) in paths {
             let Some(path) = path else { continue };
-            let target = if role == Role::Kept && names_folder(path) {
+            let target = if role == Role::Kept && is_folder_path(path) {
                 Target::Folder(OutputFolder::create(path, &requested.unfinished)?)
             } else if path.as_os_str() == "-" {
                 let stdout = stdout.take().unwrap_or_else(|| Box::new(std::io::stdout()));
-                Target::File(Output::of_writer(path, stdout))
+                Target::File(Output::from_writer(path, stdout))
             } else {
                 Target::File(Output::create(path, &requested.unfinished)?)
             };
@@ -67,9 +67,9 @@ impl OpenOutputs {
     }
 
     /// Writes all files, which are complete then but for their names.
-    pub(crate) fn write(self, job: &Job, watch: &dyn Watch) -> Result<Vec<Complete>> {
+    pub(crate) fn write(self, job: &Job, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
         let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
-        let documents = job.resolved.documents().map(|inputs| Documents { inputs, job, watch });
+        let documents = job.resolved.documents().map(|inputs| Documents { inputs, job, observer });
         let mut complete = Vec::new();
         for (role, path, target) in self.open {
             let field = (role == Role::Annotated).then(|| cluster_field.as_deref().unwrap_or("cluster"));
@@ -81,10 +81,10 @@ impl OpenOutputs {
                     documents.write(&path, output, *null, field)?
                 }
                 (Role::Kept | Role::Annotated, Target::File(output), None) => {
-                    write_fingerprints(job, output, field.is_some(), watch)?
+                    write_fingerprints(job, output, field.is_some(), observer)?
                 }
                 (Role::KeepList | Role::RemoveList, Target::File(output), _) if *null => {
-                    job.write_ids(output, role == Role::KeepList, watch)?
+                    job.write_ids(output, role == Role::KeepList, observer)?
                 }
                 (_, Target::File(output), _) => {
                     let columns = match role {
@@ -95,12 +95,12 @@ impl OpenOutputs {
                         }
                         _ => job.list_columns(),
                     };
-                    let mut rows = Rows::new(&path, output, &columns, *json)?;
+                    let mut rows = ResultTableWriter::new(&path, output, &columns, *json)?;
                     match role {
-                        Role::Pairs => job.write_pairs(&mut rows, watch)?,
-                        Role::Clusters => job.write_clusters(&mut rows, watch)?,
-                        Role::RemoveList if *reasons => job.write_reasons(&mut rows, watch)?,
-                        _ => job.write_list(&mut rows, role == Role::KeepList, watch)?,
+                        Role::Pairs => job.write_pairs(&mut rows, observer)?,
+                        Role::Clusters => job.write_clusters(&mut rows, observer)?,
+                        Role::RemoveList if *reasons => job.write_reasons(&mut rows, observer)?,
+                        _ => job.write_list(&mut rows, role == Role::KeepList, observer)?,
                     }
                     rows.complete()?
                 }

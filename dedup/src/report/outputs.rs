@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use simstore::{Error, Result};
 
 use crate::corpus::file_list::FileList;
-use simstore_corpus::{Notice, Watch};
-use simstore_io::output::{Unfinished, format_of_name, names_folder, place_of};
-use simstore_io::reading::FilesById;
-use simstore_io::rows;
+use simstore_corpus::{Diagnostic, Observer};
+use simstore_io::output::{UnfinishedOutputs, is_folder_path, output_format, resolve_path};
+use simstore_io::reading::FileSet;
+use simstore_io::result_table;
 use simstore_io::{DocumentFormat, Format};
 
 /// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
@@ -49,7 +49,7 @@ pub struct Outputs {
     /// Writer for `-`, if it is not the standard output of the process.
     pub stdout: Option<Box<dyn Write + Send>>,
     /// Where files that are not finished are listed.
-    pub unfinished: Unfinished,
+    pub unfinished: UnfinishedOutputs,
 }
 
 impl fmt::Debug for Outputs {
@@ -76,12 +76,12 @@ impl Outputs {
     }
 
     /// Warns of outputs that the next run on the same folders would read.
-    pub(crate) fn warn_of_folders(&self, inputs: &[PathBuf], watch: &dyn Watch) {
+    pub(crate) fn warn_of_folders(&self, inputs: &[PathBuf], observer: &dyn Observer) {
         let folders =
             inputs.iter().filter(|input| input.is_dir()).filter_map(|input| input.canonicalize().ok());
         for folder in folders {
-            for output in self.all().filter(|output| place_of(output).starts_with(&folder)) {
-                watch.notice(&Notice::Warning(&format!(
+            for output in self.all().filter(|output| resolve_path(output).starts_with(&folder)) {
+                observer.diagnostic(&Diagnostic::Warning(&format!(
                     "{}: is inside an input directory, so the next run will read it: write it elsewhere",
                     output.display()
                 )));
@@ -95,17 +95,17 @@ impl Outputs {
             return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
         }
         self.check_null()?;
-        self.rows().try_for_each(rows::check)?;
-        self.documents().filter(|path| !names_folder(path)).try_for_each(format_of_name::check)?;
+        self.rows().try_for_each(result_table::check_name)?;
+        self.documents().filter(|path| !is_folder_path(path)).try_for_each(output_format::check_name)?;
         let others = self.rows().chain(self.annotated.as_deref());
-        if let Some(path) = others.into_iter().find(|path| names_folder(path)) {
+        if let Some(path) = others.into_iter().find(|path| is_folder_path(path)) {
             return Err(Error::BadArgument(format!(
                 "{}: is a directory; give the path of a file",
                 path.display()
             )));
         }
         let all: Vec<&Path> = self.all().collect();
-        let places: Vec<PathBuf> = all.iter().map(|path| place_of(path)).collect();
+        let places: Vec<PathBuf> = all.iter().map(|path| resolve_path(path)).collect();
         match all.iter().enumerate().find(|&(at, _)| places[..at].contains(&places[at])) {
             Some((_, path)) if path.as_os_str() == "-" => {
                 Err(Error::BadArgument("only one output can be standard output (`-`)".to_owned()))
@@ -123,7 +123,10 @@ impl Outputs {
         }
         let mut lists = self.keep_list.iter().chain(&self.remove_list).filter(|_| self.null);
         let has_format = |list: &&PathBuf| {
-            !matches!(format_of_name::format(list), None | Some(Format::Documents(DocumentFormat::Text)))
+            !matches!(
+                output_format::format_from_name(list),
+                None | Some(Format::Documents(DocumentFormat::Text))
+            )
         };
         match lists.find(has_format) {
             Some(list) => Err(Error::BadArgument(format!(
@@ -155,8 +158,8 @@ impl Outputs {
         }
         let format = file_list.map(FileList::format);
         self.documents().try_for_each(|path| check_format(path, format))?;
-        let inputs = FilesById::new(inputs);
-        for path in self.all().filter(|path| inputs.has(path)) {
+        let inputs = FileSet::new(inputs);
+        for path in self.all().filter(|path| inputs.contains_path(path)) {
             let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
             if self.rows().any(|rows| rows == path) {
                 return refused("is an input; a table must not replace it");
@@ -200,7 +203,7 @@ impl Outputs {
 /// Refuses an output name whose extension contradicts the format of the documents. `format` is `None` for fingerprints and
 /// `Some(None)` for inputs without documents.
 pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
-    if names_folder(path) {
+    if is_folder_path(path) {
         let holds = match format {
             Some(None | Some(DocumentFormat::Text)) => return Ok(()),
             Some(Some(format)) => format.name(),
@@ -211,7 +214,7 @@ pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
             path.display()
         )));
     }
-    let named = format_of_name::format(path);
+    let named = output_format::format_from_name(path);
     let said = match (named, format) {
         (None, _) | (_, Some(None)) => return Ok(()),
         (Some(Format::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | Format::HexLines), None) => {

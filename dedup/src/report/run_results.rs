@@ -4,10 +4,10 @@ use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result, Store, each_width};
 use simstore_corpus::spill::Rows;
-use simstore_corpus::{Step, Watch};
-use simstore_io::numbers::count_of;
-use simstore_io::output::{Complete, SetAside};
-use simstore_text::{Profile, SimilarSettings, StoredTexts};
+use simstore_corpus::{Observer, Stage};
+use simstore_io::numbers::format_count_of;
+use simstore_io::output::{CompleteOutput, StagedOutput};
+use simstore_text::{DocumentComparer, Profile, SimilarSettings};
 
 use crate::adding::similar_writer::IntoSimilar;
 use crate::adding::{commit, suffix};
@@ -15,17 +15,17 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::Resolved;
 use crate::corpus::Corpus;
 use crate::corpus::reread::Reread;
-use crate::pipeline::clusters::Clustered;
-use crate::pipeline::stages::Outcome;
+use crate::pipeline::clusters::ClusterCursor;
+use crate::pipeline::stages::PipelineResult;
 use crate::reference::ReferenceStore;
-use crate::rows::SketchRow;
+use crate::rows::SignatureRow;
 use crate::workspace::Workspace;
 
 /// Results of a run.
 pub(crate) struct Job {
     pub(crate) resolved: Resolved,
     pub(crate) corpus: Corpus,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PipelineResult,
     pub(crate) workspace: Workspace,
     /// The addition to the first reference store, if documents are added.
     pub(crate) added_to: Option<AddedTo>,
@@ -38,12 +38,12 @@ pub(crate) struct AddedTo {
     /// Settings and profile of the store, if it is a store of similar documents.
     similar: Option<(SimilarSettings, Profile)>,
     /// Sketches of all documents, for a store of similar documents.
-    sketches: Option<Rows<SketchRow>>,
+    sketches: Option<Rows<SignatureRow>>,
 }
 
 impl AddedTo {
-    pub(crate) fn new(resolved: &Resolved, run: String, sketches: Option<Rows<SketchRow>>) -> AddedTo {
-        let similar = resolved.added_to_similar.zip(resolved.profile_of_texts.clone());
+    pub(crate) fn new(resolved: &Resolved, run: String, sketches: Option<Rows<SignatureRow>>) -> AddedTo {
+        let similar = resolved.added_to_similar.zip(resolved.default_text_profile.clone());
         AddedTo { run, sketches: sketches.filter(|_| similar.is_some()), similar }
     }
 
@@ -80,26 +80,30 @@ impl Job {
     }
 
     /// Clusters of documents, asked for in order.
-    pub(crate) fn clustered(&self) -> Result<Clustered<'_>> {
-        Clustered::new(&self.outcome.clusters, self.keeps_none())
+    pub(crate) fn clustered(&self) -> Result<ClusterCursor<'_>> {
+        ClusterCursor::new(&self.outcome.clusters, self.keeps_none())
     }
 
     /// Checks that the inputs have not changed, and that the store can take the names of the kept documents.
-    pub(crate) fn check_written(&self, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn check_written(&self, observer: &dyn Observer) -> Result<()> {
         self.resolved.check_unchanged()?;
         match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
             Some((store, added_to)) => {
-                store.check_names(&self.corpus, self.clustered()?, added_to.similar.is_some(), watch)
+                store.check_names(&self.corpus, self.clustered()?, added_to.similar.is_some(), observer)
             }
             None => Ok(()),
         }
     }
 
     /// Gives the written files their names, and adds the kept documents to the store, in one step.
-    pub(crate) fn publish(&mut self, mut complete: Vec<Complete>, watch: &dyn Watch) -> Result<()> {
-        Step::new(watch, "files").add(0)?;
+    pub(crate) fn publish(
+        &mut self,
+        mut complete: Vec<CompleteOutput>,
+        observer: &dyn Observer,
+    ) -> Result<()> {
+        Stage::new(observer, "files").add(0)?;
         match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
-            None => complete.into_iter().try_for_each(Complete::publish)?,
+            None => complete.into_iter().try_for_each(CompleteOutput::publish)?,
             Some((reference, added_to)) => self.add(reference, added_to, &mut complete)?,
         }
         // Other processes may write to the store from here on.
@@ -107,7 +111,12 @@ impl Job {
         Ok(())
     }
 
-    fn add(&self, reference: &ReferenceStore, added_to: &AddedTo, complete: &mut [Complete]) -> Result<()> {
+    fn add(
+        &self,
+        reference: &ReferenceStore,
+        added_to: &AddedTo,
+        complete: &mut [CompleteOutput],
+    ) -> Result<()> {
         let added = self.to_add();
         let distance = match self.resolved.criterion {
             Criterion::Distance(distance) => Some(distance),
@@ -150,8 +159,8 @@ impl Job {
         reference: &ReferenceStore,
         added_to: &AddedTo,
         added: u64,
-        complete: &mut [Complete],
-    ) -> Result<Vec<SetAside>> {
+        complete: &mut [CompleteOutput],
+    ) -> Result<Vec<StagedOutput>> {
         let stored = match &added_to.similar {
             Some((settings, profile)) => Some(self.stored_texts(*settings, profile, store)?),
             None => None,
@@ -162,11 +171,11 @@ impl Job {
         };
         let load = reference.load(store, &self.corpus, self.clustered()?, similar)?;
         let suffix = suffix(&added_to.run);
-        let aside: Vec<Option<SetAside>> =
-            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
-        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
+        let aside: Vec<Option<StagedOutput>> =
+            complete.iter_mut().map(|output| output.stage(&suffix)).collect::<Result<_>>()?;
+        let aside: Vec<StagedOutput> = aside.into_iter().flatten().collect();
         // From here on the store alone decides whether the files get their names.
-        complete.iter_mut().for_each(Complete::keep);
+        complete.iter_mut().for_each(CompleteOutput::keep);
         commit(load, &added_to.run, added, &aside)?;
         Ok(aside)
     }
@@ -177,17 +186,18 @@ impl Job {
         settings: SimilarSettings,
         profile: &Profile,
         store: &Store<F>,
-    ) -> Result<StoredTexts> {
-        let stored = StoredTexts::new(&store.snapshot(), settings, profile.clone())?;
-        if settings.has_texts() && !stored.learn(store)? {
+    ) -> Result<DocumentComparer> {
+        let stored = DocumentComparer::new(&store.snapshot(), settings, profile.clone())?;
+        if settings.has_texts() && !stored.build_dictionary(store)? {
             let mut texts = Vec::new();
             if let Some(inputs) = self.resolved.documents() {
-                let documents = inputs.records().map(|record| record?.document(inputs.options()));
+                let documents = inputs.records().map(|record| record?.into_document(inputs.options()));
                 // Malformed documents were reported before.
-                let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
-                texts.extend(found.take(StoredTexts::LEARNT_FROM));
+                let found = documents
+                    .filter_map(|document| Some(DocumentComparer::truncate_sample(document.ok()?.text)));
+                texts.extend(found.take(DocumentComparer::DICTIONARY_SAMPLES));
             }
-            stored.learn_from(store, &texts)?;
+            stored.build_dictionary_from(store, &texts)?;
         }
         Ok(stored)
     }
@@ -196,7 +206,7 @@ impl Job {
     fn similar_writer<'a>(
         &'a self,
         added_to: &'a AddedTo,
-        stored: &'a StoredTexts,
+        stored: &'a DocumentComparer,
     ) -> Result<IntoSimilar<'a>> {
         let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
         let inputs = self.resolved.documents().filter(|_| has_texts);
@@ -211,10 +221,10 @@ impl Job {
 
 /// `1 document was`, `2 documents were`.
 fn were(count: u64, what: &str) -> String {
-    format!("{} {}", count_of(count, what), if count == 1 { "was" } else { "were" })
+    format!("{} {}", format_count_of(count, what), if count == 1 { "was" } else { "were" })
 }
 
 /// `1 output file has`, `2 output files have`.
 fn has(files: usize) -> String {
-    format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
+    format!("{} {}", format_count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
 }

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use serde::Serialize;
 use simstore::Result;
-use simstore_corpus::Counts;
+use simstore_corpus::InputCounts;
 use simstore_corpus::spill::Rows;
 
 use crate::config::criterion::Criterion;
 use crate::pipeline::boilerplate::Boilerplate;
-use crate::pipeline::clusters::OfStore;
+use crate::pipeline::clusters::StoredAssignmentRow;
 use crate::report::run_results::Job;
-use crate::rows::{Nearness, similarity};
+use crate::rows::{PairScore, similarity_from_score};
 
 /// Number of the largest clusters that are reported.
 const LARGEST: usize = 3;
@@ -117,21 +117,21 @@ pub struct Largest {
 }
 
 impl Summary {
-    pub(crate) fn new(job: &Job, counts: &Counts) -> Result<Summary> {
+    pub(crate) fn new(job: &Job, counts: &InputCounts) -> Result<Summary> {
         let outcome = &job.outcome;
         let clusters = &outcome.clusters;
         let is_by_distance = matches!(job.resolved.criterion, Criterion::Distance(_));
         let duplicates = clusters.removed(job.keeps_none());
         let estimated = match !is_by_distance && job.has_stores() {
             false => None,
-            true => Some(estimated(&outcome.stored.of_documents)?),
+            true => Some(estimated(&outcome.stored.assignments)?),
         };
         Ok(Summary {
             fingerprints: outcome.distinct,
             clusters: clusters.count,
             clustered: clusters.by_cluster.len(),
             duplicates,
-            stored: job.has_stores().then_some(clusters.of_stored),
+            stored: job.has_stores().then_some(clusters.in_stored),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
             added: job.added_to.is_some().then(|| job.to_add()),
@@ -143,7 +143,7 @@ impl Summary {
             same_id: job.corpus.same_id,
             spilled: job.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.workspace.temporary;
-                Spilled { written: temporary.counts.written(), most: temporary.counts.most() }
+                Spilled { written: temporary.counts.written(), most: temporary.counts.peak_on_disk() }
             }),
             first_of_stores: job.store(0).map(|store| store.display().to_string()),
             keeps_none: job.keeps_none(),
@@ -153,7 +153,7 @@ impl Summary {
     }
 
     /// The summary of a run that an identical run has already done: it read documents, and found nothing new.
-    pub(crate) fn of_added_before(counts: &Counts, criterion: Criterion) -> Summary {
+    pub(crate) fn of_added_before(counts: &InputCounts, criterion: Criterion) -> Summary {
         Summary {
             documents: counts.read,
             fingerprints: 0,
@@ -172,10 +172,10 @@ impl Summary {
             same_id: 0,
             empty: counts.empty,
             short: counts.short,
-            replaced: counts.replaced,
-            bad: counts.bad,
-            other_names: counts.other_names,
-            passed_over: counts.passed_over,
+            replaced: counts.replacements,
+            bad: counts.malformed,
+            other_names: counts.duplicate_paths,
+            passed_over: counts.skipped_files,
             text_bytes: counts.text_bytes,
             spilled: None,
             seconds: 0.0,
@@ -192,13 +192,13 @@ impl Summary {
 }
 
 /// How many documents are similar to something stored by an estimate that is not exact, and the greatest standard error of these.
-fn estimated(of_documents: &Rows<OfStore>) -> Result<(u64, f64)> {
+fn estimated(of_documents: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)> {
     let (mut count, mut greatest) = (0, 0.0_f64);
     for row in of_documents.iter()? {
         let (_, (_, (_, error))) = row?;
         if error > 0 {
             count += 1;
-            greatest = greatest.max(similarity(error));
+            greatest = greatest.max(similarity_from_score(error));
         }
     }
     Ok((count, greatest))
@@ -208,9 +208,9 @@ fn estimated(of_documents: &Rows<OfStore>) -> Result<(u64, f64)> {
 fn largest(job: &Job, is_by_distance: bool) -> Result<Vec<Largest>> {
     let members = &job.outcome.clusters.by_cluster;
     let (mut largest, mut cursor): (Vec<(usize, u32)>, _) = (Vec::new(), members.cursor()?);
-    while let Some(first) = cursor.take()? {
+    while let Some(first) = cursor.next_row()? {
         let mut size = 1;
-        while cursor.take_if(|member| member.cluster == first.cluster)?.is_some() {
+        while cursor.next_if(|member| member.cluster == first.cluster)?.is_some() {
             size += 1;
         }
         largest.push((size, first.cluster));
@@ -242,7 +242,10 @@ fn largest(job: &Job, is_by_distance: bool) -> Result<Vec<Largest>> {
         Largest {
             size,
             farthest: near.filter(|_| is_by_distance).and_then(Near::farthest),
-            least_similar: near.filter(|_| is_compared).and_then(|near| near.least).map(similarity),
+            least_similar: near
+                .filter(|_| is_compared)
+                .and_then(|near| near.least)
+                .map(similarity_from_score),
             estimated: near.is_some_and(|near| near.is_estimated),
         }
     });
@@ -255,7 +258,7 @@ const MOST_COMPARED: usize = 1 << 15;
 /// How near the documents of a cluster are.
 #[derive(Default)]
 struct Near {
-    least: Option<Nearness>,
+    least: Option<PairScore>,
     /// Whether a similarity has a standard error.
     is_estimated: bool,
     /// The fingerprints, as long as they are not too many.

@@ -12,12 +12,12 @@ use crate::corpus::Told;
 use crate::reference::ReferenceStore;
 use crate::report::near_pair::{How, Other, Pair, Why};
 use crate::report::run_results::{AddedTo, Job};
-use crate::rows::{By, Measure, Member, Nearness, Stored, similarity};
-use simstore_corpus::Watch;
-use simstore_corpus::{Step, each};
+use crate::rows::{MemberRow, PairScore, RepresentativeId, ScoreWithError, StoredRow, similarity_from_score};
+use simstore_corpus::Observer;
+use simstore_corpus::{Stage, visit_in_stage};
 use simstore_io::DocumentId;
-use simstore_io::output::{Complete, Output};
-use simstore_io::rows::{Cell, Column, Kind, Rows};
+use simstore_io::output::{CompleteOutput, Output};
+use simstore_io::result_table::{Cell, Column, ColumnKind, ResultTableWriter};
 
 impl Job {
     /// Snapshots of the stores.
@@ -28,8 +28,8 @@ impl Job {
     /// Columns for whether the other document was stored, and for its store.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
-        columns.extend(self.has_stores().then_some(("stored", Kind::Flag)));
-        columns.extend((self.stores().len() > 1).then_some(("store", Kind::Text)));
+        columns.extend(self.has_stores().then_some(("stored", ColumnKind::Flag)));
+        columns.extend((self.stores().len() > 1).then_some(("store", ColumnKind::Text)));
         columns
     }
 
@@ -39,13 +39,13 @@ impl Job {
         flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))
     }
 
-    fn ids(&self) -> Kind {
-        Kind::Ids { are_numbers: self.corpus.are_numbers }
+    fn ids(&self) -> ColumnKind {
+        ColumnKind::Ids { are_numbers: self.corpus.are_numbers }
     }
 
     /// Ids of input documents and of stored documents.
-    fn mixed_ids(&self) -> Kind {
-        Kind::Ids { are_numbers: self.mixed_are_numbers() }
+    fn mixed_ids(&self) -> ColumnKind {
+        ColumnKind::Ids { are_numbers: self.mixed_are_numbers() }
     }
 
     /// Whether the ids of all input documents and stored documents are numbers.
@@ -61,28 +61,28 @@ impl Job {
     /// Visits rows with the ids and places of two documents each, as many rows at a time as fit the memory.
     pub(crate) fn with_told<T>(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         what: &'static str,
         mut rows: impl Iterator<Item = Result<T>>,
         documents: impl Fn(&T) -> [Option<usize>; 2],
         mut visitor: impl FnMut(&Told<'_>, T) -> Result<()>,
     ) -> Result<()> {
-        let step = Step::new(watch, what);
-        step.add(0)?;
+        let stage = Stage::new(observer, what);
+        stage.add(0)?;
         let most = self.corpus.most_told() / 2;
         if self.corpus.spilled().is_none() {
-            let told = self.corpus.told(Vec::new(), watch)?;
-            return each(watch, what, rows, |row| visitor(&told, row?));
+            let told = self.corpus.told(Vec::new(), observer)?;
+            return visit_in_stage(observer, what, rows, |row| visitor(&told, row?));
         }
         loop {
             let some: Vec<T> = rows.by_ref().take(most).collect::<Result<_>>()?;
             if some.is_empty() {
                 return Ok(());
             }
-            let told = self.told_of(&some, &documents, watch)?;
+            let told = self.told_of(&some, &documents, observer)?;
             for row in some {
                 visitor(&told, row)?;
-                step.add(1)?;
+                stage.add(1)?;
             }
         }
     }
@@ -92,12 +92,12 @@ impl Job {
         &self,
         rows: &[T],
         documents: impl Fn(&T) -> [Option<usize>; 2],
-        watch: &dyn Watch,
+        observer: &dyn Observer,
     ) -> Result<Told<'_>> {
         let mut wanted: Vec<usize> = rows.iter().flat_map(documents).flatten().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        self.corpus.told(wanted, watch)
+        self.corpus.told(wanted, observer)
     }
 
     /// Columns for places, if ids repeat.
@@ -105,7 +105,7 @@ impl Job {
         if self.corpus.same_id == 0 {
             return Vec::new();
         }
-        names.iter().map(|&name| (name, Kind::Text)).collect()
+        names.iter().map(|&name| (name, ColumnKind::Text)).collect()
     }
 
     pub(crate) fn list_columns(&self) -> Vec<Column> {
@@ -120,24 +120,34 @@ impl Job {
     }
 
     /// Writes a list of kept or of removed documents.
-    pub(crate) fn write_list(&self, rows: &mut Rows, keeps: bool, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn write_list(
+        &self,
+        rows: &mut ResultTableWriter,
+        keeps: bool,
+        observer: &dyn Observer,
+    ) -> Result<()> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
-        self.corpus.scan(watch, "rows written", |document| {
-            if clustered.of(document.number)?.is_kept != keeps {
+        self.corpus.scan(observer, "rows written", |document| {
+            if clustered.status(document.number)?.is_kept != keeps {
                 return Ok(());
             }
             let place = with_places.then(|| document.place());
             let mut cells = vec![Cell::Id(document.id())];
             cells.extend(place.as_deref().map(Cell::Text));
-            rows.push(&cells)
+            rows.write_row(&cells)
         })
     }
 
     /// Writes the ids of the documents that are kept, or of those that are not: unescaped, each with a zero byte behind it.
-    pub(crate) fn write_ids(&self, mut output: Output, keeps: bool, watch: &dyn Watch) -> Result<Complete> {
+    pub(crate) fn write_ids(
+        &self,
+        mut output: Output,
+        keeps: bool,
+        observer: &dyn Observer,
+    ) -> Result<CompleteOutput> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
-        self.corpus.scan(watch, "ids written", |document| {
-            if clustered.of(document.number)?.is_kept != keeps {
+        self.corpus.scan(observer, "ids written", |document| {
+            if clustered.status(document.number)?.is_kept != keeps {
                 return Ok(());
             }
             let id = document.id_bytes();
@@ -145,14 +155,14 @@ impl Job {
                 return Err(Error::Refused(format!(
                     "{}: the id `{}` contains a zero byte, which would end the id in this list: write the list without option `null`",
                     document.place(),
-                    excerpt(&document.id().column())
+                    excerpt(&document.id().escaped_text())
                 )));
             }
-            output.push(&id)?;
+            output.write_bytes(&id)?;
             if with_places {
-                output.push(format!("\t{}", document.place()).as_bytes())?;
+                output.write_bytes(format!("\t{}", document.place()).as_bytes())?;
             }
-            output.push(b"\0")
+            output.write_bytes(b"\0")
         })?;
         output.complete()
     }
@@ -170,9 +180,9 @@ impl Job {
 
     /// Columns for how near two are.
     fn how_columns(&self) -> Vec<Column> {
-        let (distance, similarity) = (("distance", Kind::Count), ("similarity", Kind::Share));
+        let (distance, similarity) = (("distance", ColumnKind::Count), ("similarity", ColumnKind::Share));
         match self.resolved.criterion {
-            Criterion::Similarity(_) if self.has_errors() => vec![similarity, ("error", Kind::Share)],
+            Criterion::Similarity(_) if self.has_errors() => vec![similarity, ("error", ColumnKind::Share)],
             Criterion::Similarity(_) => vec![similarity],
             Criterion::Distance(_) if self.verifies() => vec![distance, similarity],
             Criterion::Distance(_) => vec![distance],
@@ -180,48 +190,62 @@ impl Job {
     }
 
     /// How near two are: by their nearness and its error, and by their distance if fingerprints are compared.
-    fn how(&self, (nearness, error): Measure, distance: impl FnOnce() -> u32) -> How {
+    fn how(&self, (nearness, error): ScoreWithError, distance: impl FnOnce() -> u32) -> How {
         match self.resolved.criterion {
-            Criterion::Similarity(_) => {
-                How { distance: None, similarity: Some(similarity(nearness)), error: Some(similarity(error)) }
-            }
+            Criterion::Similarity(_) => How {
+                distance: None,
+                similarity: Some(similarity_from_score(nearness)),
+                error: Some(similarity_from_score(error)),
+            },
             Criterion::Distance(_) => {
-                let of_texts = self.verifies().then(|| similarity(nearness));
+                let of_texts = self.verifies().then(|| similarity_from_score(nearness));
                 How { distance: Some(distance()), similarity: of_texts, error: None }
             }
         }
     }
 
     /// Nearness of a document to another one, with a standard error if the other one is stored.
-    pub(crate) fn how_near(&self, told: &Told<'_>, document: usize, by: By, measure: Measure) -> Result<How> {
+    pub(crate) fn how_near(
+        &self,
+        told: &Told<'_>,
+        document: usize,
+        by: RepresentativeId,
+        measure: ScoreWithError,
+    ) -> Result<How> {
         let centre = match (self.resolved.criterion, by.get()) {
             (Criterion::Similarity(_), _) => 0,
             (_, Ok(other)) => told.fingerprint(other),
-            (_, Err(number)) => self.outcome.stored.things.get(number as usize)?.fingerprint,
+            (_, Err(number)) => self.outcome.stored.representatives.get(number as usize)?.fingerprint,
         };
         let how = self.how(measure, || (told.fingerprint(document) ^ centre).count_ones());
         Ok(How { error: how.error.filter(|_| by.get().is_err()), ..how })
     }
 
-    fn pair(&self, told: &Told<'_>, document: usize, by: By, measure: Measure) -> Result<Pair> {
+    fn pair(
+        &self,
+        told: &Told<'_>,
+        document: usize,
+        by: RepresentativeId,
+        measure: ScoreWithError,
+    ) -> Result<Pair> {
         Ok(Pair { document, other: self.other(by)?, how: self.how_near(told, document, by, measure)? })
     }
 
-    fn pair_of_stored(&self, document: usize, stored: &Stored, measure: Measure) -> Result<Pair> {
+    fn pair_of_stored(&self, document: usize, stored: &StoredRow, measure: ScoreWithError) -> Result<Pair> {
         let how = self.how(measure, || measure.0 as u32);
         Ok(Pair { document, other: self.other_of_stored(stored)?, how })
     }
 
     /// The other document of a pair, from the input or from a store.
-    pub(crate) fn other(&self, by: By) -> Result<Other> {
+    pub(crate) fn other(&self, by: RepresentativeId) -> Result<Other> {
         match by.get() {
             Ok(document) => Ok(Other::Document(document)),
-            Err(number) => self.other_of_stored(&self.outcome.stored.things.get(number as usize)?),
+            Err(number) => self.other_of_stored(&self.outcome.stored.representatives.get(number as usize)?),
         }
     }
 
     /// A stored document, by its name, its number or, in a store without ids, its fingerprint.
-    fn other_of_stored(&self, stored: &Stored) -> Result<Other> {
+    fn other_of_stored(&self, stored: &StoredRow) -> Result<Other> {
         let store = stored.store as usize;
         let Some(id) = stored.id else {
             return Ok(Other::Stored(DocumentId::Name(self.corpus.hex_of(stored.fingerprint)), store));
@@ -239,7 +263,7 @@ impl Job {
     /// Visits the pairs of near documents, then the pairs with stored documents.
     pub(crate) fn visit_pairs(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
@@ -247,17 +271,17 @@ impl Job {
             let (a, b, nearness) = pair?;
             Ok((near.document(a)? as usize, near.document(b)? as usize, nearness))
         });
-        let documents = |&(a, b, _): &(usize, usize, Nearness)| [Some(a), Some(b)];
-        self.with_told(watch, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
-            visitor(told, self.pair(told, document, By::document(other as u64), (nearness, 0))?)
+        let documents = |&(a, b, _): &(usize, usize, PairScore)| [Some(a), Some(b)];
+        self.with_told(observer, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
+            visitor(told, self.pair(told, document, RepresentativeId::document(other as u64), (nearness, 0))?)
         })?;
         let stored = self.outcome.stored.near.iter()?.map(|row| {
             let ((number, _), stored, measure) = row?;
             Ok((near.document(number)? as usize, stored, measure))
         });
-        let documents = |&(document, ..): &(usize, Stored, _)| [Some(document), None];
+        let documents = |&(document, ..): &(usize, StoredRow, _)| [Some(document), None];
         self.with_told(
-            watch,
+            observer,
             "pairs with the store",
             stored,
             documents,
@@ -270,7 +294,7 @@ impl Job {
     /// Writes a row of a table of pairs, with the number of the cluster in a table of clusters.
     fn push(
         &self,
-        rows: &mut Rows,
+        rows: &mut ResultTableWriter,
         told: &Told<'_>,
         cluster: Option<u32>,
         Pair { document, other, how }: &Pair,
@@ -286,11 +310,11 @@ impl Job {
         if let Some(place) = &place {
             cells.extend([Cell::Text(place), Cell::Text(other_place.unwrap_or_default())]);
         }
-        rows.push(&cells)
+        rows.write_row(&cells)
     }
 
-    pub(crate) fn write_pairs(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        self.visit_pairs(watch, |told, pair| {
+    pub(crate) fn write_pairs(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
+        self.visit_pairs(observer, |told, pair| {
             self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
         })
     }
@@ -304,13 +328,13 @@ impl Job {
     /// nearest kept document, or the representative of its cluster.
     pub(crate) fn visit_removed(
         &self,
-        watch: &dyn Watch,
+        observer: &dyn Observer,
         what: &'static str,
         mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
         let (mut nearest, mut stored) = (self.outcome.nearest.cursor()?, self.outcome.stored.near.cursor()?);
-        let reason = |member: Result<Member>| -> Result<Option<Why>> {
+        let reason = |member: Result<MemberRow>| -> Result<Option<Why>> {
             let member = member?;
             if member.is_representative() && !self.keeps_none() {
                 return Ok(None);
@@ -319,7 +343,7 @@ impl Job {
             while let Some(((number, _), ..)) = stored.peek()?
                 && is_before(number)?
             {
-                stored.take()?;
+                stored.next_row()?;
             }
             if let Some(((number, _), thing, measure)) = stored.peek()?
                 && near.document(number)? == member.document
@@ -329,12 +353,14 @@ impl Job {
             while let Some((number, ..)) = nearest.peek()?
                 && is_before(number)?
             {
-                nearest.take()?;
+                nearest.next_row()?;
             }
             Ok(Some(Why::Member(match nearest.peek()? {
-                Some((number, other, nearness)) if near.document(number)? == member.document => {
-                    Member { by: By::document(near.document(other)?), measure: (nearness, 0), ..member }
-                }
+                Some((number, other, nearness)) if near.document(number)? == member.document => MemberRow {
+                    representative: RepresentativeId::document(near.document(other)?),
+                    measure: (nearness, 0),
+                    ..member
+                },
                 _ => member,
             })))
         };
@@ -344,11 +370,11 @@ impl Job {
             Why::Stored(document, ..) => [Some(*document), None],
             Why::Member(member) => documents_of(member),
         };
-        self.with_told(watch, what, reasons, documents, |told, why| {
+        self.with_told(observer, what, reasons, documents, |told, why| {
             let pair = match why {
                 Why::Stored(document, stored, measure) => self.pair_of_stored(document, &stored, measure)?,
                 Why::Member(member) => {
-                    self.pair(told, member.document as usize, member.by, member.measure)?
+                    self.pair(told, member.document as usize, member.representative, member.measure)?
                 }
             };
             visitor(told, pair)
@@ -356,25 +382,25 @@ impl Job {
     }
 
     /// Writes removed documents in order of input, each with the document that it duplicates.
-    pub(crate) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        self.visit_removed(watch, "rows written", |told, pair| {
+    pub(crate) fn write_reasons(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
+        self.visit_removed(observer, "rows written", |told, pair| {
             self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
         })
     }
 
     pub(crate) fn cluster_columns(&self) -> Vec<Column> {
         let mut columns = self.pair_columns(["id", "representative"], ["place", "representative_place"]);
-        columns.insert(1, ("cluster", Kind::Count));
+        columns.insert(1, ("cluster", ColumnKind::Count));
         columns
     }
 
     /// Writes the documents of clusters, by cluster.
-    pub(crate) fn write_clusters(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn write_clusters(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
         // The cluster of the last row, its representative, and the place of the representative.
         let mut last: Option<(u32, Other, Option<String>)> = None;
         let members = self.outcome.clusters.by_cluster.iter()?;
-        self.with_told(watch, "clusters written", members, documents_of, |told, member| {
-            let Member { cluster, document, by, measure } = member;
+        self.with_told(observer, "clusters written", members, documents_of, |told, member| {
+            let MemberRow { cluster, document, representative: by, measure } = member;
             let document = document as usize;
             let (other, place) = match last.take().filter(|(last, ..)| *last == cluster) {
                 Some((_, other, place)) => (other, place),
@@ -393,6 +419,6 @@ impl Job {
 }
 
 /// The document and the representative, if it is one of the documents.
-pub(crate) fn documents_of(member: &Member) -> [Option<usize>; 2] {
-    [Some(member.document as usize), member.by.get().ok()]
+pub(crate) fn documents_of(member: &MemberRow) -> [Option<usize>; 2] {
+    [Some(member.document as usize), member.representative.get().ok()]
 }

@@ -2,9 +2,9 @@
 
 #[path = "../../../io/tests/support/folder.rs"]
 pub(crate) mod folder;
-pub(crate) mod given;
 #[path = "../../../io/tests/support/gzip.rs"]
 pub(crate) mod gzip;
+pub(crate) mod inputs;
 #[path = "../../../tests/support/random.rs"]
 mod random;
 
@@ -12,7 +12,7 @@ use simstore_dedup::{Report, Summary};
 
 pub(crate) use self::random::Random;
 
-/// The numbers that do not depend on time and memory.
+/// Returns the summary of a report without the numbers that depend on time and memory.
 pub(crate) fn numbers(report: &Report) -> Summary {
     let mut summary = report.summary().clone();
     (summary.seconds, summary.spilled) = (0.0, None);

@@ -1,5 +1,5 @@
-//! Tables from bytes: made, changed, and read in every way.
-#![allow(dead_code, reason = "no target uses all of it")]
+//! Encodes tables, replaces their blocks, and reads tables by every method of the public API.
+#![allow(dead_code, reason = "each target uses some of the functions")]
 
 use simstore::raw::{Bytes, Table};
 use simstore::{Codec, Fingerprint};
@@ -7,8 +7,8 @@ use simstore::{Codec, Fingerprint};
 #[path = "../../../tests/support/seal.rs"]
 pub mod seal;
 
-/// The bytes of a sound table, of the second table of a plan: a code for some lengths of tails, one block size.
-pub fn sound<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -> Vec<u8> {
+/// Returns a valid table file: the second table of the plan `probe-2`, with fingerprints of different numbers of leading zeros.
+pub fn encode_table<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -> Vec<u8> {
     let plan = simstore::plan::Plan::<F>::named("probe-2", 3).unwrap();
     let mut fingerprints: Vec<F> = (1..=u64::from(count))
         .map(|i| {
@@ -21,8 +21,7 @@ pub fn sound<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -> Vec<u
     Table::encode(&fingerprints, &plan.tables()[1], codec, Some(block_size)).unwrap()
 }
 
-/// Puts one block into a table whose header is kept, as many fingerprints as the block says, and `last` as the
-/// block index.
+/// Replaces all blocks of a table by one. The fingerprint count comes from the block's header, and the block index becomes `last`.
 pub fn with_block<F: Fingerprint>(table: &[u8], block: &[u8], last: F) -> Vec<u8> {
     let blocks_offset = u32::from_le_bytes(table[24..28].try_into().unwrap()) as usize;
     let mut bytes = table[..blocks_offset].to_vec();
@@ -39,7 +38,7 @@ pub fn with_block<F: Fingerprint>(table: &[u8], block: &[u8], last: F) -> Vec<u8
     bytes
 }
 
-/// Opens a table after its checksums have been made right, and reads it in every way.
+/// Corrects the checksums of a table file, opens it, and calls every reading method.
 pub fn read<F: Fingerprint>(mut bytes: Vec<u8>) {
     seal::seal_file(".table", &mut bytes);
     let Ok(table) = Table::<F>::open("fuzz".as_ref(), Bytes::from(bytes)) else { return };
@@ -52,7 +51,7 @@ pub fn read<F: Fingerprint>(mut bytes: Vec<u8>) {
         if table.decode_block(block, &mut values).is_err() {
             values.truncate(before);
         }
-        // As many as a block can have: no more come from any bytes.
+        // The count of a block is 16 bits wide.
         assert!(values.len() - before <= 65535);
     }
     let scanned = table.scan().filter(Result::is_ok).count();

@@ -9,33 +9,33 @@ use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{self, CONCATENATED, Stream};
 
-use crate::bytes::limit::MORE_MEMORY;
-use crate::numbers::bytes;
+use crate::bytes::length_limit::MORE_MEMORY_ADVICE;
+use crate::numbers::format_bytes;
 
-/// Bytes needed to detect how a file is compressed.
+/// Number of bytes needed to detect the compression of a file.
 pub(crate) const MAGIC_BYTES: usize = 10;
 
-/// Largest Zstandard window accepted, as a power of two. `zstd --long=31` writes windows of this size.
+/// Largest accepted zstd window, as a power of two in bytes. `zstd --long=31` writes windows of this size.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not compressed, or compressed inside the format, as Parquet is.
     None,
-    /// `.gz`
+    /// gzip (`.gz`).
     Gzip,
-    /// `.zst`
+    /// Zstandard (`.zst`).
     Zstd,
-    /// `.bz2`
+    /// bzip2 (`.bz2`).
     Bzip2,
-    /// `.xz`
+    /// xz (`.xz`).
     Xz,
 }
 
 impl Compression {
-    /// Returns the compression for the last extension of a name.
-    pub fn of_name(path: &Path) -> Compression {
+    /// Returns the compression that the last extension of a file name implies.
+    pub fn from_name(path: &Path) -> Compression {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
             Some("gz") => Compression::Gzip,
@@ -46,11 +46,11 @@ impl Compression {
         }
     }
 
-    /// Detects the compression by the first [`MAGIC_BYTES`] of a file.
-    pub(crate) fn of_head(head: &[u8]) -> Compression {
+    /// Detects the compression by the first [`MAGIC_BYTES`] bytes of a file.
+    pub(crate) fn from_head(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, 8, ..] => Compression::Gzip,
-            // The second is a frame without data; parallel compressors begin with one.
+            // The second pattern is a skippable frame; parallel compressors begin with one.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
             // Three letters would be too little evidence: a block number or the end number must follow.
@@ -66,8 +66,8 @@ impl Compression {
 
     /// Returns a reader of the decompressed bytes of all members.
     ///
-    /// After an error, gzip may be read further: the reader continues with the next member behind the damage.
-    /// Decompression that needs more than `memory` bytes fails with an error of the kind
+    /// After an error, a gzip reader can be read further: it continues with the next member after the damage.
+    /// If decompression needs more than `memory` bytes, the reader returns an error of the kind
     /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
     pub(crate) fn reader<'r>(
         self,
@@ -76,42 +76,42 @@ impl Compression {
     ) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Compression::None => Box::new(raw),
-            Compression::Gzip => Box::new(Members::new(raw)),
+            Compression::Gzip => Box::new(GzipMembers::new(raw)),
             Compression::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(raw)?;
                 decoder.window_log_max(zstd_window_log(memory))?;
-                Box::new(Within { inner: decoder, memory })
+                Box::new(MemoryLimitedReader { inner: decoder, memory })
             }
             Compression::Bzip2 => Box::new(Bzip2Members { member: Some(BzDecoder::new(raw)) }),
             Compression::Xz => {
                 let stream = Stream::new_stream_decoder(memory.unwrap_or(u64::MAX), CONCATENATED)?;
-                Box::new(Within { inner: XzDecoder::new_stream(raw, stream), memory })
+                Box::new(MemoryLimitedReader { inner: XzDecoder::new_stream(raw, stream), memory })
             }
         })
     }
 }
 
-/// Largest Zstandard window that can be decoded in this much memory, as a power of two.
+/// Returns the largest zstd window that can be decoded in `memory` bytes, as a power of two.
 pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
-    // Besides the window, the decoder needs memory for the data that it adds to it.
+    // The other half is for the decoder's further buffers.
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A reader that adds a remedy to the error if decompression needs too much memory.
-pub(crate) struct Within<R> {
+/// A decompressing reader whose error for a lack of memory names the option that helps.
+pub(crate) struct MemoryLimitedReader<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,
 }
 
-impl<R: Read> Read for Within<R> {
+impl<R: Read> Read for MemoryLimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).map_err(|error| {
-            let of_xz = error.get_ref().and_then(|inner| inner.downcast_ref::<stream::Error>());
-            match (self.memory, of_xz) {
-                (Some(memory), Some(stream::Error::MemLimit)) => takes_more_than(memory),
-                // Zstandard reports this by its message only.
+            let xz_error = error.get_ref().and_then(|inner| inner.downcast_ref::<stream::Error>());
+            match (self.memory, xz_error) {
+                (Some(memory), Some(stream::Error::MemLimit)) => memory_limit_error(memory),
+                // The zstd library reports this only in its message.
                 (Some(memory), None) if error.to_string().contains("too much memory") => {
-                    takes_more_than(memory)
+                    memory_limit_error(memory)
                 }
                 _ => error,
             }
@@ -119,9 +119,9 @@ impl<R: Read> Read for Within<R> {
     }
 }
 
-fn takes_more_than(memory: u64) -> io::Error {
-    let memory = bytes(memory);
-    let reason = format!("decompression needs more than {memory} of memory; {MORE_MEMORY}");
+fn memory_limit_error(memory: u64) -> io::Error {
+    let memory = format_bytes(memory);
+    let reason = format!("decompression needs more than {memory} of memory; {MORE_MEMORY_ADVICE}");
     io::Error::new(io::ErrorKind::OutOfMemory, reason)
 }
 
@@ -137,16 +137,16 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Skips zero bytes, which tapes and some tools put after a member. Returns false if nothing follows them.
-fn pass_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
+/// Skips zero bytes, which tapes and some tools write after a member. Returns false at the end of the file.
+fn skip_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = raw.fill_buf()?;
         if bytes.is_empty() {
             return Ok(false);
         }
         let zeros = bytes.iter().position(|&byte| byte != 0);
-        let passed = zeros.unwrap_or(bytes.len());
-        raw.consume(passed);
+        let skipped = zeros.unwrap_or(bytes.len());
+        raw.consume(skipped);
         if zeros.is_some() {
             return Ok(true);
         }
@@ -166,7 +166,7 @@ impl<R: BufRead> Read for Bzip2Members<R> {
                 return Ok(read);
             }
             let Some(mut raw) = self.member.take().map(BzDecoder::into_inner) else { break };
-            if pass_zeros(&mut raw)? {
+            if skip_zeros(&mut raw)? {
                 self.member = Some(BzDecoder::new(raw));
             }
         }
@@ -174,13 +174,13 @@ impl<R: BufRead> Read for Bzip2Members<R> {
     }
 }
 
-/// A reader with bytes that were put back, to be read again.
-struct PutBack<R> {
+/// A reader with bytes that were put back and are read again first.
+struct PushbackReader<R> {
     bytes: Vec<u8>,
     raw: R,
 }
 
-impl<R: BufRead> Read for PutBack<R> {
+impl<R: BufRead> Read for PushbackReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(buffer)?;
         self.consume(read);
@@ -188,7 +188,7 @@ impl<R: BufRead> Read for PutBack<R> {
     }
 }
 
-impl<R: BufRead> BufRead for PutBack<R> {
+impl<R: BufRead> BufRead for PushbackReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.bytes.is_empty() { self.raw.fill_buf() } else { Ok(&self.bytes) }
     }
@@ -203,40 +203,40 @@ impl<R: BufRead> BufRead for PutBack<R> {
 }
 
 /// Reader of a gzip file with any number of members.
-struct Members<R> {
-    member: Option<GzDecoder<PutBack<R>>>,
-    /// The input between two members, while no decoder has it.
-    raw: Option<PutBack<R>>,
+struct GzipMembers<R> {
+    member: Option<GzDecoder<PushbackReader<R>>>,
+    /// Input between two members, when no decoder owns it.
+    raw: Option<PushbackReader<R>>,
     is_damaged: bool,
 }
 
-impl<R: BufRead> Members<R> {
+impl<R: BufRead> GzipMembers<R> {
     fn new(raw: R) -> Self {
-        let raw = PutBack { bytes: Vec::new(), raw };
-        Members { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
+        let raw = PushbackReader { bytes: Vec::new(), raw };
+        GzipMembers { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
     }
 
     /// Skips to the next bytes that may begin a member. Returns false at the end of the file.
-    fn find_member(raw: &mut PutBack<R>) -> io::Result<bool> {
+    fn find_member(raw: &mut PushbackReader<R>) -> io::Result<bool> {
         let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
-        // The last bytes skipped: a header may begin in them and continue in the next buffer.
+        // The last skipped bytes: a header may begin in them and continue in the next buffer.
         let mut last = Vec::new();
         loop {
             let bytes = raw.fill_buf()?;
             if bytes.is_empty() {
                 return Ok(false);
             }
-            let border = [&last[..], &bytes[..bytes.len().min(3)]].concat();
-            if let Some(start) = border.windows(4).position(is_start).filter(|start| *start < last.len()) {
-                // Bytes put back earlier are still unread, and follow these.
+            let joint = [&last[..], &bytes[..bytes.len().min(3)]].concat();
+            if let Some(start) = joint.windows(4).position(is_start).filter(|start| *start < last.len()) {
+                // Bytes that were put back earlier are still unread, and follow these bytes.
                 raw.bytes.splice(..0, last.drain(start..));
                 return Ok(true);
             }
             let start = bytes.windows(4).position(is_start);
-            let passed = start.unwrap_or(bytes.len());
-            last.extend_from_slice(&bytes[passed.saturating_sub(3)..passed]);
+            let skipped = start.unwrap_or(bytes.len());
+            last.extend_from_slice(&bytes[skipped.saturating_sub(3)..skipped]);
             last.drain(..last.len().saturating_sub(3));
-            raw.consume(passed);
+            raw.consume(skipped);
             if start.is_some() {
                 return Ok(true);
             }
@@ -244,7 +244,7 @@ impl<R: BufRead> Members<R> {
     }
 }
 
-impl<R: BufRead> Read for Members<R> {
+impl<R: BufRead> Read for GzipMembers<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -269,7 +269,7 @@ impl<R: BufRead> Read for Members<R> {
                 }
             }
             let Some(mut raw) = self.raw.take() else { return Ok(0) };
-            let is_there = if self.is_damaged { Self::find_member(&mut raw)? } else { pass_zeros(&mut raw)? };
+            let is_there = if self.is_damaged { Self::find_member(&mut raw)? } else { skip_zeros(&mut raw)? };
             if !is_there {
                 return Ok(0);
             }
@@ -298,7 +298,7 @@ mod tests {
         damaged[sum] ^= 1;
         let bytes = [&damaged[..], &[0x1f; 5], &gzip(b"second")].concat();
         for capacity in 1..bytes.len() + 1 {
-            let mut reader = Members::new(BufReader::with_capacity(capacity, &bytes[..]));
+            let mut reader = GzipMembers::new(BufReader::with_capacity(capacity, &bytes[..]));
             let mut read = Vec::new();
             assert!(reader.read_to_end(&mut read).is_err());
             reader.read_to_end(&mut read).unwrap();

@@ -1,4 +1,4 @@
-//! Compressing what is written.
+//! Compresses output.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use liblzma::write::XzEncoder;
 
 use crate::Compression;
 
-/// A writer that compresses; [`Compressor::finish`] must be called at the end.
+/// A compressing writer. Call [`Compressor::finish`] at the end.
 ///
 /// ```
 /// use std::io::Write;
@@ -17,22 +17,22 @@ use crate::Compression;
 ///
 /// use simstore_io::{Compression, Compressor};
 ///
-/// let compression = Compression::of_name(Path::new("unique.jsonl.gz"));
+/// let compression = Compression::from_name(Path::new("unique.jsonl.gz"));
 /// let mut writer = Compressor::new(compression, Vec::new())?;
 /// writer.write_all(b"{}\n")?;
 /// assert_eq!(writer.finish()?[..2], [0x1f, 0x8b]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub struct Compressor<W: Write>(Encoder<W>);
+pub struct Compressor<W: Write>(EncoderState<W>);
 
-enum Encoder<W: Write> {
+enum EncoderState<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
     Zstd(zstd::Encoder<'static, W>),
     Bzip2(BzEncoder<W>),
     Xz(XzEncoder<W>),
-    /// A member has ended: what is written next begins another.
-    BetweenGzip(W),
+    /// A gzip member has ended, and the next write begins another one.
+    GzipMemberEnded(W),
     Broken,
 }
 
@@ -43,92 +43,92 @@ impl<W: Write> fmt::Debug for Compressor<W> {
 }
 
 impl<W: Write> Compressor<W> {
-    /// A writer that compresses like this.
+    /// Creates a writer with a compression.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If the encoder cannot be allocated.
     pub fn new(compression: Compression, write: W) -> io::Result<Self> {
         Ok(Compressor(match compression {
-            Compression::None => Encoder::Plain(write),
+            Compression::None => EncoderState::Plain(write),
             Compression::Gzip => gzip(write),
             Compression::Zstd => {
                 let mut encoder = zstd::Encoder::new(write, zstd::DEFAULT_COMPRESSION_LEVEL)?;
                 encoder.include_checksum(true)?;
-                Encoder::Zstd(encoder)
+                EncoderState::Zstd(encoder)
             }
-            Compression::Bzip2 => Encoder::Bzip2(BzEncoder::new(write, bzip2::Compression::default())),
-            Compression::Xz => Encoder::Xz(XzEncoder::new(write, 6)),
+            Compression::Bzip2 => EncoderState::Bzip2(BzEncoder::new(write, bzip2::Compression::default())),
+            Compression::Xz => EncoderState::Xz(XzEncoder::new(write, 6)),
         }))
     }
 
-    /// A writer that does not compress.
-    pub fn plain(write: W) -> Self {
-        Compressor(Encoder::Plain(write))
+    /// Creates a writer that does not compress.
+    pub fn uncompressed(write: W) -> Self {
+        Compressor(EncoderState::Plain(write))
     }
 
-    /// Ends a member of a gzip file, so that what comes next can be read by itself: web archives have each record in one.
-    /// In other compressions nothing happens.
+    /// Ends the current gzip member, so that the following data can be decompressed without the data before
+    /// it. Web archives have one member for each record. Does nothing for other compressions.
     ///
     /// # Errors
-    /// If what is left cannot be written.
+    /// If buffered data cannot be written.
     pub fn end_member(&mut self) -> io::Result<()> {
-        if let Encoder::Gzip(_) = self.0
-            && let Encoder::Gzip(encoder) = std::mem::replace(&mut self.0, Encoder::Broken)
+        if let EncoderState::Gzip(_) = self.0
+            && let EncoderState::Gzip(encoder) = std::mem::replace(&mut self.0, EncoderState::Broken)
         {
-            self.0 = Encoder::BetweenGzip(encoder.finish()?);
+            self.0 = EncoderState::GzipMemberEnded(encoder.finish()?);
         }
         Ok(())
     }
 
-    /// Writes what is left and hands the output back.
+    /// Writes buffered data and returns the output.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the data cannot be written.
     pub fn finish(self) -> io::Result<W> {
         match self.0 {
-            Encoder::Plain(write) | Encoder::BetweenGzip(write) => Ok(write),
-            Encoder::Gzip(encoder) => encoder.finish(),
-            Encoder::Zstd(encoder) => encoder.finish(),
-            Encoder::Bzip2(encoder) => encoder.finish(),
-            Encoder::Xz(encoder) => encoder.finish(),
-            Encoder::Broken => Err(broken()),
+            EncoderState::Plain(write) | EncoderState::GzipMemberEnded(write) => Ok(write),
+            EncoderState::Gzip(encoder) => encoder.finish(),
+            EncoderState::Zstd(encoder) => encoder.finish(),
+            EncoderState::Bzip2(encoder) => encoder.finish(),
+            EncoderState::Xz(encoder) => encoder.finish(),
+            EncoderState::Broken => Err(after_failure()),
         }
     }
 }
 
-fn gzip<W: Write>(write: W) -> Encoder<W> {
-    Encoder::Gzip(GzEncoder::new(write, flate2::Compression::default()))
+fn gzip<W: Write>(write: W) -> EncoderState<W> {
+    EncoderState::Gzip(GzEncoder::new(write, flate2::Compression::default()))
 }
 
-fn broken() -> io::Error {
+fn after_failure() -> io::Error {
     io::Error::other("an earlier write has failed")
 }
 
 impl<W: Write> Write for Compressor<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Encoder::BetweenGzip(_) = self.0
-            && let Encoder::BetweenGzip(write) = std::mem::replace(&mut self.0, Encoder::Broken)
+        if let EncoderState::GzipMemberEnded(_) = self.0
+            && let EncoderState::GzipMemberEnded(write) = std::mem::replace(&mut self.0, EncoderState::Broken)
         {
             self.0 = gzip(write);
         }
         match &mut self.0 {
-            Encoder::Plain(write) | Encoder::BetweenGzip(write) => write.write(bytes),
-            Encoder::Gzip(encoder) => encoder.write(bytes),
-            Encoder::Zstd(encoder) => encoder.write(bytes),
-            Encoder::Bzip2(encoder) => encoder.write(bytes),
-            Encoder::Xz(encoder) => encoder.write(bytes),
-            Encoder::Broken => Err(broken()),
+            EncoderState::Plain(write) | EncoderState::GzipMemberEnded(write) => write.write(bytes),
+            EncoderState::Gzip(encoder) => encoder.write(bytes),
+            EncoderState::Zstd(encoder) => encoder.write(bytes),
+            EncoderState::Bzip2(encoder) => encoder.write(bytes),
+            EncoderState::Xz(encoder) => encoder.write(bytes),
+            EncoderState::Broken => Err(after_failure()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Encoder::Plain(write) | Encoder::BetweenGzip(write) => write.flush(),
-            Encoder::Gzip(encoder) => encoder.flush(),
-            Encoder::Zstd(encoder) => encoder.flush(),
-            Encoder::Bzip2(encoder) => encoder.flush(),
-            Encoder::Xz(encoder) => encoder.flush(),
-            Encoder::Broken => Err(broken()),
+            EncoderState::Plain(write) | EncoderState::GzipMemberEnded(write) => write.flush(),
+            EncoderState::Gzip(encoder) => encoder.flush(),
+            EncoderState::Zstd(encoder) => encoder.flush(),
+            EncoderState::Bzip2(encoder) => encoder.flush(),
+            EncoderState::Xz(encoder) => encoder.flush(),
+            EncoderState::Broken => Err(after_failure()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes bytes into text: as UTF-8, or in the encoding of the file.
+//! Decodes bytes to text, as UTF-8 or in another encoding.
 
 use simstore::error::did_you_mean;
 use std::borrow::Cow;
@@ -11,25 +11,26 @@ use encoding_rs::{DecoderResult, Encoding as Charset, GB18030, GBK, UTF_8, UTF_1
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// Bytes examined to detect an encoding.
-const DETECTED_BYTES: usize = 1 << 20;
-/// One malformed character per this many bytes is no sign of another encoding. This limit is for lines, the next one
-/// for whole texts, where a wrong guess costs less than a refusal. A single one is never a sign, even in a short text.
-const RARE: u64 = 8192;
-const RARE_IN_TEXT: u64 = 256;
-/// HTML must declare its encoding in this many bytes. The standard says 1,024; pages are less strict.
-const DECLARED_BYTES: usize = 4096;
+/// Maximum number of bytes examined to detect an encoding.
+const DETECTION_BYTES: usize = 1 << 20;
+/// Up to one malformed character in this many bytes of lines does not indicate another encoding. A single
+/// malformed character never does, even in a short text.
+const LINE_BYTES_PER_ERROR: u64 = 8192;
+/// Like [`LINE_BYTES_PER_ERROR`], for a whole text. Here a wrong guess costs less than a refusal.
+const TEXT_BYTES_PER_ERROR: u64 = 256;
+/// HTML must declare its encoding within this many bytes. The standard says 1,024; many pages exceed this.
+const DECLARATION_BYTES: usize = 4096;
 
 /// Encoding of the input. Malformed bytes are replaced by U+FFFD and counted.
 ///
-/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and GB2312,
-/// which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file takes
-/// precedence.
+/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and
+/// GB2312, which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a
+/// file takes precedence over the requested encoding.
 ///
-/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, `auto` uses the encoding declared by HTTP or by a
-/// `<meta>` tag. If none is declared and few bytes are malformed, these are replaced and counted. If many are
-/// malformed, the encoding is detected. For lines and tables, `auto` does not guess: if they are not nearly UTF-8,
-/// reading them ends with an error that names the likely encoding.
+/// `auto` is UTF-8, unless most non-ASCII characters of a text file or web page are malformed. Then the
+/// encoding declared by HTTP or by a `<meta>` tag is used. If none is declared, a few malformed bytes are
+/// replaced and counted. If there are many, the encoding is guessed. In lines and tables, `auto` does not
+/// guess: if they are not nearly UTF-8, reading ends with an error that names the likely encoding.
 ///
 /// ```
 /// use simstore_io::Encoding;
@@ -47,7 +48,7 @@ impl Encoding {
     /// UTF-8.
     pub const UTF_8: Encoding = Encoding(Some(UTF_8));
 
-    /// Name in the standard, or `auto`.
+    /// Name of the encoding in the standard, or `auto`.
     pub fn name(self) -> &'static str {
         self.0.map_or("auto", Charset::name)
     }
@@ -85,24 +86,29 @@ impl FromStr for Encoding {
     }
 }
 
-/// A text, borrowed if it was valid UTF-8, and the number of replacements in it.
-pub(crate) type Decoded<'b> = (Cow<'b, str>, u64);
+/// A decoded text and its number of replacements. Valid UTF-8 is borrowed.
+pub(crate) type DecodedText<'b> = (Cow<'b, str>, u64);
 
 /// Decodes a whole text, without its byte order mark. Also returns the encoding if it was guessed.
 ///
-/// `declared` is the encoding declared by HTTP; HTML may declare one too.
+/// `declared` is the encoding that HTTP declares. HTML may declare another one.
 pub(crate) fn decode_text<'b>(
     bytes: &'b [u8],
     encoding: Encoding,
     declared: Option<&str>,
-) -> (Decoded<'b>, Option<Encoding>) {
-    let (charset, mark, is_guessed) = charset_of(bytes, encoding, declared);
+) -> (DecodedText<'b>, Option<Encoding>) {
+    let (charset, mark, is_guessed) = choose_charset(bytes, encoding, declared);
     let guessed = is_guessed.then_some(Encoding(Some(charset)));
     (decode(&bytes[mark..], charset), guessed)
 }
 
-/// Returns the encoding of a text, the length of its byte order mark, and whether the encoding is a guess.
-fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'static Charset, usize, bool) {
+/// Returns the encoding of a text, the length of its byte order mark in bytes, and whether the encoding was
+/// guessed.
+fn choose_charset(
+    bytes: &[u8],
+    encoding: Encoding,
+    declared: Option<&str>,
+) -> (&'static Charset, usize, bool) {
     if let Some((charset, mark)) = Charset::for_bom(bytes) {
         return (charset, mark, false);
     }
@@ -114,12 +120,12 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
     if let Some(charset) = declared.filter(|charset| !charset.is_ascii_compatible()) {
         return (charset, 0, false);
     }
-    if let Some(charset) = utf16_of(&bytes[..bytes.len().min(DETECTED_BYTES)]) {
+    if let Some(charset) = detect_utf16(&bytes[..bytes.len().min(DETECTION_BYTES)]) {
         return (charset, 0, true);
     }
     let (well_formed, malformed) = match std::str::from_utf8(bytes) {
         Ok(_) => return (UTF_8, 0, false),
-        Err(_) => characters(bytes),
+        Err(_) => count_characters(bytes),
     };
     // Text in other encodings has hardly any well-formed characters.
     if well_formed > malformed {
@@ -127,16 +133,16 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
     }
     match declared.or_else(|| declared_by_html(bytes)) {
         Some(charset) => (charset, 0, false),
-        None if are_few(malformed, bytes.len() as u64, RARE_IN_TEXT) => (UTF_8, 0, false),
-        None => (detect(bytes), 0, true),
+        None if are_rare(malformed, bytes.len() as u64, TEXT_BYTES_PER_ERROR) => (UTF_8, 0, false),
+        None => (guess_charset(bytes), 0, true),
     }
 }
 
-/// Decodes the first bytes of a UTF-16 text into UTF-8. `None` for other encodings and for binary data.
-pub fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
+/// Decodes the first bytes of a UTF-16 text to UTF-8. Returns `None` for other encodings and for binary data.
+pub fn utf16_head_to_utf8(head: &[u8]) -> Option<Vec<u8>> {
     let (charset, mark) = match Charset::for_bom(head) {
         Some((charset, mark)) => (charset, mark),
-        None => (utf16_of(head)?, 0),
+        None => (detect_utf16(head)?, 0),
     };
     // Zeros after the mark mean UTF-32.
     if charset == UTF_8 || head[mark..].starts_with(b"\0\0") {
@@ -146,9 +152,9 @@ pub fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
     Some(decode(&head[mark..mark + whole], charset).0.into_owned().into_bytes())
 }
 
-/// Byte order of UTF-16 without a mark; `None` if the bytes are not UTF-16. Without any ASCII character, and so without
-/// a zero byte, UTF-16 is not recognised.
-fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
+/// Detects UTF-16 without a byte order mark, and its byte order. Returns `None` if the bytes are not UTF-16.
+/// UTF-16 without any ASCII character has no zero bytes and is not detected.
+fn detect_utf16(bytes: &[u8]) -> Option<&'static Charset> {
     if !bytes.contains(&0) || is_utf8_with_zeros(bytes) {
         return None;
     }
@@ -162,7 +168,7 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
                     return None;
                 }
                 Ok(character) => ascii += usize::from(character.is_ascii()),
-                // The last character may be cut off.
+                // The last character may be truncated.
                 Err(_) => broken += 1,
             }
             all += 1;
@@ -176,60 +182,61 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
     }
 }
 
-/// Whether the bytes are UTF-8 with zeros as control characters. Less than a fifth of the bytes at even places are
-/// zeros then, and less than a fifth at odd places.
+/// Whether the bytes are UTF-8 that contains zeros as control characters: less than one fifth of the bytes at
+/// even offsets are zero, and less than one fifth at odd offsets.
 fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     let zeros = |first| bytes.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count();
     let is_utf8 = || match std::str::from_utf8(bytes) {
         Ok(_) => true,
-        // The last character may be cut off.
+        // The last character may be truncated.
         Err(error) if error.error_len().is_none() => true,
         Err(_) => {
-            let (well_formed, malformed) = characters(bytes);
+            let (well_formed, malformed) = count_characters(bytes);
             well_formed > malformed
         }
     };
     10 * zeros(0).max(zeros(1)) < bytes.len() && is_utf8()
 }
 
-/// Encoding that lines appear to have; `None` if UTF-8 will do. `sample` starts at their first malformed or other
-/// non-ASCII character, after `before` bytes of ASCII. Rare malformed characters in a long file do not count.
-pub(crate) fn other_than_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
-    let (well_formed, malformed) = characters(sample);
-    let looked_at = before.min(DETECTED_BYTES as u64) + sample.len() as u64;
-    let is_other = malformed > well_formed && !are_few(malformed, looked_at, RARE);
+/// Returns the likely encoding of lines that are not UTF-8; `None` if they are UTF-8 with few malformed
+/// characters. `sample` starts at the first non-ASCII byte, after `before` bytes of ASCII.
+pub(crate) fn detect_non_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
+    let (well_formed, malformed) = count_characters(sample);
+    let examined = before.min(DETECTION_BYTES as u64) + sample.len() as u64;
+    let is_other = malformed > well_formed && !are_rare(malformed, examined, LINE_BYTES_PER_ERROR);
     // GB18030 contains GBK.
-    let detected = || match detect(sample) {
+    let detected = || match guess_charset(sample) {
         charset if charset == GBK => GB18030,
         charset => charset,
     };
     is_other.then(|| Encoding(Some(detected())))
 }
 
-/// Detects UTF-16 without a byte order mark, by the first bytes of a file.
-pub fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
-    let charset = if Charset::for_bom(head).is_none() { utf16_of(head) } else { None };
+/// Detects UTF-16 without a byte order mark by the first bytes of a file.
+pub fn detect_unmarked_utf16(head: &[u8]) -> Option<Encoding> {
+    let charset = if Charset::for_bom(head).is_none() { detect_utf16(head) } else { None };
     charset.map(|charset| Encoding(Some(charset)))
 }
 
-/// Decodes a line, or a part of one, of a file in this encoding. `auto` is UTF-8.
+/// Decodes a line, or a part of a line. `auto` is UTF-8.
 ///
-/// The encoding must be ASCII-compatible: a byte below 0x30 is always the ASCII character, in particular a line end, a
-/// quote, a comma and a tab. Second bytes start at 0x40 in GBK and Big5, and at 0x30 in GB18030.
-/// [`line_reader`](crate::bytes::transcode::line_reader) converts all other encodings of the standard to UTF-8.
-pub(crate) fn decode_line(bytes: &[u8], encoding: Encoding) -> Decoded<'_> {
+/// The encoding must be ASCII-compatible: a byte below 0x30 is always an ASCII character, in particular a
+/// line end, a quote, a comma, or a tab. The second byte of a character is at least 0x40 in GBK and Big5, and
+/// at least 0x30 in GB18030. [`line_reader`](crate::bytes::transcode::line_reader) converts all other
+/// encodings of the standard to UTF-8.
+pub(crate) fn decode_line(bytes: &[u8], encoding: Encoding) -> DecodedText<'_> {
     decode(bytes, encoding.0.unwrap_or(UTF_8))
 }
 
-/// Encodes a part of a line; `None` if the encoding lacks one of the characters.
+/// Encodes a part of a line. Returns `None` if the encoding lacks one of the characters.
 pub(crate) fn encode_line(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
     let (bytes, _, is_unmappable) = encoding.0.unwrap_or(UTF_8).encode(text);
     (!is_unmappable).then(|| bytes.into_owned())
 }
 
-fn decode<'b>(bytes: &'b [u8], charset: &'static Charset) -> Decoded<'b> {
+fn decode<'b>(bytes: &'b [u8], charset: &'static Charset) -> DecodedText<'b> {
     if charset == UTF_8 {
-        return str::from_utf8(bytes).map_or_else(|_| replace(bytes), |text| (text.into(), 0));
+        return str::from_utf8(bytes).map_or_else(|_| decode_utf8_lossy(bytes), |text| (text.into(), 0));
     }
     let mut decoder = charset.new_decoder_without_bom_handling();
     let mut rest = bytes;
@@ -249,7 +256,7 @@ fn decode<'b>(bytes: &'b [u8], charset: &'static Charset) -> Decoded<'b> {
     }
 }
 
-fn replace(bytes: &[u8]) -> Decoded<'static> {
+fn decode_utf8_lossy(bytes: &[u8]) -> DecodedText<'static> {
     let mut text = String::with_capacity(bytes.len() + 16);
     let mut replaced = 0;
     for chunk in bytes.utf8_chunks() {
@@ -262,13 +269,13 @@ fn replace(bytes: &[u8]) -> Decoded<'static> {
     (text.into(), replaced)
 }
 
-/// Whether malformed characters are rare: only one, or at most one in `rare` bytes.
-fn are_few(malformed: u64, bytes: u64, rare: u64) -> bool {
-    malformed <= 1 || malformed * rare <= bytes
+/// Whether malformed characters are rare: a single one, or at most one in `bytes_per_error` bytes.
+fn are_rare(malformed: u64, bytes: u64, bytes_per_error: u64) -> bool {
+    malformed <= 1 || malformed * bytes_per_error <= bytes
 }
 
-/// Counts the well-formed non-ASCII characters of UTF-8, and the malformed sequences.
-fn characters(bytes: &[u8]) -> (u64, u64) {
+/// Returns the number of well-formed non-ASCII characters of UTF-8, and the number of malformed sequences.
+fn count_characters(bytes: &[u8]) -> (u64, u64) {
     let (mut well_formed, mut malformed) = (0_u64, 0_u64);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid();
@@ -280,17 +287,17 @@ fn characters(bytes: &[u8]) -> (u64, u64) {
     (well_formed, malformed)
 }
 
-fn detect(bytes: &[u8]) -> &'static Charset {
+fn guess_charset(bytes: &[u8]) -> &'static Charset {
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
     let sample = &bytes[first..];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(&sample[..sample.len().min(DETECTED_BYTES)], sample.len() <= DETECTED_BYTES);
+    detector.feed(&sample[..sample.len().min(DETECTION_BYTES)], sample.len() <= DETECTION_BYTES);
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Returns the encoding declared by a `<meta>` tag or an XML declaration near the start.
+/// Returns the encoding declared by a `<meta>` tag or an XML declaration near the start of a text.
 fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
-    let head = bytes[..bytes.len().min(DECLARED_BYTES)].to_ascii_lowercase();
+    let head = bytes[..bytes.len().min(DECLARATION_BYTES)].to_ascii_lowercase();
     let tags = head.split(|&byte| byte == b'<').filter_map(|tag| tag.split(|&byte| byte == b'>').next());
     let label = tags.filter_map(|tag| {
         let attribute = if tag.starts_with(b"meta") {
@@ -318,7 +325,7 @@ pub(super) mod tests {
         label.parse().unwrap()
     }
 
-    /// A text in the encoding with a label.
+    /// Encodes a text in the encoding with this label.
     pub(in crate::bytes) fn encoded(text: &str, label: &str) -> Vec<u8> {
         match label {
             "utf-16le" => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
@@ -382,14 +389,14 @@ pub(super) mod tests {
             assert_eq!((decoded, replaced, found), (text.into(), 0, Some(encoding(guessed))), "{label}");
         }
         for binary in [&b"\0\0\0\0"[..], b"a\0\x01\x02\x03bcd", b"\x7fELF\x02\x01\x01\0\0\0\0\0"] {
-            assert_eq!(utf16_of(binary), None, "{}", binary.escape_ascii());
+            assert_eq!(detect_utf16(binary), None, "{}", binary.escape_ascii());
         }
     }
 
     #[test]
     fn lines_that_are_not_utf8() {
         let other =
-            |bytes: &[u8], before| other_than_utf8(bytes, before).map(|encoding| encoding.to_string());
+            |bytes: &[u8], before| detect_non_utf8(bytes, before).map(|encoding| encoding.to_string());
         assert_eq!(other(&encoded(CHINESE, "gb18030"), 0).as_deref(), Some("gb18030"));
         assert_eq!(other(&encoded(CHINESE, "big5"), 1 << 40).as_deref(), None);
         assert_eq!(other(&encoded(CHINESE, "big5").repeat(1000), 1 << 40).as_deref(), Some("Big5"));

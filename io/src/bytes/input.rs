@@ -1,7 +1,7 @@
-//! An open input: decompressed, counted, lines of bounded length.
+//! An open input: a decompressed byte stream that is read as lines, records, or a whole.
 
 mod lines;
-mod of_section;
+mod section_input;
 
 use std::fmt;
 use std::fs::File;
@@ -14,45 +14,47 @@ use encoding_rs::UTF_8;
 
 use crate::bytes::compression::Compression;
 use crate::bytes::encoding::{self, Encoding};
-use crate::bytes::limit::Longest;
+use crate::bytes::length_limit::LengthLimit;
 use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::Pipes;
-use crate::bytes::section::{self, SectionRead};
+use crate::bytes::section::{self, SectionCursor};
 use crate::bytes::transcode::{self, NotUtf8};
-use crate::progress::{Counted, ReadNote, ReadProgress};
+use crate::read_progress::{CountingReader, ReadDiagnostic, ReadProgress};
 use simstore::{Error, Result};
 
 const BUFFER_BYTES: usize = 1 << 16;
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// An input, decompressed.
+/// A decompressed input.
 ///
-/// A read error is one [`Error::BadInput`], and the end of the input.
+/// If reading fails, one [`Error::BadInput`] is returned, and the input ends.
 pub struct Input {
     path: Arc<Path>,
     compression: Compression,
     reader: BufReader<Box<dyn Read + Send>>,
-    /// Bytes that are read and no line yet.
+    /// Bytes that were read and do not yet belong to a returned line.
     block: BytesMut,
-    /// The encoding of lines, and the byte order mark before the first.
+    /// Encoding of the lines.
     encoding: Encoding,
-    mark: &'static [u8],
-    /// Lines read so far.
+    /// Byte order mark before the first line, or nothing.
+    byte_order_mark: &'static [u8],
+    /// Number of lines or records read so far.
     line: u64,
     progress: Arc<ReadProgress>,
-    /// The progress when the input was opened, and the place in the file.
-    opened_at: u64,
-    from: u64,
-    /// How sections of it are read, if they can be.
-    in_sections: Option<section::Lines>,
-    /// The section that it is of a file, and how far that has been read.
-    part: Option<SectionRead>,
+    /// Bytes in `progress` when the input was opened.
+    progress_at_open: u64,
+    /// Offset of the input in its file, in bytes.
+    start_offset: u64,
+    /// How sections of the input are read; `None` if it must be read as a whole.
+    line_format: Option<section::LineFormat>,
+    /// Position in the section, if the input is a section of a file.
+    section: Option<SectionCursor>,
 }
 
-/// Fails once where reading has failed before, if it has.
-struct Failing(Option<io::Error>);
+/// A reader that returns an earlier error once, and then ends.
+struct DeferredError(Option<io::Error>);
 
-impl Read for Failing {
+impl Read for DeferredError {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }
@@ -65,7 +67,7 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file that is compressed so, or standard input for `-`. Unpacking it may take so much memory.
+    /// Opens a file, or standard input for `-`. Decompression may take `memory` bytes.
     pub fn open(
         path: &Path,
         compression: Compression,
@@ -78,29 +80,30 @@ impl Input {
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };
-        let raw = BufReader::with_capacity(BUFFER_BYTES, Counted::new(raw, progress));
+        let raw = BufReader::with_capacity(BUFFER_BYTES, CountingReader::new(raw, progress));
         Input::new(path, compression, raw, memory, progress, progress.bytes())
     }
 
-    /// A member of an archive, that may be compressed itself; its bytes are counted where it comes from.
-    pub(crate) fn of_member(
+    /// Opens a member of an archive, which may be compressed on its own. Its bytes are counted by the reader
+    /// of the archive.
+    pub(crate) fn from_archive_member(
         path: &Path,
         reader: Box<dyn Read + Send>,
         memory: Option<u64>,
         progress: &Arc<ReadProgress>,
     ) -> Result<Input> {
-        let opened_at = progress.bytes();
+        let progress_at_open = progress.bytes();
         let mut raw = BufReader::with_capacity(BUFFER_BYTES, reader);
         let bad = |error: io::Error| Error::BadInput {
             path: path.to_path_buf(),
             line: 0,
             reason: format!("cannot be read from the archive: {error}"),
         };
-        let compression = match Compression::of_name(path) {
-            Compression::None => Compression::of_head(raw.fill_buf().map_err(bad)?),
+        let compression = match Compression::from_name(path) {
+            Compression::None => Compression::from_head(raw.fill_buf().map_err(bad)?),
             compression => compression,
         };
-        Input::new(path, compression, raw, memory, progress, opened_at)
+        Input::new(path, compression, raw, memory, progress, progress_at_open)
     }
 
     fn new(
@@ -109,7 +112,7 @@ impl Input {
         raw: impl BufRead + Send + 'static,
         memory: Option<u64>,
         progress: &Arc<ReadProgress>,
-        opened_at: u64,
+        progress_at_open: u64,
     ) -> Result<Input> {
         let reader = compression.reader(raw, memory).map_err(cannot_open(path))?;
         Ok(Input {
@@ -118,61 +121,68 @@ impl Input {
             reader: BufReader::with_capacity(BUFFER_BYTES, reader),
             block: BytesMut::new(),
             encoding: Encoding::AUTO,
-            mark: b"",
+            byte_order_mark: b"",
             line: 0,
             progress: Arc::clone(progress),
-            opened_at,
-            from: 0,
-            in_sections: None,
-            part: None,
+            progress_at_open,
+            start_offset: 0,
+            line_format: None,
+            section: None,
         })
     }
 
-    /// The first bytes: so many, or all. They are not taken.
+    /// Returns the first `bytes` bytes, or a shorter input as a whole, without consuming them.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if not even the first can be read.
+    /// [`Error::BadInput`] if not even the first byte can be read.
     pub(crate) fn peek(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         let failed = (&mut self.reader).take(bytes as u64).read_to_end(&mut head).err();
         if let Some(error) = failed.as_ref().filter(|_| head.is_empty()) {
-            return Err(self.broken(error));
+            return Err(self.read_failure(error));
         }
         let rest = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
-        let rest = Failing(failed).chain(rest);
+        let rest = DeferredError(failed).chain(rest);
         let reader: Box<dyn Read + Send> = Box::new(io::Cursor::new(head.clone()).chain(rest));
         self.reader = BufReader::with_capacity(BUFFER_BYTES, reader);
         Ok(head)
     }
 
-    /// Its bytes, decompressed.
+    /// Returns the decompressed byte stream.
     pub(crate) fn into_reader(self) -> Box<dyn Read + Send> {
         Box::new(self.reader)
     }
 
-    pub(crate) fn is_packed(&self) -> bool {
+    pub(crate) fn is_compressed(&self) -> bool {
         self.compression != Compression::None
     }
 
-    /// The same input, without its byte order mark, and in an encoding whose lines end in the byte of a line feed.
+    /// Prepares the input to be read by lines: removes the byte order mark, and converts encodings that are not
+    /// ASCII-compatible to UTF-8.
     ///
     /// # Errors
     /// [`Error::BadInput`] for an unreadable input, and for UTF-16 without a byte order mark.
-    pub fn into_lines(mut self, asked: Encoding) -> Result<Input> {
-        if asked == Encoding::AUTO
-            && let Some(encoding) = encoding::unmarked_utf16(self.fill()?)
+    pub fn into_lines(mut self, requested: Encoding) -> Result<Input> {
+        if requested == Encoding::AUTO
+            && let Some(encoding) = encoding::detect_unmarked_utf16(self.fill()?)
         {
             self.line = 1;
-            return Err(self.bad(NotUtf8(encoding).to_string()));
+            return Err(self.line_error(NotUtf8(encoding).to_string()));
         }
         let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
-        let lines = transcode::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
-        let mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
+        let lines = transcode::line_reader(reader, requested).map_err(|error| self.read_failure(&error))?;
+        let byte_order_mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
         let reader = BufReader::with_capacity(BUFFER_BYTES, lines.reader);
-        Ok(Input { reader, encoding: lines.encoding, mark, in_sections: lines.in_sections, ..self })
+        Ok(Input {
+            reader,
+            encoding: lines.encoding,
+            byte_order_mark,
+            line_format: lines.line_format,
+            ..self
+        })
     }
 
-    /// The same in UTF-8, if it is in another encoding of lines. Malformed bytes stay malformed.
+    /// Converts lines in another encoding to UTF-8. Malformed bytes stay malformed.
     pub(crate) fn into_utf8(mut self) -> Input {
         let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
         let reader = transcode::utf8_reader(reader, self.encoding);
@@ -188,50 +198,49 @@ impl Input {
         &self.path
     }
 
-    /// The encoding of lines.
+    /// Encoding of the lines.
     pub(crate) fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// The byte order mark before the first line, in UTF-8, or nothing.
-    pub(crate) fn mark(&self) -> &'static [u8] {
-        self.mark
+    /// Byte order mark before the first line, in UTF-8; empty if the input has none.
+    pub(crate) fn byte_order_mark(&self) -> &'static [u8] {
+        self.byte_order_mark
     }
 
-    /// How sections of it are read; `None` if its lines cannot be told apart from the middle.
-    pub(crate) fn in_sections(&self) -> Option<section::Lines> {
-        self.in_sections
+    /// How sections of the input are read; `None` if its lines can be found only from the start.
+    pub(crate) fn line_format(&self) -> Option<section::LineFormat> {
+        self.line_format
     }
 
-    /// Number of the line that was read last, from 1.
+    /// Number of the last line or record that was read, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Reads the whole input as one document, that starts at line 1.
+    /// Reads the whole input as one document, which starts at line 1.
     ///
     /// # Errors
-    /// As [`Input::read_line`].
-    pub(crate) fn read_all(&mut self, longest: Longest) -> Result<Vec<u8>> {
+    /// See [`Input::read_line`].
+    pub(crate) fn read_all(&mut self, limit: LengthLimit) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let limit = longest.bytes as u64 + 1;
-        let read = (&mut self.reader).take(limit).read_to_end(&mut bytes);
-        read.map_err(|error| self.broken(&error))?;
+        let read = (&mut self.reader).take(limit.bytes as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.read_failure(&error))?;
         self.line = 1;
-        if bytes.len() > longest.bytes {
-            return Err(self.too_long(longest));
+        if bytes.len() > limit.bytes {
+            return Err(self.too_long(limit));
         }
         Ok(bytes)
     }
 
-    /// Fills `record` with the next bytes; false at the end of the input.
+    /// Fills `record` with the next bytes. Returns false at the end of the input.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input ends within the record, or cannot be read.
     pub fn read_record(&mut self, record: &mut [u8]) -> Result<bool> {
         let mut filled = 0;
         while filled < record.len() {
-            match self.reader.read(&mut record[filled..]).map_err(|error| self.broken(&error))? {
+            match self.reader.read(&mut record[filled..]).map_err(|error| self.read_failure(&error))? {
                 0 => break,
                 read => filled += read,
             }
@@ -242,7 +251,7 @@ impl Input {
         let offset = self.line * record.len() as u64;
         self.line += 1;
         if filled < record.len() {
-            return Err(self.bad(format!(
+            return Err(self.line_error(format!(
                 "the file ends within a fingerprint: {filled} of {} bytes at offset {offset}",
                 record.len()
             )));
@@ -250,8 +259,8 @@ impl Input {
         Ok(true)
     }
 
-    /// Visits the bytes of the records of `length` bytes that are next and lie in the buffer as a whole: a fast
-    /// path, where there may be none although the input goes on. Returns how many there were.
+    /// Visits the next records of `length` bytes that are completely in the buffer, and returns their number.
+    /// This is a fast path: the number may be 0 before the end of the input.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read.
@@ -264,86 +273,86 @@ impl Input {
         Ok(records as u64)
     }
 
-    /// The bytes that are next; none at the end of the input.
+    /// Returns the next bytes without consuming them; empty at the end of the input.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read.
     pub fn fill(&mut self) -> Result<&[u8]> {
         match self.reader.fill_buf().err() {
-            Some(error) => Err(self.broken(&error)),
+            Some(error) => Err(self.read_failure(&error)),
             None => Ok(self.reader.buffer()),
         }
     }
 
-    /// Like [`Input::fill`], but reading goes on behind an error: with the next members of a gzip file.
+    /// Like [`Input::fill`], but after an error in a gzip file, reading continues with the next member.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the input cannot be read here.
-    pub(crate) fn fill_on(&mut self) -> Result<&[u8]> {
+    /// [`Error::BadInput`] if the input cannot be read at this position.
+    pub(crate) fn fill_resuming(&mut self) -> Result<&[u8]> {
         let Some(error) = self.reader.fill_buf().err() else { return Ok(self.reader.buffer()) };
-        let failure = self.cannot_read(&error);
+        let failure = self.read_failure_reason(&error);
         if self.compression != Compression::Gzip {
-            self.end();
+            self.skip_rest();
         }
-        Err(self.bad(failure))
+        Err(self.line_error(failure))
     }
 
-    /// Takes bytes that [`Input::fill`] has shown.
+    /// Consumes bytes that [`Input::fill`] returned.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.reader.consume(bytes);
     }
 
-    /// Counts something that a person should know.
-    pub(crate) fn note(&self, note: ReadNote) {
-        self.progress.note(note);
+    /// Counts a diagnostic for the user.
+    pub(crate) fn add_diagnostic(&self, diagnostic: ReadDiagnostic) {
+        self.progress.add_diagnostic(diagnostic);
     }
 
-    /// Says on which line the next [`Input::bad`] is.
+    /// Sets the line of the next [`Input::line_error`].
     pub(crate) fn set_line(&mut self, line: u64) {
         self.line = line;
     }
 
-    /// [`Error::BadInput`] for the file as a whole.
-    pub fn bad_file(&self, reason: &str) -> Error {
+    /// Returns an [`Error::BadInput`] for the whole file.
+    pub fn file_error(&self, reason: &str) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: 0, reason: reason.to_owned() }
     }
 
-    /// [`Error::BadInput`] for the line that was read last.
-    pub fn bad(&self, reason: String) -> Error {
+    /// Returns an [`Error::BadInput`] for the last line that was read.
+    pub fn line_error(&self, reason: String) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }
 
-    pub(crate) fn too_long(&self, longest: Longest) -> Error {
-        self.bad(longest.to_string())
+    pub(crate) fn too_long(&self, limit: LengthLimit) -> Error {
+        self.line_error(limit.to_string())
     }
 
-    /// Leaves out the rest of the input.
-    pub(crate) fn end(&mut self) {
-        self.part.iter().for_each(|part| part.reached.set_rest());
+    /// Skips the rest of the input.
+    pub(crate) fn skip_rest(&mut self) {
+        self.section.iter().for_each(|cursor| cursor.outcome.set_end_of_file());
         self.reader = BufReader::with_capacity(0, Box::new(io::empty()));
         self.block.clear();
     }
 
-    /// The error of an input that cannot be read on: it ends in the line after the last.
-    fn broken(&mut self, error: &io::Error) -> Error {
-        self.end();
+    /// Ends the input after a read error, and returns the error for the line after the last one.
+    fn read_failure(&mut self, error: &io::Error) -> Error {
+        self.skip_rest();
         self.line += 1;
         let rest = match self.compression {
             Compression::None => "",
             _ if error.kind() == io::ErrorKind::UnexpectedEof => "",
             _ => "; the rest of the file is skipped",
         };
-        self.bad(format!("{}{rest}", self.cannot_read(error)))
+        self.line_error(format!("{}{rest}", self.read_failure_reason(error)))
     }
 
-    fn cannot_read(&self, error: &io::Error) -> String {
+    fn read_failure_reason(&self, error: &io::Error) -> String {
         if let Some(not_utf8) = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>()) {
             return not_utf8.to_string();
         }
-        let bytes = self.from + self.progress.bytes() - self.opened_at;
+        let bytes = self.start_offset + self.progress.bytes() - self.progress_at_open;
         match (self.compression, error.kind()) {
             (_, io::ErrorKind::OutOfMemory) => error.to_string(),
-            // Errors of the system are no fault of the data.
+            // Errors of the operating system do not mean that the data are damaged.
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             _ if error.raw_os_error().is_some() => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {

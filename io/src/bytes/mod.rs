@@ -1,19 +1,19 @@
-//! Bytes: where they come from, unpacked and in UTF-8, and how many at once.
+//! Byte streams below the formats: opening, decompression, encodings, lines, sections, and limits.
 
 pub(crate) mod compression;
 pub(crate) mod compressor;
 pub mod encoding;
 pub(crate) mod input;
-pub(crate) mod limit;
+pub(crate) mod length_limit;
 pub(crate) mod open_errors;
 pub(crate) mod pipes;
 pub(crate) mod section;
 pub(crate) mod transcode;
 
 pub use self::input::Input;
-pub use self::limit::{Longest, MORE_MEMORY};
+pub use self::length_limit::{LengthLimit, MORE_MEMORY_ADVICE};
 pub use self::open_errors::{cannot_open, is_folder};
 pub use self::pipes::{Pipes, is_read_once, is_stdin};
 pub use self::section::Section;
 #[doc(hidden)]
-pub use self::section::borders;
+pub use self::section::section_boundaries;

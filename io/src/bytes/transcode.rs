@@ -1,4 +1,4 @@
-//! Files as lines in an encoding that lines can be told apart in.
+//! Converts files to encodings whose lines can be found by the byte of a line feed.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,23 +8,27 @@ use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::section::{self, Section};
 
-/// The mark of malformed bytes between a [`Utf8Reader`] and the decoding of a line. UTF-8 never contains it.
+/// Marks malformed bytes between a [`Utf8Reader`] and the decoding of a line. UTF-8 never contains this byte.
 const MALFORMED: u8 = 0xff;
 
 /// The lines of a file, without its byte order mark.
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     pub(crate) reader: Box<dyn Read + Send>,
-    /// An encoding that [`decode_line`](crate::bytes::encoding::decode_line) takes.
+    /// Encoding that [`decode_line`](crate::bytes::encoding::decode_line) accepts.
     pub(crate) encoding: Encoding,
-    /// Whether there was a byte order mark.
+    /// Whether the file began with a byte order mark.
     pub(crate) is_marked: bool,
-    /// How sections of the file are read; `None` if the file can be read only from its start, since it is converted to
-    /// UTF-8.
-    pub(crate) in_sections: Option<section::Lines>,
+    /// How sections of the file are read; `None` if the file is converted to UTF-8, and so can be read only
+    /// from its start.
+    pub(crate) line_format: Option<section::LineFormat>,
 }
 
-/// Reads the lines of a file. Without a requested encoding they are UTF-8; other encodings fail with [`NotUtf8`].
-pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
+/// Opens the lines of a file. If no encoding is requested, lines that are not UTF-8 give the error
+/// [`NotUtf8`].
+pub(crate) fn line_reader(
+    mut file: impl Read + Send + 'static,
+    encoding: Encoding,
+) -> io::Result<LineReader> {
     let mut start = Vec::new();
     (&mut file).take(3).read_to_end(&mut start)?;
     let (charset, mark) = match Charset::for_bom(&start) {
@@ -33,26 +37,27 @@ pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encodi
     };
     let file = io::Cursor::new(start.split_off(mark)).chain(file);
     let is_marked = mark > 0;
-    let is_judged = !is_marked && encoding == Encoding::AUTO;
+    let detects_encoding = !is_marked && encoding == Encoding::AUTO;
     if !charset.is_ascii_compatible() {
         let reader = Box::new(Utf8Reader::new(file, charset));
-        return Ok(Lines { reader, encoding: Encoding(Some(UTF_8)), is_marked, in_sections: None });
+        return Ok(LineReader { reader, encoding: Encoding(Some(UTF_8)), is_marked, line_format: None });
     }
     let encoding = Encoding(Some(charset));
-    let in_sections = Some(section::Lines { encoding, mark: mark as u64, is_judged });
-    let reader: Box<dyn Read + Send> = match is_judged {
-        true => Box::new(Watched::new(file, None)),
+    let line_format = Some(section::LineFormat { encoding, bom_bytes: mark as u64, detects_encoding });
+    let reader: Box<dyn Read + Send> = match detects_encoding {
+        true => Box::new(Utf8Checker::new(file, None)),
         false => Box::new(file),
     };
-    Ok(Lines { reader, encoding, is_marked, in_sections })
+    Ok(LineReader { reader, encoding, is_marked, line_format })
 }
 
-/// The lines of a section of a file that does not say that it is UTF-8.
-pub(crate) fn watched(lines: impl Read + Send, section: Section) -> impl Read + Send {
-    Watched::new(lines, Some(section))
+/// Wraps the lines of a section, of a file without a declared encoding. Lines that are not UTF-8 give the
+/// error [`NotUtf8`].
+pub(crate) fn check_utf8(lines: impl Read + Send, section: Section) -> impl Read + Send {
+    Utf8Checker::new(lines, Some(section))
 }
 
-/// Lines are in another encoding than UTF-8.
+/// Error for lines that are not UTF-8, with their likely encoding.
 #[derive(Debug)]
 pub(crate) struct NotUtf8(pub(crate) Encoding);
 
@@ -69,43 +74,52 @@ impl fmt::Display for NotUtf8 {
 
 impl std::error::Error for NotUtf8 {}
 
-/// Bytes sampled to detect the encoding, from the first byte that is not ASCII.
+/// Number of bytes in the sample for detecting the encoding, starting at the first non-ASCII byte.
 const SAMPLE_BYTES: u64 = 1 << 16;
 
-/// A stream that fails with [`NotUtf8`] where the first characters that are not ASCII are in another encoding.
-struct Watched<R> {
+/// A stream that fails with [`NotUtf8`] if its first non-ASCII characters are in another encoding.
+struct Utf8Checker<R> {
     inner: R,
-    /// Bytes of ASCII that have been read.
-    before: u64,
-    /// The section that the stream reads, if it reads only a section of a file.
+    /// Number of ASCII bytes read so far.
+    ascii_bytes: u64,
+    /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
-    is_judged: bool,
-    /// The sample, which is still to be returned, and the error behind it.
+    /// Whether the first non-ASCII bytes were checked.
+    is_checked: bool,
+    /// Sample that is not yet returned.
     sample: io::Cursor<Vec<u8>>,
+    /// Error to return after the sample.
     failure: Option<io::Error>,
 }
 
-impl<R> Watched<R> {
+impl<R> Utf8Checker<R> {
     fn new(inner: R, section: Option<Section>) -> Self {
-        Watched { inner, before: 0, section, is_judged: false, sample: io::Cursor::default(), failure: None }
+        Utf8Checker {
+            inner,
+            ascii_bytes: 0,
+            section,
+            is_checked: false,
+            sample: io::Cursor::default(),
+            failure: None,
+        }
     }
 }
 
-impl<R> Watched<R> {
-    /// The encoding that lines look like, by the first that are not ASCII.
-    fn other_than_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
-        let other = encoding::other_than_utf8(sample, self.before);
-        // With more ASCII, a smaller share is malformed. A file is judged once.
+impl<R> Utf8Checker<R> {
+    /// Returns the likely encoding if the lines are not UTF-8.
+    fn detect_non_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
+        let other = encoding::detect_non_utf8(sample, self.ascii_bytes);
+        // ASCII before the section lowers the share of malformed bytes. It is counted only if needed.
         match (&other, &self.section) {
             (Some(_), Some(section)) => Ok(section
                 .ascii_bytes_before()?
-                .and_then(|before| encoding::other_than_utf8(sample, before + self.before))),
+                .and_then(|before| encoding::detect_non_utf8(sample, before + self.ascii_bytes))),
             _ => Ok(other),
         }
     }
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for Utf8Checker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.sample.read(buffer)?;
         if read > 0 || buffer.is_empty() {
@@ -115,28 +129,28 @@ impl<R: Read> Read for Watched<R> {
             return Err(failure);
         }
         let read = self.inner.read(buffer)?;
-        if self.is_judged {
+        if self.is_checked {
             return Ok(read);
         }
         let ascii = Charset::ascii_valid_up_to(&buffer[..read]);
-        self.before += ascii as u64;
+        self.ascii_bytes += ascii as u64;
         if ascii == read {
             return Ok(read);
         }
-        self.is_judged = true;
+        self.is_checked = true;
         let mut sample = buffer[ascii..read].to_vec();
         let more = SAMPLE_BYTES.saturating_sub(sample.len() as u64);
         self.failure = (&mut self.inner).take(more).read_to_end(&mut sample).err();
-        match self.other_than_utf8(&sample)? {
+        match self.detect_non_utf8(&sample)? {
             Some(other) => self.failure = Some(io::Error::new(io::ErrorKind::InvalidData, NotUtf8(other))),
             None => self.sample = io::Cursor::new(sample),
         }
-        // The lines before come first.
+        // First return the ASCII bytes before the sample.
         if ascii > 0 { Ok(ascii) } else { self.read(buffer) }
     }
 }
 
-/// Makes UTF-8 of a stream in an encoding.
+/// Converts a stream in an encoding to UTF-8.
 pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) -> Box<dyn Read + Send> {
     match encoding.0 {
         None => Box::new(file),
@@ -145,23 +159,25 @@ pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) 
     }
 }
 
-/// Converts a stream to UTF-8. Malformed bytes become [`MALFORMED`]: they are replaced and counted where the line is decoded.
+/// Converts a stream to UTF-8. Malformed bytes become [`MALFORMED`]; they are replaced and counted when the
+/// line is decoded.
 struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,
     input: Vec<u8>,
-    /// How far `input` is decoded.
+    /// Number of bytes of `input` that are decoded.
     decoded: usize,
     output: Vec<u8>,
-    /// How far `output` is handed out.
-    given: usize,
-    /// Whether `inner` has ended, and then the decoder.
+    /// Number of bytes of `output` that were returned.
+    returned: usize,
+    /// Whether `inner` has ended.
     ended: bool,
+    /// Whether the decoder has returned all its output.
     finished: bool,
 }
 
 impl<R: Read> Utf8Reader<R> {
-    const CHUNK: usize = 1 << 14;
+    const CHUNK_BYTES: usize = 1 << 14;
 
     fn new(inner: R, charset: &'static Charset) -> Self {
         Utf8Reader {
@@ -170,25 +186,25 @@ impl<R: Read> Utf8Reader<R> {
             input: Vec::new(),
             decoded: 0,
             output: Vec::new(),
-            given: 0,
+            returned: 0,
             ended: false,
             finished: false,
         }
     }
 
-    /// Decodes more, when all has been handed out.
+    /// Decodes more input, after all output was returned.
     fn fill(&mut self) -> io::Result<()> {
         self.output.clear();
-        self.given = 0;
+        self.returned = 0;
         if self.decoded == self.input.len() && !self.ended {
-            self.input.resize(Self::CHUNK, 0);
+            self.input.resize(Self::CHUNK_BYTES, 0);
             let read = self.inner.read(&mut self.input);
             self.input.truncate(*read.as_ref().unwrap_or(&0));
             self.decoded = 0;
             self.ended = read? == 0;
         }
-        // No byte of any encoding becomes more than 3 bytes of UTF-8.
-        self.output.resize(3 * Self::CHUNK + 16, 0);
+        // In every encoding, a byte becomes at most 3 bytes of UTF-8.
+        self.output.resize(3 * Self::CHUNK_BYTES + 16, 0);
         let input = &self.input[self.decoded..];
         let (result, read, written) =
             self.decoder.decode_to_utf8_without_replacement(input, &mut self.output, self.ended);
@@ -205,15 +221,15 @@ impl<R: Read> Utf8Reader<R> {
 
 impl<R: Read> Read for Utf8Reader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.output.len() {
+        while self.returned == self.output.len() {
             if self.finished {
                 return Ok(0);
             }
             self.fill()?;
         }
-        let count = buffer.len().min(self.output.len() - self.given);
-        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
-        self.given += count;
+        let count = buffer.len().min(self.output.len() - self.returned);
+        buffer[..count].copy_from_slice(&self.output[self.returned..self.returned + count]);
+        self.returned += count;
         Ok(count)
     }
 }
@@ -224,10 +240,10 @@ mod tests {
     use crate::bytes::encoding::decode_line;
     use crate::bytes::encoding::tests::{encoded, encoding};
 
-    /// Reads a few bytes at a time.
-    struct Trickle(io::Cursor<Vec<u8>>);
+    /// A reader that returns one to three bytes per call.
+    struct ThreeByteReader(io::Cursor<Vec<u8>>);
 
-    impl Read for Trickle {
+    impl Read for ThreeByteReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = buffer.len().min(1 + self.0.position() as usize % 3);
             self.0.read(&mut buffer[..count])
@@ -243,7 +259,7 @@ mod tests {
             let text = if label == "iso-2022-jp" { "日本の文\n".repeat(9000) } else { text.clone() };
             let bytes = encoded(&format!("{mark}{text}"), label);
             let asked = if mark.is_empty() { encoding(label) } else { Encoding::AUTO };
-            let mut lines = line_reader(Trickle(io::Cursor::new(bytes)), asked).unwrap();
+            let mut lines = line_reader(ThreeByteReader(io::Cursor::new(bytes)), asked).unwrap();
             let mut read = Vec::new();
             lines.reader.read_to_end(&mut read).unwrap();
             assert!(read == text.as_bytes(), "{label}");
@@ -252,7 +268,7 @@ mod tests {
         // Half a surrogate pair, and half a character at the end.
         let bytes = b"\xff\xfea\0\0\xd8b\0c".to_vec();
         let mut read = Vec::new();
-        line_reader(Trickle(io::Cursor::new(bytes)), Encoding::AUTO)
+        line_reader(ThreeByteReader(io::Cursor::new(bytes)), Encoding::AUTO)
             .unwrap()
             .reader
             .read_to_end(&mut read)

@@ -1,21 +1,22 @@
-//! Names in lines of text, and paths as names: the only place that escapes them, and that reads escapes.
+//! Escapes for names and paths. All names in lines are written and read by this module.
 //!
-//! - A path becomes a name (`path_text`): valid UTF-8 is kept, any other byte is written `\xHH`. In a path with such a byte, or
-//!   with such a sequence of its own, each backslash is doubled.
-//! - A name becomes a column of a line ([`escaped_name`]): a backslash is written `\\`, a tab `\t`, a line feed `\n`, a carriage
-//!   return `\r`, any other control character `\u{HEX}`, and the empty name `\e`.
+//! - A path becomes a name by `path_to_name`. Valid UTF-8 is kept, and any other byte is written as `\xHH`.
+//!   If the path contains such a byte, or a sequence that looks like `\xHH`, each backslash is doubled.
+//! - A name becomes a column of a line by [`escape_name`]. A backslash is written `\\`, a tab `\t`, a line
+//!   feed `\n`, a carriage return `\r`, any other control character `\u{HEX}`, and the empty name `\e`.
 //!
-//! Each function has an inverse here, so every list that simstore writes can be read again. [`listed_path`] and [`listed_name`] read
-//! an entry of a list.
+//! Each function has an inverse, so every list that simstore writes can be read again. [`parse_listed_path`]
+//! and [`parse_listed_name`] read an entry of a list.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The empty name in a line. An empty column means no name.
+/// The empty name as a column. An empty column means no name.
 const EMPTY: &str = "\\e";
 
-/// Text for a column of a line. Control characters, which would break the line or the terminal, and backslashes are escaped.
-pub fn escaped(text: &str) -> Cow<'_, str> {
+/// Escapes a text for a column of a line: backslashes, and control characters, which would break the line or
+/// the terminal.
+pub fn escape_text(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c.is_control() || c == '\\';
     if !text.contains(is_escaped) {
         return text.into();
@@ -24,22 +25,22 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// A name for a column of a line: [`escaped`], and `\e` if it is empty.
-pub fn escaped_name(name: &str) -> Cow<'_, str> {
-    if name.is_empty() { EMPTY.into() } else { escaped(name) }
+/// Escapes a name for a column of a line, like [`escape_text`]. The empty name becomes `\e`.
+pub fn escape_name(name: &str) -> Cow<'_, str> {
+    if name.is_empty() { EMPTY.into() } else { escape_text(name) }
 }
 
-/// The inverse of [`escaped_name`] and of [`escaped`].
+/// Inverse of [`escape_name`] and of [`escape_text`].
 ///
 /// # Errors
-/// The reason why a backslash begins no escape.
-pub fn unescaped(column: &str) -> Result<Cow<'_, str>, String> {
+/// The reason, if a backslash does not begin an escape.
+pub fn unescape(column: &str) -> Result<Cow<'_, str>, String> {
     if column == EMPTY {
         return Ok("".into());
     }
     let (mut text, mut left) = (String::new(), column);
     while let Some((before, after)) = left.split_once('\\') {
-        let (c, rest) = escape(after).ok_or_else(|| no_escape(after))?;
+        let (c, rest) = parse_escape(after).ok_or_else(|| unknown_escape(after))?;
         text.push_str(before);
         text.push(c);
         left = rest;
@@ -51,8 +52,8 @@ pub fn unescaped(column: &str) -> Result<Cow<'_, str>, String> {
     Ok(text.into())
 }
 
-/// The character of an escape, given the text after its backslash, and the text after the escape.
-fn escape(after: &str) -> Option<(char, &str)> {
+/// Parses an escape, given the text after its backslash. Returns the character and the rest of the text.
+fn parse_escape(after: &str) -> Option<(char, &str)> {
     if let Some(code) = after.strip_prefix("u{") {
         let (digits, rest) = code.split_once('}')?;
         let is_hex = (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -70,13 +71,13 @@ fn escape(after: &str) -> Option<(char, &str)> {
     Some((c, rest.as_str()))
 }
 
-fn no_escape(after: &str) -> String {
+fn unknown_escape(after: &str) -> String {
     let shown: String = after.chars().take(1).collect();
     format!("unknown escape `\\{shown}`: write a backslash in a name as `\\\\`")
 }
 
-/// A path as a name that no other path has: see [the module](self). [`path_of_text`] is the inverse.
-pub fn path_text(path: &Path) -> Cow<'_, str> {
+/// Converts a path to a name that no other path has: see [the module](self). [`name_to_path`] is the inverse.
+pub fn path_to_name(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
         Some(text) if !has_byte_escape(text) => text.into(),
         _ => {
@@ -90,51 +91,52 @@ pub fn path_text(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// The path of a name that [`path_text`] has made.
-pub fn path_of_text(text: &str) -> PathBuf {
+/// Returns the path that [`path_to_name`] converted to this name.
+pub fn name_to_path(text: &str) -> PathBuf {
     #[cfg(unix)]
     if has_byte_escape(text) {
-        return path_of_bytes(bytes_of_text(text.as_bytes()));
+        return path_from_bytes(unescape_bytes(text.as_bytes()));
     }
     PathBuf::from(text)
 }
 
 #[cfg(unix)]
-fn path_of_bytes(bytes: Vec<u8>) -> PathBuf {
+fn path_from_bytes(bytes: Vec<u8>) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
 
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// The path of an entry of a list. In lines it is escaped, as `--keep-list` writes it; an entry that is not UTF-8, or that ends in
-/// a zero byte (`null`), is the path itself.
+/// Parses a path in a list. In a list of lines, paths are escaped as `--keep-list` writes them. An entry that
+/// is not UTF-8, or that ends in a zero byte (`is_null_terminated`), is the path itself.
 ///
 /// # Errors
-/// The reason why the entry names no path.
-pub fn listed_path(entry: &[u8], null: bool) -> Result<PathBuf, String> {
+/// The reason, if the entry is not a path.
+pub fn parse_listed_path(entry: &[u8], is_null_terminated: bool) -> Result<PathBuf, String> {
     match std::str::from_utf8(entry) {
-        Ok(text) if null => Ok(PathBuf::from(text)),
-        Ok(text) => Ok(path_of_text(&unescaped(text)?)),
+        Ok(text) if is_null_terminated => Ok(PathBuf::from(text)),
+        Ok(text) => Ok(name_to_path(&unescape(text)?)),
         #[cfg(unix)]
-        Err(_) => Ok(path_of_bytes(entry.to_vec())),
+        Err(_) => Ok(path_from_bytes(entry.to_vec())),
         #[cfg(not(unix))]
         Err(_) => Err(NOT_UTF8.to_owned()),
     }
 }
 
-/// The name of an entry of a list of lines, as `--keep-list` writes it.
+/// Parses a name in a list of lines, as `--keep-list` writes it.
 ///
 /// # Errors
-/// The reason why the entry is no name.
-pub fn listed_name(entry: &[u8]) -> Result<String, String> {
+/// The reason, if the entry is not a name.
+pub fn parse_listed_name(entry: &[u8]) -> Result<String, String> {
     let text = std::str::from_utf8(entry).map_err(|_| NOT_UTF8.to_owned())?;
-    unescaped(text).map(Cow::into_owned)
+    unescape(text).map(Cow::into_owned)
 }
 
-/// The names that an entry of a list can mean whose entries end in zero bytes: first the bytes themselves, then the name of the file
-/// whose path they are. There is at least one. The two differ only if the bytes are not UTF-8 or hold a sequence such as `\x41`.
-pub fn listed_names_of_bytes(entry: &[u8]) -> Vec<String> {
-    let of_path = listed_path(entry, true).map(|path| path_text(&path).into_owned()).ok();
+/// Returns the names that an entry may mean in a list whose entries end in zero bytes. The first is the entry
+/// itself, the second the name of the file with this path. They differ only if the entry is not UTF-8 or
+/// contains a sequence such as `\x41`; equal names are returned once.
+pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
+    let of_path = parse_listed_path(entry, true).map(|path| path_to_name(&path).into_owned()).ok();
     let of_bytes = std::str::from_utf8(entry).map(str::to_owned).ok();
     let mut names: Vec<String> = of_bytes.into_iter().chain(of_path).collect();
     names.dedup();
@@ -143,14 +145,14 @@ pub fn listed_names_of_bytes(entry: &[u8]) -> Vec<String> {
 
 const NOT_UTF8: &str = "not UTF-8";
 
-/// Whether a text has a sequence `\xHH`.
+/// Whether a text contains a sequence `\xHH`.
 fn has_byte_escape(text: &str) -> bool {
     let is_escape = |at: &[u8]| at.starts_with(b"\\x") && at[2..].iter().all(u8::is_ascii_hexdigit);
     text.as_bytes().windows(4).any(is_escape)
 }
 
 #[cfg(unix)]
-fn bytes_of_text(mut text: &[u8]) -> Vec<u8> {
+fn unescape_bytes(mut text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some((&first, rest)) = text.split_first() {
         let (byte, length) = match rest {
@@ -173,7 +175,8 @@ fn bytes_of_text(mut text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Texts with every character below U+0300 alone and between others, and random ones of characters that escapes consist of.
+    /// Texts with each character below U+0300, alone and between other characters, and random texts of
+    /// characters that occur in escapes.
     fn texts() -> Vec<String> {
         let mut texts: Vec<String> = ["", "\\e", "e", "\\\\e", "\u{2028}", "\u{feff}a", "\u{10ffff}", "一\\"]
             .map(str::to_owned)
@@ -182,7 +185,7 @@ mod tests {
             texts.extend([c.to_string(), format!("a{c}b"), format!("\\{c}"), format!("{c}\\")]);
         }
         let signs: Vec<char> = "\\xtnrue{}04fF\t\n\r\u{1b}\u{85}é".chars().collect();
-        // A linear congruential generator (D. E. Knuth, MMIX), without its low bits.
+        // A linear congruential generator (D. E. Knuth, MMIX); its low bits are not used.
         let mut state = 43_u64;
         let mut below = |limit: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -198,13 +201,13 @@ mod tests {
     #[test]
     fn names_come_back_from_lines() {
         for text in texts() {
-            let line = escaped_name(&text);
+            let line = escape_name(&text);
             assert!(!line.is_empty() && !line.contains(char::is_control), "{text:?}: {line:?}");
-            assert_eq!(unescaped(&line).as_deref(), Ok(&*text), "{line:?}");
-            assert_eq!(listed_name(line.as_bytes()).as_ref(), Ok(&text), "{line:?}");
+            assert_eq!(unescape(&line).as_deref(), Ok(&*text), "{line:?}");
+            assert_eq!(parse_listed_name(line.as_bytes()).as_ref(), Ok(&text), "{line:?}");
         }
-        assert_eq!(escaped("a b 一"), "a b 一");
-        assert_eq!(escaped("a\tb\\\n"), "a\\tb\\\\\\n");
+        assert_eq!(escape_text("a b 一"), "a b 一");
+        assert_eq!(escape_text("a\tb\\\n"), "a\\tb\\\\\\n");
     }
 
     #[test]
@@ -213,10 +216,10 @@ mod tests {
             "\\", "a\\", "\\d", "C:\\docs", "\\x41", "\\u", "\\u{}", "\\u{g}", "\\u{+1}", "\\u{d800}",
             "\\u{110000}", "\\e\\e", "\\é",
         ] {
-            let reason = unescaped(line).unwrap_err();
+            let reason = unescape(line).unwrap_err();
             assert!(reason.contains("unknown escape"), "{line}: {reason}");
         }
-        assert!(listed_name(b"\xff").unwrap_err().contains("not UTF-8"));
+        assert!(parse_listed_name(b"\xff").unwrap_err().contains("not UTF-8"));
     }
 
     #[test]
@@ -235,7 +238,7 @@ mod tests {
             (b"a\\b\xff", "a\\\\b\\xFF"),
             (b"\\\\x41", "\\\\\\\\x41"),
         ] {
-            assert_eq!(path_text(&path(bytes)), text);
+            assert_eq!(path_to_name(&path(bytes)), text);
         }
         let mut all: Vec<Vec<u8>> =
             (1..=u8::MAX).flat_map(|byte| [vec![byte], vec![b'a', byte, b'b']]).collect();
@@ -245,7 +248,7 @@ mod tests {
                 .filter(|text| !text.is_empty() && !text.contains('\0'))
                 .map(String::into_bytes),
         );
-        // All of five signs, in every order.
+        // All sequences of length 6 over five bytes.
         let signs = [b'\\', b'x', b'4', b'g', 0xff];
         all.extend(
             (0..5_usize.pow(6)).map(|number| (0..6).map(|at| signs[number / 5_usize.pow(at) % 5]).collect()),
@@ -253,11 +256,11 @@ mod tests {
         let mut names = std::collections::BTreeMap::new();
         for bytes in all {
             let path = path(&bytes);
-            let name = path_text(&path).into_owned();
-            assert_eq!(path_of_text(&name), path);
-            assert_eq!(listed_path(escaped_name(&name).as_bytes(), false), Ok(path.clone()), "{name}");
-            assert_eq!(listed_path(&bytes, true), Ok(path), "{name}");
-            assert!(listed_names_of_bytes(&bytes).contains(&name), "{name}");
+            let name = path_to_name(&path).into_owned();
+            assert_eq!(name_to_path(&name), path);
+            assert_eq!(parse_listed_path(escape_name(&name).as_bytes(), false), Ok(path.clone()), "{name}");
+            assert_eq!(parse_listed_path(&bytes, true), Ok(path), "{name}");
+            assert!(names_from_bytes(&bytes).contains(&name), "{name}");
             // No two paths have one name.
             assert_eq!(*names.entry(name).or_insert(bytes.clone()), bytes);
         }

@@ -1,4 +1,4 @@
-//! Ids and names of documents.
+//! Ids of documents.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::escape::{escaped_name, path_text};
+use crate::document::escape::{escape_name, path_to_name};
 
-/// The longest name of a document, in bytes.
+/// Maximum length of a document's name in bytes.
 pub const MAX_NAME_BYTES: usize = 65_536;
 
-/// The id of a document in its corpus.
+/// Id of a document in its corpus.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(untagged)]
 pub enum DocumentId {
@@ -22,39 +22,42 @@ pub enum DocumentId {
 }
 
 impl DocumentId {
-    /// The id as text, as every table and list has it.
+    /// Returns the id as text, the form that all tables and lists use.
     pub fn text(&self) -> Cow<'_, str> {
         IdRef::from(self).text()
     }
 
-    /// A name, if it is not longer than [`MAX_NAME_BYTES`]; else the reason why not.
-    pub(crate) fn name(name: String) -> Result<DocumentId, String> {
+    /// Creates the id of a name. Returns the reason if the name is longer than [`MAX_NAME_BYTES`].
+    pub(crate) fn from_name(name: String) -> Result<DocumentId, String> {
         if name.len() > MAX_NAME_BYTES {
             return Err(format!("an id of {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
         }
         Ok(DocumentId::Name(name))
     }
 
-    /// The id of a document that has none itself: where it stands.
-    pub fn of_place(path: &Path, line: u64) -> DocumentId {
-        DocumentId::Name(place(path, line))
+    /// Creates the id of a document that has none of its own: `PATH:LINE`.
+    pub fn from_position(path: &Path, line: u64) -> DocumentId {
+        DocumentId::Name(format_position(path, line))
     }
 
-    /// An id given as text: a decimal `u64` without sign or leading zeros is a number.
+    /// Parses an id. A decimal `u64` without sign and leading zeros is a number, any other text is a name.
+    ///
+    /// # Errors
+    /// The reason, if the name is longer than [`MAX_NAME_BYTES`].
     pub fn from_text(text: &str) -> Result<DocumentId, String> {
         match text.parse::<u64>() {
             Ok(number) if number.to_string() == text => Ok(DocumentId::Number(number)),
-            _ => DocumentId::name(text.to_owned()),
+            _ => DocumentId::from_name(text.to_owned()),
         }
     }
 }
 
-/// Where a document stands, for people and as its id.
-pub fn place(path: &Path, line: u64) -> String {
-    format!("{}:{line}", path_text(path))
+/// Formats the position of a document as `PATH:LINE`, for messages and ids.
+pub fn format_position(path: &Path, line: u64) -> String {
+    format!("{}:{line}", path_to_name(path))
 }
 
-/// A [`DocumentId`], borrowed; numbers come before names.
+/// A borrowed [`DocumentId`]. Numbers sort before names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum IdRef<'a> {
@@ -65,7 +68,7 @@ pub enum IdRef<'a> {
 }
 
 impl<'a> IdRef<'a> {
-    /// The id as text, as every table and list has it.
+    /// Returns the id as text, the form that all tables and lists use.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             IdRef::Number(number) => number.to_string().into(),
@@ -73,11 +76,11 @@ impl<'a> IdRef<'a> {
         }
     }
 
-    /// The id for a column of a line: see [`escaped_name`].
-    pub fn column(self) -> Cow<'a, str> {
+    /// Returns the id as a column of a line: a name is escaped by [`escape_name`].
+    pub fn escaped_text(self) -> Cow<'a, str> {
         match self {
             IdRef::Number(_) => self.text(),
-            IdRef::Name(name) => escaped_name(name),
+            IdRef::Name(name) => escape_name(name),
         }
     }
 }
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn names_have_a_limit() {
-        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES)).is_ok());
-        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES + 1)).is_err());
+        assert!(DocumentId::from_name("x".repeat(MAX_NAME_BYTES)).is_ok());
+        assert!(DocumentId::from_name("x".repeat(MAX_NAME_BYTES + 1)).is_err());
     }
 }

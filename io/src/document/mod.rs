@@ -1,4 +1,4 @@
-//! Documents: their ids, texts, and options for reading them.
+//! Documents: their ids and texts, and the options for reading them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,38 +10,47 @@ pub mod escape;
 pub(crate) mod id;
 pub(crate) mod options;
 
-pub use self::escape::{escaped, listed_names_of_bytes, path_of_text, path_text, unescaped};
-pub use self::id::place;
+pub use self::escape::{escape_text, name_to_path, names_from_bytes, path_to_name, unescape};
+pub use self::id::format_position;
 
-/// The name of given documents in messages, in place of a file.
-pub const GIVEN: &str = "documents";
+/// Name that replaces a file name in messages about documents from an iterator.
+pub const STREAM_NAME: &str = "documents";
 
 /// A document of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its id.
+    /// Id of the document, from its id field, or else from its path and line.
     pub id: DocumentId,
-    /// Its text, decoded and otherwise unchanged.
+    /// Text of the document, decoded and otherwise unchanged.
     pub text: String,
-    /// The file it came from; `-` for standard input.
+    /// Path of the document's file; `-` for standard input.
     pub path: Arc<Path>,
-    /// Where it starts there: see [`Record::line`](crate::Record::line).
+    /// Position of the document in its file: see [`Record::line`](crate::Record::line).
     pub line: u64,
-    /// How many malformed sequences of bytes became U+FFFD.
-    pub replaced: u64,
-    /// The value of the [extra field](crate::DocumentOptions::extra_field), if that is there: a string as it is, anything
-    /// else as JSON writes it.
+    /// Number of malformed byte sequences that were replaced by U+FFFD.
+    pub replacements: u64,
+    /// Value of the [extra field](crate::DocumentOptions::extra_field): a string as it is, any other value as
+    /// JSON. `None` if the field is missing or null.
     pub extra: Option<String>,
-    /// Whether the id is made of where it stands, as it has none itself.
-    pub is_placed: bool,
-    /// The detected encoding of a text that is not UTF-8 and declares no encoding.
-    pub guessed: Option<Encoding>,
+    /// Whether the id was made from the path and the line, because the document has no id field.
+    pub has_position_id: bool,
+    /// Detected encoding of a text that is not UTF-8 and declares no encoding.
+    pub detected_encoding: Option<Encoding>,
 }
 
 impl Document {
-    /// A document in memory, which is in no file.
+    /// Creates a document that is in no file.
     pub fn new(id: DocumentId, text: String) -> Document {
-        let path = Path::new(GIVEN).into();
-        Document { id, text, path, line: 0, replaced: 0, extra: None, is_placed: false, guessed: None }
+        let path = Path::new(STREAM_NAME).into();
+        Document {
+            id,
+            text,
+            path,
+            line: 0,
+            replacements: 0,
+            extra: None,
+            has_position_id: false,
+            detected_encoding: None,
+        }
     }
 }

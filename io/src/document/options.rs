@@ -1,30 +1,30 @@
-//! How documents are read.
+//! Options for reading documents.
 
 use simstore::error::did_you_mean;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bytes::encoding::Encoding;
-use crate::bytes::limit::{self, Longest};
+use crate::bytes::length_limit::{self, LengthLimit};
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// The format of a file of documents, below its compression.
+/// Format of a file of documents, after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentFormat {
-    /// One JSON object a line.
+    /// One JSON object per line, or one array of objects.
     Jsonl,
-    /// Fields between commas, quoted where needed; the first row names the columns.
+    /// Fields separated by commas, and quoted where necessary. The first row names the columns.
     Csv,
-    /// The same between tabs.
+    /// Like CSV, with tabs instead of commas.
     Tsv,
     /// Apache Parquet; needs the feature `parquet`.
     Parquet,
-    /// A web archive: the pages of its responses, or the texts of its conversions (WET).
+    /// A web archive: the pages in its HTTP responses, or the texts in its conversion records (WET).
     Warc,
-    /// The whole file is one document: plain text, Markdown, HTML.
+    /// A whole file as one document: plain text, Markdown, HTML.
     Text,
-    /// A tar or zip file, whose members are read as the files of a folder are.
+    /// A tar or zip file. Its members are read like the files of a folder.
     Archive,
 }
 
@@ -40,7 +40,7 @@ impl DocumentFormat {
         DocumentFormat::Archive,
     ];
 
-    /// Its name: `jsonl`, `csv`, `tsv`, `parquet`, `warc`, `text` or `archive`.
+    /// Name of the format in options: `jsonl`, `csv`, `tsv`, `parquet`, `warc`, `text`, or `archive`.
     pub fn name(self) -> &'static str {
         match self {
             DocumentFormat::Jsonl => "jsonl",
@@ -72,10 +72,11 @@ impl FromStr for DocumentFormat {
     }
 }
 
-/// How documents are read.
+/// Options for reading documents.
 ///
-/// A field is a field of a JSON object, a column of a table, or a header of a WARC record; text files have none. `a.b` is
-/// the field `b` of the object, or of the struct of Parquet, `a`, unless there is a field `a.b`.
+/// A *field* is a field of a JSON object, a column of a table, or a header of a WARC record. Text files have
+/// no fields. The name `a.b` means the field `b` of the JSON object or Parquet struct `a`, unless there is a
+/// field named `a.b`.
 ///
 /// ```
 /// use simstore_io::DocumentOptions;
@@ -85,39 +86,46 @@ impl FromStr for DocumentFormat {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentOptions {
-    /// The field that holds the id, a string or an integer of 64 bits. Documents must have it if it
-    /// is named here. `None`: the field `id`, and documents without it are called `file:line`; of a WARC
-    /// record, `WARC-Target-URI`.
+    /// Field that holds the id, a string or an unsigned integer of 64 bits. Each document must have it.
+    ///
+    /// Default: `None`. The id is then the field `id` or, without such a field, `PATH:LINE`. The id of a WARC
+    /// record is then its header `WARC-Target-URI`.
     pub id_field: Option<String>,
-    /// The fields that hold the text; several are joined by newlines. If they are null, the text is empty. A document without
-    /// any of them is malformed, if one is named, and so is a table without these columns. Default: `text`. WARC records and
-    /// text files have one text and need no field.
+    /// Fields that hold the text. The values of several fields are joined by newlines; a null value counts as
+    /// empty. A JSON object with none of these fields is malformed, and so is a table with none of these
+    /// columns. If the list is empty, the text of a JSON object is empty.
+    ///
+    /// Default: `text`. WARC records and text files have one text, and do not use this option.
     pub text_fields: Vec<String>,
-    /// A further field, whose value is handed out with each document.
+    /// Further field, whose value is returned with each document.
     pub extra_field: Option<String>,
-    /// The format of all files and of all members of archives. `None`: by name and by content.
+    /// Format of all files and of all members of archives. `None`: detected by name and content.
     pub format: Option<DocumentFormat>,
-    /// The field separator of CSV and TSV, an ASCII character. `None`: a comma or a tab; or, if the first row has the text and
-    /// id columns only so, a semicolon, a tab, a bar or a comma.
+    /// Field separator of CSV and TSV, an ASCII character. `None`: a comma or a tab. If that does not give
+    /// the text and id columns, a semicolon, a tab, a bar, and a comma are tried.
     pub delimiter: Option<u8>,
-    /// How bytes become text.
+    /// Encoding of the input.
     pub encoding: Encoding,
-    /// The longest document that is read, in bytes: a line, a row, a WARC record or a text file. Default: 1 GiB.
+    /// Maximum length in bytes of a document, which is a line, a row, a WARC record, or a text file. Default:
+    /// 1 GiB.
     pub max_bytes: usize,
-    /// The memory that the work may take, in bytes; `None`, the default, for no limit. A document longer than both a sixteenth
-    /// of it and 1 MiB is refused. So is a compressed file that takes more than both a quarter of it and 16 MiB to unpack.
+    /// Memory budget in bytes. `None`, the default, means no limit.
+    ///
+    /// A document may be as long as one sixteenth of the budget, or 1 MiB if that is more. Decompressing a
+    /// file may take one quarter of the budget, or 16 MiB if that is more. Larger documents and files are
+    /// refused.
     pub memory: Option<u64>,
 }
 
 impl DocumentOptions {
-    /// The longest document that is read.
-    pub(crate) fn longest(&self) -> Longest {
-        Longest::of_document(self.max_bytes, self.memory)
+    /// Returns the length limit of a document.
+    pub(crate) fn length_limit(&self) -> LengthLimit {
+        LengthLimit::from_options(self.max_bytes, self.memory)
     }
 
-    /// The most memory that unpacking a file may take.
-    pub(crate) fn memory_of_unpacking(&self) -> Option<u64> {
-        self.memory.map(limit::memory_of_unpacking)
+    /// Returns the limit in bytes on the memory to decompress one file; `None` for no limit.
+    pub(crate) fn decompression_memory(&self) -> Option<u64> {
+        self.memory.map(length_limit::decompression_memory)
     }
 }
 

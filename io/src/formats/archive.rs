@@ -1,4 +1,4 @@
-//! Archives, tar and zip: their members, one after the other. None is ever written to disk.
+//! Reads the members of tar and zip archives one after the other. Members are never written to disk.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -14,28 +14,28 @@ use crate::bytes::compression::Compression;
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::Input;
 use crate::bytes::open_errors::cannot_open;
-use crate::progress::{Counted, ReadNote, ReadProgress};
+use crate::read_progress::{CountingReader, ReadDiagnostic, ReadProgress};
 use simstore::{Error, Result};
 
-/// The unit of a tar file.
-const BLOCK: usize = 512;
-/// The longest name, or list of attributes, of a member of a tar file.
-const ATTRIBUTE_BYTES: u64 = 1 << 20;
+/// Size of a block in a tar file, in bytes.
+const TAR_BLOCK_BYTES: usize = 512;
+/// Maximum size in bytes of a long name, or of the extended attributes, of a tar member.
+const MAX_ATTRIBUTE_BYTES: u64 = 1 << 20;
 
-/// Whether a file begins as a zip file does: with a member, or with the end of one without members.
+/// Whether a file begins with a zip member, or with the end record of an empty zip archive.
 pub(crate) fn is_zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
-/// Whether a file begins as a tar file does: with a block that has the checksum of a header.
+/// Whether a file begins with a block that has the checksum of a tar header.
 pub(crate) fn is_tar(head: &[u8]) -> bool {
-    head.first_chunk().is_some_and(|block| header_of(block).is_some())
+    head.first_chunk().is_some_and(|block| parse_tar_header(block).is_some())
 }
 
-fn header_of(block: &[u8; BLOCK]) -> Option<Header> {
+fn parse_tar_header(block: &[u8; TAR_BLOCK_BYTES]) -> Option<Header> {
     let mut header = Header::new_old();
     header.as_mut_bytes().copy_from_slice(block);
-    // The checksum itself counts as blanks.
+    // The checksum is computed as if its own field contained blanks.
     let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
     let field: u32 = block[148..156].iter().map(|&byte| u32::from(byte)).sum();
     (block[0] != 0 && header.cksum().is_ok_and(|found| found == sum - field + 8 * u32::from(b' ')))
@@ -46,21 +46,21 @@ fn header_of(block: &[u8; BLOCK]) -> Option<Header> {
 pub(crate) struct Archive {
     path: PathBuf,
     progress: Arc<ReadProgress>,
-    /// The most that unpacking a member may take.
+    /// Limit in bytes on the memory to decompress a member; `None` for no limit.
     memory: Option<u64>,
-    form: Form,
+    state: ArchiveState,
 }
 
-enum Form {
+enum ArchiveState {
     Tar(Arc<Mutex<TarStream>>),
-    /// The directory, and the place of the next member in it.
+    /// The directory of the archive, and the index of the next member.
     Zip(Box<ZipArchive<BufReader<File>>>, usize),
     Ended,
 }
 
-/// A file in an archive that is not hidden.
-pub(crate) struct Member {
-    /// The path of the archive, followed by the path of the member in it.
+/// A member of an archive: a file that is not hidden.
+pub(crate) struct ArchiveMember {
+    /// Path of the archive, followed by the path of the member in it.
     pub path: PathBuf,
     pub(crate) reader: Box<dyn Read + Send>,
 }
@@ -72,10 +72,10 @@ impl std::fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens an archive, whose first bytes tell which of the two it is.
+    /// Opens an archive. Its first bytes decide whether it is a tar or a zip file.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for other files, damaged archives, and documents of other programs that are archives;
+    /// [`Error::BadInput`] for other files, damaged archives, and office documents, which are archives too;
     /// [`Error::BadArgument`] for a zip file in a pipe.
     pub(crate) fn open(
         mut input: Input,
@@ -83,11 +83,11 @@ impl Archive {
         progress: &Arc<ReadProgress>,
     ) -> Result<Archive> {
         let path = input.path().to_path_buf();
-        let head = input.peek(BLOCK)?;
-        let form = if is_zip(&head) {
-            Form::Zip(Box::new(open_zip(&input)?), 0)
+        let head = input.peek(TAR_BLOCK_BYTES)?;
+        let state = if is_zip(&head) {
+            ArchiveState::Zip(Box::new(open_zip(&input)?), 0)
         } else if is_tar(&head) || head.iter().all(|&byte| byte == 0) && !head.is_empty() {
-            Form::Tar(Arc::new(Mutex::new(TarStream {
+            ArchiveState::Tar(Arc::new(Mutex::new(TarStream {
                 reader: input.into_reader(),
                 left: 0,
                 padding: 0,
@@ -97,32 +97,32 @@ impl Archive {
             let reason = "neither a tar nor a zip file, or damaged at its start".to_owned();
             return Err(Error::BadInput { path, line: 0, reason });
         };
-        Ok(Archive { path, progress: Arc::clone(progress), memory, form })
+        Ok(Archive { path, progress: Arc::clone(progress), memory, state })
     }
 
-    /// The next member that is a file and not hidden. Links before it are counted.
+    /// Returns the next member that is a file and not hidden. Links before it are counted.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a member that cannot be read, after which the next follows, and where the archive is
-    /// damaged or cut off, after which there is nothing more.
-    pub(crate) fn next(&mut self) -> Result<Option<Member>> {
+    /// [`Error::BadInput`] for an unreadable member, after which the next one follows; the same where the
+    /// archive is damaged or truncated, after which it ends.
+    pub(crate) fn next(&mut self) -> Result<Option<ArchiveMember>> {
         loop {
-            let (name, reader) = match &mut self.form {
-                Form::Tar(stream) => match TarStream::next(stream) {
+            let (name, reader) = match &mut self.state {
+                ArchiveState::Tar(stream) => match TarStream::next(stream) {
                     Ok(Some(found)) => found,
                     Ok(None) => {
-                        self.form = Form::Ended;
+                        self.state = ArchiveState::Ended;
                         return Ok(None);
                     }
                     Err(reason) => {
-                        self.form = Form::Ended;
+                        self.state = ArchiveState::Ended;
                         let reason = format!("{reason}; the rest of the archive is skipped");
                         return Err(Error::BadInput { path: self.path.clone(), line: 0, reason });
                     }
                 },
-                Form::Zip(archive, next) => {
+                ArchiveState::Zip(archive, next) => {
                     if *next == archive.len() {
-                        self.form = Form::Ended;
+                        self.state = ArchiveState::Ended;
                         return Ok(None);
                     }
                     *next += 1;
@@ -133,50 +133,51 @@ impl Archive {
                     };
                     match reader {
                         Ok(reader) => (name, reader),
-                        Err(Unread::NoFile(error)) => return Err(cannot_open(&self.path)(error)),
-                        Err(Unread::Damaged(reason)) if is_shown(&name) => {
+                        Err(MemberError::Reopen(error)) => return Err(cannot_open(&self.path)(error)),
+                        Err(MemberError::Damaged(reason)) if is_visible(&name) => {
                             let path = self.path.join(name);
                             return Err(Error::BadInput { path, line: 0, reason });
                         }
-                        Err(Unread::Damaged(_)) => continue,
+                        Err(MemberError::Damaged(_)) => continue,
                     }
                 }
-                Form::Ended => return Ok(None),
+                ArchiveState::Ended => return Ok(None),
             };
-            if is_shown(&name) {
+            if is_visible(&name) {
                 match reader {
-                    Some(reader) => return Ok(Some(Member { path: self.path.join(name), reader })),
-                    None => self.progress.note(ReadNote::Link),
+                    Some(reader) => return Ok(Some(ArchiveMember { path: self.path.join(name), reader })),
+                    None => self.progress.add_diagnostic(ReadDiagnostic::ArchiveLink),
                 }
             }
         }
     }
 }
 
-/// Decodes the path of a member, in any encoding, without parts that lead out of the archive.
-fn path_of(name: &[u8]) -> PathBuf {
+/// Decodes the path of a member, in any encoding, and removes components that lead out of the archive.
+fn decode_member_path(name: &[u8]) -> PathBuf {
     let ((name, _), _) = encoding::decode_text(name, Encoding::AUTO, None);
     let is_normal = |component: &Component<'_>| matches!(component, Component::Normal(_));
     Path::new(&*name).components().filter(is_normal).collect()
 }
 
-fn is_shown(name: &Path) -> bool {
+fn is_visible(name: &Path) -> bool {
     name.iter().all(|part| !part.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The bytes of a tar file. Its members read their parts one after the other.
+/// The bytes of a tar file, shared by the readers of its members.
 struct TarStream {
     reader: Box<dyn Read + Send>,
-    /// Bytes of the member that are not yet read, and of the blanks behind it.
+    /// Number of unread bytes in the current member.
     left: u64,
+    /// Number of padding bytes after the current member.
     padding: u64,
     failed: bool,
 }
 
-/// A member that is being read.
-struct TarMember(Arc<Mutex<TarStream>>);
+/// Reader of the current tar member.
+struct TarMemberReader(Arc<Mutex<TarStream>>);
 
-impl Read for TarMember {
+impl Read for TarMemberReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = buffer.len().min(usize::try_from(stream.left).unwrap_or(usize::MAX));
@@ -199,14 +200,15 @@ impl Read for TarMember {
     }
 }
 
-/// A member and its reader; a link has none.
-type TarFound = (PathBuf, Option<Box<dyn Read + Send>>);
+/// Path of a tar member, and its reader; `None` for a link.
+type TarEntry = (PathBuf, Option<Box<dyn Read + Send>>);
 
 impl TarStream {
-    /// Goes to the next member that is a file or a link; a reason if the archive is cut off.
-    fn next(shared: &Arc<Mutex<TarStream>>) -> Result<Option<TarFound>, String> {
+    /// Moves to the next member that is a file or a link. Returns the reason if the archive is damaged or
+    /// truncated.
+    fn next(shared: &Arc<Mutex<TarStream>>) -> Result<Option<TarEntry>, String> {
         let mut stream = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fields of extension headers, for the header after them.
+        // Values of extension headers, which apply to the header after them.
         let (mut long_name, mut pax_name, mut pax_size) = (None, None, None);
         loop {
             stream.skip()?;
@@ -215,7 +217,8 @@ impl TarStream {
             let size = pax_size.take().map_or_else(|| header.entry_size(), Ok);
             let size = size.map_err(|error| format!("a header of a member is damaged: {error}"))?;
             stream.left = size;
-            stream.padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
+            stream.padding =
+                (TAR_BLOCK_BYTES as u64 - size % TAR_BLOCK_BYTES as u64) % TAR_BLOCK_BYTES as u64;
             if kind.is_gnu_longname() {
                 let name = stream.attributes()?;
                 long_name = Some(name.split(|&byte| byte == 0).next().unwrap_or_default().to_vec());
@@ -226,34 +229,34 @@ impl TarStream {
                     match attribute.key_bytes() {
                         b"path" => pax_name = Some(attribute.value_bytes().to_vec()),
                         b"size" => pax_size = attribute.value().ok().and_then(|size| size.parse().ok()),
-                        key if key.starts_with(b"GNU.sparse.") => return Err(SPARSE.to_owned()),
+                        key if key.starts_with(b"GNU.sparse.") => return Err(SPARSE_REASON.to_owned()),
                         _ => {}
                     }
                 }
             } else if kind.is_gnu_sparse() {
-                return Err(SPARSE.to_owned());
+                return Err(SPARSE_REASON.to_owned());
             } else if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
             } else {
                 let name = pax_name.take().or_else(|| long_name.take());
                 let name = name.unwrap_or_else(|| header.path_bytes().into_owned());
                 (long_name, pax_name) = (None, None);
-                // Very old ones call a folder a file whose name ends so.
+                // In very old archives, a folder is a file whose name ends in a slash.
                 if (kind.is_file() || kind.is_contiguous()) && !name.ends_with(b"/") {
-                    let reader = Box::new(TarMember(Arc::clone(shared)));
-                    return Ok(Some((path_of(&name), Some(reader))));
+                    let reader = Box::new(TarMemberReader(Arc::clone(shared)));
+                    return Ok(Some((decode_member_path(&name), Some(reader))));
                 }
                 if kind.is_symlink() || kind.is_hard_link() {
-                    return Ok(Some((path_of(&name), None)));
+                    return Ok(Some((decode_member_path(&name), None)));
                 }
             }
         }
     }
 
-    /// The next header; `None` at the end of the archive.
+    /// Reads the next header; `None` at the end of the archive.
     fn header(&mut self) -> Result<Option<Header>, String> {
-        let mut block = [0; BLOCK];
+        let mut block = [0; TAR_BLOCK_BYTES];
         let mut filled = 0;
-        while filled < BLOCK {
+        while filled < TAR_BLOCK_BYTES {
             match self.reader.read(&mut block[filled..]).map_err(|error| self.cannot_read(&error))? {
                 0 if filled == 0 => return Ok(None),
                 0 => return Err("the archive is truncated in a header".to_owned()),
@@ -261,27 +264,27 @@ impl TarStream {
             }
         }
         if block.iter().all(|&byte| byte == 0) {
-            // A compression may have a checksum of the whole archive at its end.
+            // Read to the end, where the compression may have a checksum of the whole archive.
             io::copy(&mut self.reader, &mut io::sink()).map_err(|error| self.cannot_read(&error))?;
             return Ok(None);
         }
-        header_of(&block).map(Some).ok_or_else(|| "a header of a member is damaged".to_owned())
+        parse_tar_header(&block).map(Some).ok_or_else(|| "a header of a member is damaged".to_owned())
     }
 
-    /// Skips what is left of a member.
+    /// Skips the rest of the current member.
     fn skip(&mut self) -> Result<(), String> {
         if self.failed {
             return Err("the rest of the archive cannot be read".to_owned());
         }
         let rest = self.left + self.padding;
         let skipped = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink());
-        let is_cut = skipped.map_err(|error| self.cannot_read(&error))? < self.left;
+        let is_truncated = skipped.map_err(|error| self.cannot_read(&error))? < self.left;
         (self.left, self.padding) = (0, 0);
-        if is_cut { Err("the archive ends within a member".to_owned()) } else { Ok(()) }
+        if is_truncated { Err("the archive ends within a member".to_owned()) } else { Ok(()) }
     }
 
     fn attributes(&mut self) -> Result<Vec<u8>, String> {
-        if self.left > ATTRIBUTE_BYTES {
+        if self.left > MAX_ATTRIBUTE_BYTES {
             return Err(format!("attributes of {} bytes", self.left));
         }
         let mut bytes = Vec::new();
@@ -296,12 +299,13 @@ impl TarStream {
     }
 }
 
-const SPARSE: &str = "a member with holes (a sparse file), which is not supported: unpack the archive first";
+const SPARSE_REASON: &str =
+    "a member with holes (a sparse file), which is not supported: unpack the archive first";
 
 fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     let path = input.path();
-    if input.is_packed() {
-        return Err(input.bad("a zip file that is compressed once more; unpack it first".to_owned()));
+    if input.is_compressed() {
+        return Err(input.line_error("a zip file that is compressed once more; unpack it first".to_owned()));
     }
     if crate::bytes::pipes::is_read_once(path)? {
         return Err(Error::BadArgument(format!(
@@ -313,10 +317,10 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     let file = File::open(path).map_err(cannot_open(path))?;
     let archive = ZipArchive::new(BufReader::new(file))
         .map_err(|error| bad(format!("damaged or truncated zip file: {error}")))?;
-    if let Some(what) = document_of(&archive) {
+    if let Some(what) = office_document(&archive) {
         return Err(bad(format!("looks like {what}")));
     }
-    // If the directory is cut off, the directory of an archive within this one may be found.
+    // If the directory is truncated, the directory of an inner archive may have been found instead.
     if archive.offset() > 0 {
         return Err(bad(format!(
             "damaged or truncated zip file: {} bytes before its first listed member",
@@ -329,8 +333,8 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     Ok(archive)
 }
 
-/// Names the office document that a zip file is, with advice.
-fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
+/// Returns the kind of office document that a zip file is, with advice; `None` for other archives.
+fn office_document(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     let has = |start: &[u8]| archive.file_names_raw().any(|name| name.starts_with(start));
     if has(b"[Content_Types].xml") {
         return Some(match () {
@@ -348,25 +352,27 @@ fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not supported: save its text as .txt or .csv")
 }
 
-type ZipFound = (PathBuf, Result<Option<Box<dyn Read + Send>>, Unread>);
+/// Path of a zip member, and its reader; `None` for a link.
+type ZipEntry = (PathBuf, Result<Option<Box<dyn Read + Send>>, MemberError>);
 
-/// Why a member has no reader.
-enum Unread {
-    /// The archive cannot be opened once more.
-    NoFile(io::Error),
+/// Reason why a zip member cannot be read.
+enum MemberError {
+    /// The archive file cannot be opened again.
+    Reopen(io::Error),
     Damaged(String),
 }
 
-/// A member of a zip file, and its reader or why there is none; a link has none, and a folder is `None`.
+/// Opens a member of a zip file. Returns `None` for a folder.
 fn zip_member(
     archive: &mut ZipArchive<BufReader<File>>,
     at: usize,
     path: &Path,
     memory: Option<u64>,
     progress: &Arc<ReadProgress>,
-) -> Option<ZipFound> {
-    let damaged =
-        |error: &dyn std::fmt::Display| Unread::Damaged(format!("cannot be found in the archive: {error}"));
+) -> Option<ZipEntry> {
+    let damaged = |error: &dyn std::fmt::Display| {
+        MemberError::Damaged(format!("cannot be found in the archive: {error}"))
+    };
     let member = match archive.by_index_raw(at) {
         Ok(member) => member,
         Err(error) => return Some((PathBuf::from(format!("member {}", at + 1)), Err(damaged(&error)))),
@@ -374,20 +380,20 @@ fn zip_member(
     if member.is_dir() {
         return None;
     }
-    let name = path_of(member.name_raw());
+    let name = decode_member_path(member.name_raw());
     if member.is_symlink() {
         return Some((name, Ok(None)));
     }
     let reader = || {
         if member.encrypted() {
-            return Err(Unread::Damaged(
+            return Err(MemberError::Damaged(
                 "is encrypted, and cannot be read: unpack the archive first".to_owned(),
             ));
         }
         let start = member.data_start().ok_or_else(|| damaged(&"no place"))?;
-        let mut file = File::open(path).map_err(Unread::NoFile)?;
+        let mut file = File::open(path).map_err(MemberError::Reopen)?;
         file.seek(SeekFrom::Start(start)).map_err(|error| damaged(&error))?;
-        let raw = BufReader::new(Counted::new(file, progress).take(member.compressed_size()));
+        let raw = BufReader::new(CountingReader::new(file, progress).take(member.compressed_size()));
         let reader: Box<dyn Read + Send> = match member.compression() {
             CompressionMethod::STORE => Box::new(raw),
             CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(raw)),
@@ -397,26 +403,27 @@ fn zip_member(
                 Compression::Zstd.reader(raw, memory).map_err(|error| damaged(&error))?
             }
             other => {
-                return Err(Unread::Damaged(format!(
+                return Err(MemberError::Damaged(format!(
                     "is compressed by {other}, which is not supported: unpack the archive first"
                 )));
             }
         };
         let hash = crc32fast::Hasher::new();
-        let reader: Box<dyn Read + Send> = Box::new(Checked { reader, hash, expected: member.crc32() });
+        let reader: Box<dyn Read + Send> =
+            Box::new(ChecksumReader { reader, hash, expected: member.crc32() });
         Ok(Some(reader))
     };
     Some((name, reader()))
 }
 
-/// A reader that compares a checksum at its end.
-struct Checked {
+/// A reader that verifies a CRC-32 at the end of its data.
+struct ChecksumReader {
     reader: Box<dyn Read + Send>,
     hash: crc32fast::Hasher,
     expected: u32,
 }
 
-impl Read for Checked {
+impl Read for ChecksumReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.hash.update(&buffer[..read]);

@@ -1,51 +1,51 @@
-//! Recognizes files that are not text by their first bytes, and refuses them with advice.
+//! Recognizes binary files by their first bytes, and refuses them with advice.
 
-/// Kinds of files, by the bytes at a place in them.
-const KINDS: &[(usize, &[u8], &str, Advice)] = &[
-    (0, b"%PDF-", "a PDF document", Advice::Text),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document (.doc, .xls, .ppt)", Advice::Text),
-    (0, b"ARROW1", "an Arrow file", Advice::Table),
-    (0, b"\xff\xff\xff\xff", "a stream of Arrow", Advice::Table),
-    (0, b"Obj\x01", "an Avro file", Advice::Table),
-    (0, b"ORC", "an ORC file", Advice::Table),
-    (0, b"SQLite format 3\0", "an SQLite database", Advice::Table),
-    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", Advice::Table),
-    (0, b"\x93NUMPY", "a NumPy array", Advice::Table),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", Advice::Unpack),
-    (0, b"Rar!\x1a\x07", "a RAR archive", Advice::Unpack),
-    (0, b"MSCF\0", "a cabinet archive", Advice::Unpack),
-    (0, b"\x04\x22\x4d\x18", "LZ4 data", Advice::Unpack),
-    (0, b"\x1f\x9d", "data of `compress` (.Z)", Advice::Unpack),
-    (0, b"LZIP", "lzip data", Advice::Unpack),
-    (0, b"\xff\x06\0\0sNaPpY", "Snappy data", Advice::Unpack),
-    (0, b"\xff\xfe\0\0", "text in UTF-32", Advice::Utf32),
-    (0, b"\0\0\xfe\xff", "text in UTF-32", Advice::Utf32),
-    (0, b"\x89PNG\r\n\x1a\n", "an image (PNG)", Advice::None),
-    (0, b"\xff\xd8\xff", "an image (JPEG)", Advice::None),
-    (0, b"GIF87a", "an image (GIF)", Advice::None),
-    (0, b"GIF89a", "an image (GIF)", Advice::None),
-    (0, b"II*\0", "an image (TIFF)", Advice::None),
-    (0, b"MM\0*", "an image (TIFF)", Advice::None),
-    (8, b"WEBP", "an image (WebP)", Advice::None),
-    (8, b"WAVE", "sound (WAV)", Advice::None),
-    (8, b"AVI ", "a film (AVI)", Advice::None),
-    (4, b"ftyp", "a film, sound or image (MP4)", Advice::None),
-    (0, b"ID3", "sound (MP3)", Advice::None),
-    (0, b"OggS", "sound or a film (Ogg)", Advice::None),
-    (0, b"fLaC", "sound (FLAC)", Advice::None),
-    (0, b"\x1a\x45\xdf\xa3", "a film (Matroska)", Advice::None),
-    (0, b"\x7fELF", "a program (ELF)", Advice::None),
-    (0, b"MZ", "a program (Windows)", Advice::None),
-    (0, b"\xca\xfe\xba\xbe", "a program (Java or Mach-O)", Advice::None),
-    (0, b"\xcf\xfa\xed\xfe", "a program (Mach-O)", Advice::None),
-    (0, b"\0asm", "a program (WebAssembly)", Advice::None),
-    (0, b"wOF2", "a font", Advice::None),
-    (0, b"wOFF", "a font", Advice::None),
+/// Signatures of file types: offset, bytes at this offset, name of the type, and advice.
+const SIGNATURES: &[(usize, &[u8], &str, FileAdvice)] = &[
+    (0, b"%PDF-", "a PDF document", FileAdvice::Text),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document (.doc, .xls, .ppt)", FileAdvice::Text),
+    (0, b"ARROW1", "an Arrow file", FileAdvice::Table),
+    (0, b"\xff\xff\xff\xff", "a stream of Arrow", FileAdvice::Table),
+    (0, b"Obj\x01", "an Avro file", FileAdvice::Table),
+    (0, b"ORC", "an ORC file", FileAdvice::Table),
+    (0, b"SQLite format 3\0", "an SQLite database", FileAdvice::Table),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", FileAdvice::Table),
+    (0, b"\x93NUMPY", "a NumPy array", FileAdvice::Table),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", FileAdvice::Unpack),
+    (0, b"Rar!\x1a\x07", "a RAR archive", FileAdvice::Unpack),
+    (0, b"MSCF\0", "a cabinet archive", FileAdvice::Unpack),
+    (0, b"\x04\x22\x4d\x18", "LZ4 data", FileAdvice::Unpack),
+    (0, b"\x1f\x9d", "data of `compress` (.Z)", FileAdvice::Unpack),
+    (0, b"LZIP", "lzip data", FileAdvice::Unpack),
+    (0, b"\xff\x06\0\0sNaPpY", "Snappy data", FileAdvice::Unpack),
+    (0, b"\xff\xfe\0\0", "text in UTF-32", FileAdvice::Utf32),
+    (0, b"\0\0\xfe\xff", "text in UTF-32", FileAdvice::Utf32),
+    (0, b"\x89PNG\r\n\x1a\n", "an image (PNG)", FileAdvice::None),
+    (0, b"\xff\xd8\xff", "an image (JPEG)", FileAdvice::None),
+    (0, b"GIF87a", "an image (GIF)", FileAdvice::None),
+    (0, b"GIF89a", "an image (GIF)", FileAdvice::None),
+    (0, b"II*\0", "an image (TIFF)", FileAdvice::None),
+    (0, b"MM\0*", "an image (TIFF)", FileAdvice::None),
+    (8, b"WEBP", "an image (WebP)", FileAdvice::None),
+    (8, b"WAVE", "sound (WAV)", FileAdvice::None),
+    (8, b"AVI ", "a film (AVI)", FileAdvice::None),
+    (4, b"ftyp", "a film, sound or image (MP4)", FileAdvice::None),
+    (0, b"ID3", "sound (MP3)", FileAdvice::None),
+    (0, b"OggS", "sound or a film (Ogg)", FileAdvice::None),
+    (0, b"fLaC", "sound (FLAC)", FileAdvice::None),
+    (0, b"\x1a\x45\xdf\xa3", "a film (Matroska)", FileAdvice::None),
+    (0, b"\x7fELF", "a program (ELF)", FileAdvice::None),
+    (0, b"MZ", "a program (Windows)", FileAdvice::None),
+    (0, b"\xca\xfe\xba\xbe", "a program (Java or Mach-O)", FileAdvice::None),
+    (0, b"\xcf\xfa\xed\xfe", "a program (Mach-O)", FileAdvice::None),
+    (0, b"\0asm", "a program (WebAssembly)", FileAdvice::None),
+    (0, b"wOF2", "a font", FileAdvice::None),
+    (0, b"wOFF", "a font", FileAdvice::None),
 ];
 
-/// Advice on a file that is not read.
+/// Advice for the user about an unsupported file.
 #[derive(Clone, Copy, Debug)]
-enum Advice {
+enum FileAdvice {
     Text,
     Table,
     Unpack,
@@ -53,33 +53,35 @@ enum Advice {
     None,
 }
 
-/// Bytes of a thousand that may be control characters in a text.
-const CONTROLS_OF_1000: usize = 20;
+/// Maximum number of control characters per 1000 bytes of a text.
+const MAX_CONTROLS_PER_1000: usize = 20;
 
-/// The reason why the first bytes of a file, after decompression, cannot begin a text; `None` if they can. Magic bytes alone
-/// are no reason, except for PDF: they count together with control characters. Control characters alone are no reason if
-/// `is_said_to_be_text`.
-pub fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
+/// Returns the reason why a file with these first bytes, after decompression, is not a text; `None` if it may
+/// be one.
+///
+/// A signature alone is not a reason, except for PDF: there must also be a control character. Control
+/// characters alone are not a reason if the caller declared the file to be text.
+pub fn refusal(head: &[u8], is_declared_text: bool) -> Option<String> {
     let controls = head.iter().filter(|byte| is_control(**byte)).count();
-    let is_marked = |&&(at, magic, ..): &&(usize, &[u8], &str, Advice)| {
+    let is_marked = |&&(at, magic, ..): &&(usize, &[u8], &str, FileAdvice)| {
         head.get(at..).is_some_and(|bytes| bytes.starts_with(magic))
     };
-    if let Some(&(_, _, what, advice)) = KINDS.iter().find(is_marked)
+    if let Some(&(_, _, what, advice)) = SIGNATURES.iter().find(is_marked)
         && (controls > 0 || what == "a PDF document")
     {
         let advice = match advice {
-            Advice::Text => ", which is not supported: save its text as .txt, .html or .csv first",
-            Advice::Table => ", which is not supported: convert it to Parquet, CSV or JSON lines first",
-            Advice::Unpack => ", which is not supported: unpack it first",
-            Advice::Utf32 => {
+            FileAdvice::Text => ", which is not supported: save its text as .txt, .html or .csv first",
+            FileAdvice::Table => ", which is not supported: convert it to Parquet, CSV or JSON lines first",
+            FileAdvice::Unpack => ", which is not supported: unpack it first",
+            FileAdvice::Utf32 => {
                 ", which is not supported: convert it to UTF-8 first, as with `iconv -f utf-32 -t utf-8`"
             }
-            Advice::None => ", which holds no text",
+            FileAdvice::None => ", which holds no text",
         };
         return Some(format!("looks like {what}{advice}"));
     }
-    // One alone, in a short text, is a slip.
-    if is_said_to_be_text || controls <= 1 || controls * 1000 <= head.len() * CONTROLS_OF_1000 {
+    // A single control character is allowed even in a short text: it is probably a mistake.
+    if is_declared_text || controls <= 1 || controls * 1000 <= head.len() * MAX_CONTROLS_PER_1000 {
         return None;
     }
     Some(format!(
@@ -89,7 +91,8 @@ pub fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
     ))
 }
 
-/// Control characters that no text has; line ends, tabs, page ends and escapes it may have.
+/// Whether a byte is a control character that texts do not contain. Line ends, tabs, form feeds, and escapes
+/// are allowed.
 fn is_control(byte: u8) -> bool {
     byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b) || byte == 0x7f
 }
@@ -106,7 +109,7 @@ mod tests {
         ] {
             assert_eq!(refusal(text.as_bytes(), false), None, "{text}");
         }
-        // A few that have come into a text by mistake.
+        // A few control characters do not make a text binary.
         let text = format!("{}\0{}", "x".repeat(100), "y".repeat(100));
         assert_eq!(refusal(text.as_bytes(), false), None);
         assert_eq!(refusal(&encoding_rs::GB18030.encode("相似的文档").0, false), None);

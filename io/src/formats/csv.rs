@@ -1,4 +1,4 @@
-//! Tables of text: CSV and TSV.
+//! Reads tables of text: CSV and TSV.
 
 use simstore::error::did_you_mean;
 use std::borrow::Cow;
@@ -9,70 +9,76 @@ use std::sync::Arc;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::bytes::encoding::{self, Decoded, Encoding};
+use crate::bytes::encoding::{self, DecodedText, Encoding};
 use crate::bytes::input::Input;
-use crate::bytes::limit::Longest;
-use crate::formats::fields::{Fields, MAX_COLUMNS, Parsed, is_taken, listed};
-use crate::numbers::grouped;
-use crate::{DocumentId, DocumentOptions, ReadNote};
+use crate::bytes::length_limit::LengthLimit;
+use crate::formats::fields::{MAX_COLUMNS, ParsedDocument, RequestedFields, format_names, name_taken_reason};
+use crate::numbers::format_count;
+use crate::{DocumentId, DocumentOptions, ReadDiagnostic};
 use simstore::Result;
 use simstore::error::excerpt;
 
-/// Largest header of a table, in bytes.
+/// Maximum length of a table's header, in bytes.
 const MAX_HEADER_BYTES: usize = 16 << 20;
 
-/// Delimiters tried if the caller gives none.
+/// Delimiters that are tried if the caller gives none.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// The first row of a table.
+/// The first row of a table, which names the columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Header {
+pub(crate) struct CsvHeader {
     pub(crate) delimiter: u8,
     pub(crate) encoding: Encoding,
-    /// The row as in the file.
+    /// Bytes of the row as in the file.
     pub(crate) row: Vec<u8>,
     pub(crate) columns: Vec<String>,
-    /// First column and number of columns of each name.
-    places: HashMap<String, (usize, usize)>,
+    /// For each name, the index of its first column, and the number of columns with this name.
+    positions: HashMap<String, (usize, usize)>,
     /// xxh3 of the row.
     pub(crate) checksum: u64,
-    /// The byte order mark before the row, or nothing. Some programs need it to read UTF-8.
+    /// Byte order mark before the row, or nothing. Some programs need it to recognize UTF-8.
     pub(crate) mark: &'static [u8],
 }
 
-impl PartialEq for Header {
+impl PartialEq for CsvHeader {
     fn eq(&self, other: &Self) -> bool {
         (self.delimiter, self.encoding, &self.row) == (other.delimiter, other.encoding, &other.row)
     }
 }
 
-impl Header {
-    fn new(row: Vec<u8>, delimiter: u8, encoding: Encoding, mark: &'static [u8]) -> Result<Header, String> {
+impl CsvHeader {
+    fn new(
+        row: Vec<u8>,
+        delimiter: u8,
+        encoding: Encoding,
+        mark: &'static [u8],
+    ) -> Result<CsvHeader, String> {
         check_quotes(&row, delimiter, 1)?;
         let delimiters = row.iter().filter(|&&byte| byte == delimiter).count();
-        let cells = Cells::parse(&row, delimiter, (delimiters + 1).min(MAX_COLUMNS)).map_err(|_| {
+        let cells = CsvCells::parse(&row, delimiter, (delimiters + 1).min(MAX_COLUMNS)).map_err(|_| {
             format!(
                 "the header has more than {} columns, the maximum of a table",
-                grouped(MAX_COLUMNS as u64)
+                format_count(MAX_COLUMNS as u64)
             )
         })?;
         let columns: Vec<String> =
             (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0.into_owned()).collect();
-        let mut places: HashMap<String, (usize, usize)> = HashMap::with_capacity(columns.len());
+        let mut positions: HashMap<String, (usize, usize)> = HashMap::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
-            places.entry(column.clone()).or_insert((at, 0)).1 += 1;
+            positions.entry(column.clone()).or_insert((at, 0)).1 += 1;
         }
-        Ok(Header { delimiter, encoding, checksum: xxh3_64(&row), row, columns, places, mark })
+        Ok(CsvHeader { delimiter, encoding, checksum: xxh3_64(&row), row, columns, positions, mark })
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.places.get(name).map(|&(first, _)| first)
+        self.positions.get(name).map(|&(first, _)| first)
     }
 
-    /// Encodes the name of an additional column for the header.
+    /// Encodes the name of an additional column for the header. Returns the reason if the name exists or
+    /// cannot be encoded.
     pub(crate) fn new_column(&self, name: &str) -> Result<Vec<u8>, String> {
         if self.column(name).is_some() {
-            return Err(is_taken("column", name));
+            return Err(name_taken_reason("column", name));
         }
         let special = ['"', ',', '\t', '\r', '\n', char::from(self.delimiter)];
         let quoted = if name.contains(special) {
@@ -84,46 +90,46 @@ impl Header {
             .ok_or_else(|| format!("the name `{}` cannot be written in {}", excerpt(name), self.encoding))
     }
 
-    /// Checks that documents can be read from the table. Returns the reason if not.
+    /// Returns the reason if the columns that the options name do not exist, or exist twice.
     fn check(&self, options: &DocumentOptions) -> Result<(), String> {
-        let there = |name: &str| {
-            format!("{}; the columns are {}", did_you_mean(name, &self.columns), listed(&self.columns))
+        let suggestion = |name: &str| {
+            format!("{}; the columns are {}", did_you_mean(name, &self.columns), format_names(&self.columns))
         };
         if let Some(name) = options.id_field.as_ref().filter(|name| self.column(name).is_none()) {
-            return Err(format!("no id column `{}`{}", excerpt(name), there(name)));
+            return Err(format!("no id column `{}`{}", excerpt(name), suggestion(name)));
         }
         if options.text_fields.iter().all(|name| self.column(name).is_none()) {
             let names = &options.text_fields;
-            return Err(format!("no text column {}{}", listed(names), there(&names[0])));
+            return Err(format!("no text column {}{}", format_names(names), suggestion(&names[0])));
         }
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {
-            if self.places.get(name).is_some_and(|&(_, count)| count > 1) {
+            if self.positions.get(name).is_some_and(|&(_, count)| count > 1) {
                 return Err(format!("two columns are named `{}`", excerpt(name)));
             }
         }
         Ok(())
     }
 
-    /// Parses a row that starts on `line`. Returns the reason if it is malformed. `position` names a document without
-    /// an id.
+    /// Parses a row that starts on `line`. Returns the reason if it is malformed. `position` makes the id of
+    /// a document that has none.
     pub(crate) fn parse(
         &self,
         row: &[u8],
         line: u64,
         options: &DocumentOptions,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed<'static>, String> {
+    ) -> Result<ParsedDocument<'static>, String> {
         self.check(options)?;
         check_quotes(row, self.delimiter, line)?;
-        let spanned = |reason| match newlines(row) {
+        let with_lines = |reason| match count_newlines(row) {
             0 => reason,
-            more => format!("{reason}; the row covers {}", lines(line, line + more)),
+            more => format!("{reason}; the row covers {}", format_lines(line, line + more)),
         };
-        let cells = Cells::parse(row, self.delimiter, self.columns.len()).map_err(spanned)?;
+        let cells = CsvCells::parse(row, self.delimiter, self.columns.len()).map_err(with_lines)?;
         if cells.ends.len() < self.columns.len() {
             let (found, expected) = (cells.ends.len(), self.columns.len());
-            return Err(spanned(format!("a row of {found} fields, but the header has {expected}")));
+            return Err(with_lines(format!("a row of {found} fields, but the header has {expected}")));
         }
         let mut replaced = 0;
         let mut value = |name: &str| {
@@ -134,21 +140,21 @@ impl Header {
         let id = value(options.id_name()).map(|id| DocumentId::from_text(&id)).transpose()?;
         let texts = options.text_fields.iter().map(|name| value(name)).collect();
         let extra = options.extra_field.as_deref().and_then(&mut value).map(Cow::into_owned);
-        Fields { id, texts, extra }.document(options, "column", replaced, position)
+        RequestedFields { id, texts, extra }.into_document(options, "column", replaced, position)
     }
 }
 
 /// The cells of a row, without their quotes.
-struct Cells {
+struct CsvCells {
     bytes: Vec<u8>,
     /// End of each cell in `bytes`.
     ends: Vec<usize>,
 }
 
-impl Cells {
-    fn parse(row: &[u8], delimiter: u8, most: usize) -> Result<Cells, String> {
+impl CsvCells {
+    fn parse(row: &[u8], delimiter: u8, max_cells: usize) -> Result<CsvCells, String> {
         let mut parser = ReaderBuilder::new().delimiter(delimiter).build();
-        let (mut bytes, mut ends) = (vec![0; row.len() + 1], vec![0; most + 1]);
+        let (mut bytes, mut ends) = (vec![0; row.len() + 1], vec![0; max_cells + 1]);
         let (mut read, mut written, mut ended) = (0, 0, 0);
         loop {
             let (result, more_read, more_written, more_ended) =
@@ -161,14 +167,14 @@ impl Cells {
                 ReadRecordResult::OutputEndsFull | ReadRecordResult::Record | ReadRecordResult::End => break,
             }
         }
-        if ended > most {
-            return Err(format!("a row of more than {most} fields, but the header has {most}"));
+        if ended > max_cells {
+            return Err(format!("a row of more than {max_cells} fields, but the header has {max_cells}"));
         }
         ends.truncate(ended);
-        Ok(Cells { bytes, ends })
+        Ok(CsvCells { bytes, ends })
     }
 
-    fn decoded(&self, at: usize, encoding: Encoding) -> Decoded<'_> {
+    fn decoded(&self, at: usize, encoding: Encoding) -> DecodedText<'_> {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         encoding::decode_line(&self.bytes[start..self.ends[at]], encoding)
     }
@@ -176,83 +182,88 @@ impl Cells {
 
 /// Reader of the rows of a table.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct CsvRows {
     input: Input,
-    header: Arc<Header>,
-    splitter: Splitter,
+    header: Arc<CsvHeader>,
+    splitter: RowSplitter,
 }
 
-impl Rows {
-    /// Reads the header; `None` if the input is empty. If the caller gives no delimiter and the `usual` one does not
-    /// give the requested columns, other delimiters are tried.
+impl CsvRows {
+    /// Reads the header; `None` if the input is empty. If the caller gives no delimiter and `default_delimiter`
+    /// does not give the requested columns, other delimiters are tried.
     ///
     /// # Errors
     /// [`Error::BadInput`](simstore::Error::BadInput) for a header without the requested columns.
-    pub(crate) fn open(mut input: Input, usual: u8, options: &DocumentOptions) -> Result<Option<Rows>> {
-        let usual = options.delimiter.unwrap_or(usual);
+    pub(crate) fn open(
+        mut input: Input,
+        default_delimiter: u8,
+        options: &DocumentOptions,
+    ) -> Result<Option<CsvRows>> {
+        let default_delimiter = options.delimiter.unwrap_or(default_delimiter);
         let reader = |delimiter| ReaderBuilder::new().delimiter(delimiter).build();
-        let longest = options.longest();
-        let of_header = longest.of_header(MAX_HEADER_BYTES);
-        let mut splitter = Splitter { reader: reader(usual), lines: 0, longest: of_header };
+        let limit = options.length_limit();
+        let header_limit = limit.with_header_limit(MAX_HEADER_BYTES);
+        let mut splitter = RowSplitter { reader: reader(default_delimiter), lines: 0, limit: header_limit };
         let mut row = Vec::new();
         if !splitter.read(&mut input, &mut row)? {
             return Ok(None);
         }
-        splitter.longest = longest;
+        splitter.limit = limit;
         let header = |delimiter| {
-            let header = Header::new(row.clone(), delimiter, input.encoding(), input.mark())?;
+            let header = CsvHeader::new(row.clone(), delimiter, input.encoding(), input.byte_order_mark())?;
             header.check(options).map(|()| header)
         };
-        let header = header(usual).or_else(|reason| {
+        let header = header(default_delimiter).or_else(|reason| {
             if options.delimiter.is_some() {
                 return Err(reason);
             }
             // If no delimiter gives the requested columns, the error lists the columns of the most frequent one.
             let mut others =
                 DELIMITERS.map(|other| (row.iter().filter(|&&byte| byte == other).count(), other));
-            others.sort_by_key(|&(count, other)| (std::cmp::Reverse(count), other != usual));
+            others.sort_by_key(|&(count, other)| (std::cmp::Reverse(count), other != default_delimiter));
             let mut headers = others.into_iter().map(|(_, other)| header(other));
             let first = headers.next().unwrap_or(Err(reason));
             first.or_else(|reason| headers.find_map(Result::ok).ok_or(reason))
         });
-        let header = header.map_err(|reason| input.bad(reason))?;
-        if header.delimiter != usual {
+        let header = header.map_err(|reason| input.line_error(reason))?;
+        if header.delimiter != default_delimiter {
             splitter.reader = reader(header.delimiter);
-            input.note(ReadNote::Delimiter(header.delimiter.into()));
+            input.add_diagnostic(ReadDiagnostic::DetectedDelimiter(header.delimiter.into()));
         }
-        Ok(Some(Rows { input, header: Arc::new(header), splitter }))
+        Ok(Some(CsvRows { input, header: Arc::new(header), splitter }))
     }
 
-    /// Reads the next row as in the file, without the newline at its end. Also returns the number of its first line.
+    /// Reads the next row as in the file, without the newline at its end. Also returns the number of its
+    /// first line.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The same error
-    /// for quotes that are not closed before the end of the file, and for unreadable bytes.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The
+    /// same for quotes that are not closed before the end of the file, and for unreadable bytes.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
-        let is_there = self.splitter.read(&mut self.input, &mut row)?;
-        Ok(is_there.then(|| (self.input.line(), row)))
+        let has_row = self.splitter.read(&mut self.input, &mut row)?;
+        Ok(has_row.then(|| (self.input.line(), row)))
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
         self.input.path()
     }
 
-    pub(crate) fn header(&self) -> &Arc<Header> {
+    pub(crate) fn header(&self) -> &Arc<CsvHeader> {
         &self.header
     }
 }
 
-/// Finds the ends of rows. Quoted fields may hold newlines.
+/// Finds the ends of rows. Quoted fields may contain newlines.
 #[derive(Debug)]
-struct Splitter {
+struct RowSplitter {
     reader: Reader,
-    /// Newlines read so far.
+    /// Number of newlines read so far.
     lines: u64,
-    longest: Longest,
+    limit: LengthLimit,
 }
 
-impl Splitter {
+impl RowSplitter {
     fn read(&mut self, input: &mut Input, row: &mut Vec<u8>) -> Result<bool> {
         // Skip blank lines. Also skip the newline after a carriage return that ended the last row.
         loop {
@@ -262,7 +273,7 @@ impl Splitter {
             if blank == 0 {
                 break;
             }
-            self.lines += newlines(&bytes[..blank]);
+            self.lines += count_newlines(&bytes[..blank]);
             input.consume(blank);
         }
         let first_line = self.lines + 1;
@@ -283,20 +294,20 @@ impl Splitter {
                 if result != ReadRecordResult::Record {
                     self.reader.reset();
                     let last_line = self.lines + u64::from(!is_ended);
-                    return Err(input.bad(format!(
+                    return Err(input.line_error(format!(
                         "the file ends within quotes that this row opens; the row covers {} up to the end: close \
-                         its quotes, and {TWICE}",
-                        lines(first_line, last_line)
+                         its quotes, and {QUOTE_ADVICE}",
+                        format_lines(first_line, last_line)
                     )));
                 }
                 break;
             }
             let (result, read, ..) = self.reader.read_record(bytes, &mut fields, &mut ends);
-            self.lines += newlines(&bytes[..read]);
+            self.lines += count_newlines(&bytes[..read]);
             length += read;
             is_ended = bytes[..read].last() == Some(&b'\n');
-            // Two more for the line end.
-            if length <= self.longest.bytes.saturating_add(2) {
+            // The line end may have two more bytes.
+            if length <= self.limit.bytes.saturating_add(2) {
                 row.extend_from_slice(&bytes[..read]);
             }
             input.consume(read);
@@ -309,25 +320,25 @@ impl Splitter {
             row.pop();
             length -= 1;
         }
-        if length > self.longest.bytes {
+        if length > self.limit.bytes {
             let last_line = self.lines + u64::from(!is_ended);
             return Err(match last_line > first_line {
-                true => input.bad(format!(
+                true => input.line_error(format!(
                     "a row that covers {} is {}; its quotes may not be closed",
-                    lines(first_line, last_line),
-                    self.longest
+                    format_lines(first_line, last_line),
+                    self.limit
                 )),
-                false => input.too_long(self.longest),
+                false => input.too_long(self.limit),
             });
         }
         Ok(true)
     }
 }
 
-const TWICE: &str = "write each quote within quotes twice";
+const QUOTE_ADVICE: &str = "write each quote within quotes twice";
 
-/// Returns a reason if text follows a closing quote, against RFC 4180. Usually such a quote was opened by mistake some
-/// rows before, and several rows look like one.
+/// Returns the reason if text follows a closing quote, which RFC 4180 forbids. The usual cause is a stray
+/// quote some rows before, which makes several rows look like one.
 fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String> {
     let after =
         |at: usize, wanted: u8| row[at..].iter().position(|&byte| byte == wanted).map(|found| at + found + 1);
@@ -343,10 +354,11 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
                 }
             }
             if row.get(at).is_some_and(|&byte| byte != delimiter && !matches!(byte, b'\r' | b'\n')) {
-                let (line, last) = (first_line + newlines(&row[..at]), first_line + newlines(row));
+                let (line, last) =
+                    (first_line + count_newlines(&row[..at]), first_line + count_newlines(row));
                 return Err(format!(
-                    "text after a closing quote on line {line}; the row covers {}: {TWICE}",
-                    lines(first_line, last)
+                    "text after a closing quote on line {line}; the row covers {}: {QUOTE_ADVICE}",
+                    format_lines(first_line, last)
                 ));
             }
         }
@@ -355,14 +367,14 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
     Ok(())
 }
 
-/// Formats a range of lines with its length.
-fn lines(first: u64, last: u64) -> String {
+/// Formats a range of lines and their number.
+fn format_lines(first: u64, last: u64) -> String {
     match last.saturating_sub(first) {
         0 => format!("line {first}"),
         more => format!("lines {first} to {last} ({} lines)", more + 1),
     }
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
+fn count_newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }

@@ -1,4 +1,4 @@
-//! Detects the formats of files by their names or their first bytes.
+//! Detects the formats of files by their names and their first bytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -13,11 +13,11 @@ use crate::bytes::input::BYTE_ORDER_MARK;
 use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::{Pipes, is_stdin};
 use crate::formats::{archive, binary};
-use crate::progress::Counted;
+use crate::read_progress::CountingReader;
 use crate::{DocumentFormat, DocumentOptions};
 use simstore::{Error, Result};
 
-/// Bytes examined to detect the format of an input.
+/// Number of bytes examined to detect the format of an input.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
 /// Format of a file, after decompression.
@@ -25,26 +25,27 @@ pub const HEAD_BYTES: usize = 64 * 1024;
 pub enum Format {
     /// Documents in this format.
     Documents(DocumentFormat),
-    /// One fingerprint a line, in hexadecimal.
+    /// One fingerprint per line, in hexadecimal.
     HexLines,
-    /// Little-endian fingerprints of this many bits.
+    /// Little-endian fingerprints.
     Raw {
-        /// Width of a fingerprint: 64 or 128.
+        /// Width of a fingerprint in bits: 64 or 128.
         bits: u32,
     },
 }
 
-/// Extension of a name in lower case, without the extension of the compression.
+/// Returns the extension of a name in lower case, after removing the extension of the compression.
 pub fn extension(path: &Path) -> Option<String> {
-    let inner = match Compression::of_name(path) {
+    let inner = match Compression::from_name(path) {
         Compression::None => path,
         _ => Path::new(path.file_stem().unwrap_or_default()),
     };
     Some(inner.extension()?.to_string_lossy().to_lowercase())
 }
 
-/// Returns the format for a file name, if known. A `.tsv` file may still hold fingerprints.
-pub fn by_name(path: &Path) -> Option<Format> {
+/// Returns the format that the extension of a name implies; `None` if it is unknown. A `.tsv` file may still
+/// contain fingerprints.
+pub fn format_from_name(path: &Path) -> Option<Format> {
     if is_stdin(path) {
         return None;
     }
@@ -63,10 +64,11 @@ pub fn by_name(path: &Path) -> Option<Format> {
     }))
 }
 
-/// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name before
-/// text content. If `is_named` is not set, the file was found in a folder, where JSON may be no list of documents.
+/// Detects the format of an input; `None` if it is unknown.
 ///
-/// A table is recognised by its first row: one of the columns is a text field.
+/// Binary content takes precedence over the name, and the name over text content. A table is recognized by
+/// its first row: one of the columns is a text field. If `is_named` is false, the file was found in a folder,
+/// where a JSON file may be something other than documents.
 ///
 /// # Errors
 /// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened or has an unsupported format;
@@ -78,24 +80,30 @@ pub fn detect(
     pipes: &Pipes,
 ) -> Result<Option<Format>> {
     // Raw fingerprints may begin with any bytes.
-    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
+    if let (Some(Format::Raw { bits }), None) = (format_from_name(path), options.format) {
         return Ok(Some(Format::Raw { bits }));
     }
-    let head = head_of(path, pipes)?;
-    let format = if is_named { of(path, &head, options) } else { of_unnamed(path, &head, options) };
+    let head = read_head(path, pipes)?;
+    let format =
+        if is_named { detect_from_head(path, &head, options) } else { detect_unnamed(path, &head, options) };
     format.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
 }
 
-/// Like [`detect`], by the first [`HEAD_BYTES`] of an input after decompression. Returns the reason if it is refused.
-fn of(path: &Path, head: &[u8], options: &DocumentOptions) -> std::result::Result<Option<Format>, String> {
+/// Like [`detect`], given the first [`HEAD_BYTES`] bytes of the input after decompression. Returns the reason
+/// if it is refused.
+fn detect_from_head(
+    path: &Path,
+    head: &[u8],
+    options: &DocumentOptions,
+) -> std::result::Result<Option<Format>, String> {
     let documents = |format| Ok(Some(Format::Documents(format)));
     if archive::is_zip(head) || archive::is_tar(head) {
         return documents(DocumentFormat::Archive);
     }
-    let named = options.format.map(Format::Documents).or_else(|| by_name(path));
+    let named = options.format.map(Format::Documents).or_else(|| format_from_name(path));
     match named {
         Some(Format::Raw { .. }) => return Ok(named),
-        // These are binary formats. Their readers report files of other formats.
+        // Binary formats: their readers report files that have another format.
         Some(Format::Documents(DocumentFormat::Parquet | DocumentFormat::Archive)) => return Ok(named),
         _ => {}
     }
@@ -109,14 +117,14 @@ fn of(path: &Path, head: &[u8], options: &DocumentOptions) -> std::result::Resul
         return documents(DocumentFormat::Parquet);
     }
     let is_archive = named == Some(Format::Documents(DocumentFormat::Warc)) || is_warc(head);
-    let text = encoding::utf8_head(head);
+    let text = encoding::utf16_head_to_utf8(head);
     if !is_archive
         && text.is_none()
         && let Some(reason) = binary::refusal(head, is_text)
     {
         return Err(reason);
     }
-    let by_head = |text_fields: &[String]| of_head(text.as_deref().unwrap_or(head), text_fields);
+    let by_head = |text_fields: &[String]| format_from_text(text.as_deref().unwrap_or(head), text_fields);
     Ok(match named {
         Some(Format::Documents(DocumentFormat::Tsv)) if options.format.is_none() => match by_head(&[]) {
             Some(Format::HexLines) => Some(Format::HexLines),
@@ -127,29 +135,30 @@ fn of(path: &Path, head: &[u8], options: &DocumentOptions) -> std::result::Resul
     })
 }
 
-/// Like [`of`], for a file in a folder or a member of an archive, which the caller has not named. `None` for JSON that
-/// is no list of documents, such as the settings of a program.
-pub(crate) fn of_unnamed(
+/// Like [`detect_from_head`], for a file in a folder or a member of an archive, which the user did not name.
+/// Returns `None` for JSON that is not a list of documents, such as the settings of a program.
+pub(crate) fn detect_unnamed(
     path: &Path,
     head: &[u8],
     options: &DocumentOptions,
 ) -> std::result::Result<Option<Format>, String> {
-    let format = of(path, head, options)?;
+    let format = detect_from_head(path, head, options)?;
     let may_be_other = format == Some(Format::Documents(DocumentFormat::Jsonl))
         && options.format.is_none()
         && extension(path).is_some_and(|extension| extension == "json");
     let is_other = may_be_other && {
-        let text = encoding::utf8_head(head);
+        let text = encoding::utf16_head_to_utf8(head);
         is_other_json(text.as_deref().unwrap_or(head), head.len() < HEAD_BYTES, &options.text_fields)
     };
     Ok(format.filter(|_| !is_other))
 }
 
-/// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged, this
-/// holds only for an object over several lines that does not name such a field.
+/// Whether JSON is not a list of documents: none of its objects has a text field. JSON that is truncated or
+/// damaged counts as documents, except for an object over several lines that does not contain the name of a
+/// text field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
-    let json = without_blank_start(head);
-    // `a.b` is a field of `a`, or a name itself.
+    let json = trim_start(head);
+    // `a.b` is the field `b` of `a`, or a field named `a.b`.
     let names =
         || text_fields.iter().flat_map(|field| [&**field, field.split('.').next().unwrap_or_default()]);
     let has_text =
@@ -163,7 +172,7 @@ fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
                 let first = json.split(|&byte| byte == b'\n').next().unwrap_or_default();
                 let is_object = first.first() == Some(&b'{');
                 let goes_on = first.len() < json.len() && !first.trim_ascii_end().ends_with(b"}");
-                let named = |name: &str| find(json, format!("\"{name}\"").as_bytes());
+                let named = |name: &str| contains(json, format!("\"{name}\"").as_bytes());
                 return is_object && goes_on && !names().any(named);
             }
         }
@@ -171,8 +180,8 @@ fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     is_whole && !json.is_empty()
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> bool {
-    bytes.windows(what.len()).any(|window| window == what)
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 fn is_warc(head: &[u8]) -> bool {
@@ -182,32 +191,32 @@ fn is_warc(head: &[u8]) -> bool {
 /// Detects the compression of an input by its name, or else by its first bytes.
 ///
 /// # Errors
-/// As [`detect`].
-pub fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
-    match (Compression::of_name(path), by_name(path)) {
+/// See [`detect`].
+pub fn detect_compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
+    match (Compression::from_name(path), format_from_name(path)) {
         // Parquet is compressed inside, and raw fingerprints may begin with any bytes.
         (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
             Ok(Compression::None)
         }
         (Compression::None, _) if pipes.is_read_once(path)? => {
-            Ok(Compression::of_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
+            Ok(Compression::from_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
         }
-        (Compression::None, _) => Ok(Compression::of_head(&read_head(path, MAGIC_BYTES)?)),
+        (Compression::None, _) => Ok(Compression::from_head(&read_raw_head(path, MAGIC_BYTES)?)),
         (compression, _) => Ok(compression),
     }
 }
 
 /// Reads the first bytes of an input, after decompression.
-fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
+fn read_head(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     if pipes.is_read_once(path)? {
-        let raw = pipes.peek(path, HEAD_BYTES, holds_first_line)?;
-        unpack(compression_of(path, &raw), &*raw, &mut head);
+        let raw = pipes.peek(path, HEAD_BYTES, has_first_line)?;
+        unpack(compression_from_head(path, &raw), &*raw, &mut head);
         return Ok(head);
     }
-    let file = Counted::new(File::open(path).map_err(cannot_open(path))?, &Arc::default());
+    let file = CountingReader::new(File::open(path).map_err(cannot_open(path))?, &Arc::default());
     let mut file = BufReader::with_capacity(HEAD_BYTES, file);
-    let compression = compression_of(path, file.fill_buf().map_err(cannot_open(path))?);
+    let compression = compression_from_head(path, file.fill_buf().map_err(cannot_open(path))?);
     if compression == Compression::None {
         file.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
     } else {
@@ -216,38 +225,38 @@ fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-fn compression_of(path: &Path, head: &[u8]) -> Compression {
-    match Compression::of_name(path) {
-        Compression::None => Compression::of_head(head),
+fn compression_from_head(path: &Path, head: &[u8]) -> Compression {
+    match Compression::from_name(path) {
+        Compression::None => Compression::from_head(head),
         compression => compression,
     }
 }
 
-/// Decompresses the first bytes. If they are damaged or cut off, the bytes before the damage count.
+/// Decompresses the first bytes. If they are damaged or truncated, returns the bytes before the damage.
 fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
     if let Ok(reader) = compression.reader(raw, None) {
         let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
     }
 }
 
-fn read_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
+fn read_raw_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     let file = File::open(path).map_err(cannot_open(path))?;
     file.take(bytes as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
     Ok(head)
 }
 
-/// Whether the head holds the first line that is not blank. A pipe may give a few bytes at a time.
-fn holds_first_line(head: &[u8]) -> bool {
-    Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
+/// Whether the head contains the whole first line that is not blank. A pipe may return a few bytes at a time.
+fn has_first_line(head: &[u8]) -> bool {
+    Compression::from_head(head) == Compression::None && trim_start(head).contains(&b'\n')
 }
 
-fn without_blank_start(head: &[u8]) -> &[u8] {
+fn trim_start(head: &[u8]) -> &[u8] {
     head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
 }
 
-fn of_head(head: &[u8], text_fields: &[String]) -> Option<Format> {
-    let first = without_blank_start(head).split(|&b| b == b'\n').next().unwrap_or_default();
+fn format_from_text(head: &[u8], text_fields: &[String]) -> Option<Format> {
+    let first = trim_start(head).split(|&b| b == b'\n').next().unwrap_or_default();
     let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
     let names_text = |delimiter: u8| {
         let mut names = first.trim_ascii_end().split(|&b| b == delimiter);
@@ -273,9 +282,9 @@ fn of_head(head: &[u8], text_fields: &[String]) -> Option<Format> {
     Some(Format::Documents(format))
 }
 
-/// Whether a bracket opens an array of objects, or an empty array. In other cases it belongs to a text.
+/// Whether the first bracket opens an array of objects or an empty array. Otherwise it belongs to a text.
 fn begins_array(head: &[u8]) -> bool {
-    let first = without_blank_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
+    let first = trim_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
     matches!(first, Some(b'{' | b']'))
 }
 
@@ -307,7 +316,7 @@ mod tests {
             ("a.dat", None),
             ("-", None),
         ] {
-            assert_eq!(by_name(Path::new(name)), expected, "{name}");
+            assert_eq!(format_from_name(Path::new(name)), expected, "{name}");
         }
     }
 
@@ -334,7 +343,7 @@ mod tests {
             "{\"id\": 1}\n{\"id\": 2, \"text\": null}",
             "{\n  \"text\": \"a\"\n}",
             "[{\"id\": 1}, {\"text\": \"a\"}]",
-            // Damaged or cut off: reading the documents reports it.
+            // Damaged or truncated: the reader reports it.
             "{\"text\": \"a\",\n",
             "{\"id\": 1\n{\"text\": \"a\"}",
             "{\"id\": x}\n{\"id\": 1}",
@@ -372,7 +381,7 @@ mod tests {
             (b"[a](b)", None),
             (b"id;text\n", documents(DocumentFormat::Csv)),
         ] {
-            assert_eq!(of_head(head, &["text".to_owned()]), expected, "{}", head.escape_ascii());
+            assert_eq!(format_from_text(head, &["text".to_owned()]), expected, "{}", head.escape_ascii());
         }
     }
 }

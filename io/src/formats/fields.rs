@@ -1,58 +1,61 @@
-//! Documents from fields: an id, texts, and an extra value.
+//! Makes documents from the values of their fields: id, texts, and extra value.
 
 use std::borrow::Cow;
 
 use crate::{DocumentId, DocumentOptions, Encoding};
 use simstore::error::excerpt;
 
-/// The most columns of a table; of an object with more fields, the first are named in messages.
+/// Maximum number of columns of a table. If a JSON object has more fields, messages name only this many.
 pub(crate) const MAX_COLUMNS: usize = 100_000;
-/// Names that a message shows, and characters of each.
-const SHOWN_NAMES: usize = 30;
-const SHOWN_CHARACTERS: usize = 100;
+/// Maximum number of names in a message.
+const MAX_SHOWN_NAMES: usize = 30;
+/// Maximum number of characters of a name in a message.
+const MAX_SHOWN_CHARACTERS: usize = 100;
 
-/// The fields of an object or a row that are asked for.
+/// Values of the fields that the options request.
 #[derive(Debug, Default)]
-pub(crate) struct Fields<'t> {
+pub(crate) struct RequestedFields<'t> {
     pub(crate) id: Option<DocumentId>,
-    /// By the order of the options; `None` where one is missing.
+    /// Texts in the order of the options; `None` for a missing one.
     pub(crate) texts: Vec<Option<Cow<'t, str>>>,
     pub(crate) extra: Option<String>,
 }
 
-/// A parsed document, without its place. Its text may be a part of the record.
+/// A parsed document without its position. Its text may be borrowed from the record.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Parsed<'t> {
-    /// Id.
+pub struct ParsedDocument<'t> {
+    /// Id of the document.
     pub id: DocumentId,
-    /// Text, decoded and otherwise unchanged.
+    /// Text of the document, decoded and otherwise unchanged.
     pub text: Cow<'t, str>,
-    /// Replacements of malformed bytes.
-    pub replaced: u64,
-    /// Value of the [extra field](crate::DocumentOptions::extra_field), if the document has it.
+    /// Number of malformed byte sequences that were replaced by U+FFFD.
+    pub replacements: u64,
+    /// Value of the [extra field](crate::DocumentOptions::extra_field); `None` if the document lacks it.
     pub extra: Option<String>,
-    /// Whether the id is made from the path and the line, because the document has none.
-    pub is_placed: bool,
+    /// Whether the id was made from the path and the line, because the document has no id field.
+    pub has_position_id: bool,
     /// Encoding of the text, if it was guessed.
-    pub guessed: Option<Encoding>,
+    pub detected_encoding: Option<Encoding>,
 }
 
-impl<'t> Fields<'t> {
-    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of the
-    /// fields are refused as a whole. `position` names a document that has no id; `field` is the word for a field in this
+impl<'t> RequestedFields<'t> {
+    /// Makes a document. Returns the reason if it is malformed.
+    ///
+    /// If all text fields are missing, the text is empty; files without any of the fields were refused
+    /// before. `position` makes the id of a document that has none. `field` is the word for a field in this
     /// format.
-    pub(crate) fn document(
+    pub(crate) fn into_document(
         self,
         options: &DocumentOptions,
         field: &str,
-        replaced: u64,
+        replacements: u64,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed<'t>, String> {
-        let is_placed = self.id.is_none();
+    ) -> Result<ParsedDocument<'t>, String> {
+        let has_position_id = self.id.is_none();
         let id = match (self.id, &options.id_field) {
             (Some(id), _) => id,
             (None, Some(name)) => return Err(format!("no id {field} `{}`", excerpt(name))),
-            (None, None) => DocumentId::name(position())?,
+            (None, None) => DocumentId::from_name(position())?,
         };
         let mut texts = self.texts.into_iter().flatten();
         let mut text = texts.next().unwrap_or_default();
@@ -61,29 +64,37 @@ impl<'t> Fields<'t> {
             text.push('\n');
             text.push_str(&more);
         }
-        Ok(Parsed { id, text, replaced, extra: self.extra, is_placed, guessed: None })
+        Ok(ParsedDocument {
+            id,
+            text,
+            replacements,
+            extra: self.extra,
+            has_position_id,
+            detected_encoding: None,
+        })
     }
 }
 
 impl DocumentOptions {
-    /// The name of the field that holds the id.
+    /// Name of the field that holds the id.
     pub(crate) fn id_name(&self) -> &str {
         self.id_field.as_deref().unwrap_or("id")
     }
 }
 
-/// The rest of a field's name below an object or struct: `b.c` for `a.b.c` in `a`.
-pub(crate) fn below<'n>(name: &'n str, object: &str) -> Option<&'n str> {
+/// Removes the name of an object and a dot from the name of a field: `b.c` for `a.b.c` in `a`. Returns `None`
+/// if the field is not in the object.
+pub(crate) fn strip_object_name<'n>(name: &'n str, object: &str) -> Option<&'n str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }
 
-/// Names for a message, in quotes: not all of very many, nor all of a very long one.
-pub fn listed(names: &[String]) -> String {
-    let short = |name: &String| match name.char_indices().nth(SHOWN_CHARACTERS) {
+/// Formats names for a message, in code marks. Long names are shortened, and only the first names are listed.
+pub fn format_names(names: &[String]) -> String {
+    let short = |name: &String| match name.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}...", &name[..end]),
         None => name.clone(),
     };
-    let shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(short).collect();
+    let shown: Vec<String> = names.iter().take(MAX_SHOWN_NAMES).map(short).collect();
     let more = match names.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -91,8 +102,8 @@ pub fn listed(names: &[String]) -> String {
     format!("`{}`{more}", shown.join("`, `"))
 }
 
-/// A message whose quoted part, if it has one, is an [`excerpt`].
-pub fn with_short_quote(message: &str) -> String {
+/// Shortens the quoted part of a message, if it has one, by [`excerpt`].
+pub fn shorten_quote(message: &str) -> String {
     let quoted = message.find('"').zip(message.rfind('"'));
     let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)
     else {
@@ -101,7 +112,7 @@ pub fn with_short_quote(message: &str) -> String {
     format!("{}{}{}", &message[..start], excerpt(&message[start..end]), &message[end..])
 }
 
-/// The reason why an annotation cannot have this name.
-pub(crate) fn is_taken(field: &str, name: &str) -> String {
+/// Returns the reason why an annotation cannot have this name.
+pub(crate) fn name_taken_reason(field: &str, name: &str) -> String {
     format!("a {field} `{}` already exists; choose another name with option `cluster_field`", excerpt(name))
 }

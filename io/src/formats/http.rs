@@ -1,4 +1,4 @@
-//! Responses of HTTP, as web archives hold them.
+//! HTTP responses in web archives.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -9,24 +9,25 @@ use flate2::read::{DeflateDecoder, ZlibDecoder};
 use crate::DocumentOptions;
 use crate::bytes::compression::Compression;
 
-/// First byte of a Brotli stream whose window may be a gigabyte; the windows of HTTP (RFC 7932) have 16 MiB at most.
-const LARGE_WINDOW: u8 = 0x11;
-const BROTLI_BUFFER: usize = 4096;
-/// Longest line with the length of a chunk.
-const CHUNK_LINE_BYTES: usize = 1024;
+/// First byte of a Brotli stream whose window may be 1 GiB. HTTP (RFC 7932) allows windows of at most 16 MiB.
+const BROTLI_LARGE_WINDOW_BYTE: u8 = 0x11;
+const BROTLI_BUFFER_BYTES: usize = 4096;
+/// Maximum length in bytes of a line with the length of a chunk.
+const MAX_CHUNK_LINE_BYTES: usize = 1024;
 
-/// Headers of HTTP or of a WARC record: names, and values without blanks around them.
+/// Headers of an HTTP response or of a WARC record: names and trimmed values.
 #[derive(Debug)]
-pub(crate) struct Headers<'b>(Vec<(&'b [u8], Cow<'b, [u8]>)>);
+pub(crate) struct HeaderFields<'b>(Vec<(&'b [u8], Cow<'b, [u8]>)>);
 
-impl<'b> Headers<'b> {
-    /// Parses lines up to the first empty one, and returns what follows it. A line that begins with a blank continues
-    /// the line before; a line without a colon is ignored, with the lines that continue it.
-    pub(crate) fn parse(mut bytes: &'b [u8]) -> (Headers<'b>, &'b [u8]) {
+impl<'b> HeaderFields<'b> {
+    /// Parses lines up to the first empty one, and returns the bytes after it. A line that begins with a
+    /// blank continues the line before. A line without a colon is ignored, together with its continuation
+    /// lines.
+    pub(crate) fn parse(mut bytes: &'b [u8]) -> (HeaderFields<'b>, &'b [u8]) {
         let mut headers: Vec<(&[u8], Cow<'_, [u8]>)> = Vec::new();
         let mut is_header = false;
         while !bytes.is_empty() {
-            let (header, rest) = line(bytes);
+            let (header, rest) = split_line(bytes);
             bytes = rest;
             if header.is_empty() {
                 break;
@@ -45,67 +46,67 @@ impl<'b> Headers<'b> {
                 headers.push((header[..colon].trim_ascii(), Cow::Borrowed(header[colon + 1..].trim_ascii())));
             }
         }
-        (Headers(headers), bytes)
+        (HeaderFields(headers), bytes)
     }
 
-    /// The first value of a name. Bytes that are not UTF-8 are read as Latin-1.
+    /// Returns the first value of a name. Values that are not UTF-8 are decoded as Latin-1.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         self.all(name).next()
     }
 
-    /// All values of a name.
+    /// Returns all values of a name.
     fn all<'h>(&'h self, name: &str) -> impl Iterator<Item = Cow<'h, str>> {
         let has_name =
             move |(found, _): &&(&[u8], Cow<'_, [u8]>)| found.eq_ignore_ascii_case(name.as_bytes());
-        self.0.iter().filter(has_name).map(|(_, value)| text(value.trim_ascii()))
+        self.0.iter().filter(has_name).map(|(_, value)| decode_header(value.trim_ascii()))
     }
 
-    /// All names, for a message.
+    /// Returns all names, for a message.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, _)| text(name).into_owned()).collect()
+        self.0.iter().map(|(name, _)| decode_header(name).into_owned()).collect()
     }
 }
 
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+fn decode_header(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| encoding_rs::mem::decode_latin1(bytes), Cow::Borrowed)
 }
 
-/// A response, its body not yet decoded.
+/// A response whose body is not yet decoded.
 #[derive(Debug)]
-pub(crate) struct Response<'b> {
+pub(crate) struct HttpResponse<'b> {
     pub(crate) status: u16,
-    headers: Headers<'b>,
+    headers: HeaderFields<'b>,
     body: &'b [u8],
 }
 
-impl<'b> Response<'b> {
-    /// Parses the status line and the headers; `None` if the bytes do not start like a response. A missing body
-    /// counts as empty.
-    pub(crate) fn parse(bytes: &'b [u8]) -> Option<Response<'b>> {
-        let (first, rest) = line(bytes);
+impl<'b> HttpResponse<'b> {
+    /// Parses the status line and the headers. Returns `None` if the bytes do not begin like a response. A
+    /// missing body counts as empty.
+    pub(crate) fn parse(bytes: &'b [u8]) -> Option<HttpResponse<'b>> {
+        let (first, rest) = split_line(bytes);
         let mut words = first.strip_prefix(b"HTTP/")?.split(|&byte| byte == b' ').skip(1);
         let status = std::str::from_utf8(words.find(|word| !word.is_empty())?).ok()?.parse().ok()?;
-        let (headers, body) = Headers::parse(rest);
-        Some(Response { status, headers, body })
+        let (headers, body) = HeaderFields::parse(rest);
+        Some(HttpResponse { status, headers, body })
     }
 
-    /// The first value of a header.
+    /// Returns the first value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<Cow<'_, str>> {
         self.headers.get(name)
     }
 
-    /// The body, out of its chunks and decompressed; a reason if it cannot be.
+    /// Returns the body without chunks and compression, or the reason if it is damaged or too long.
     ///
-    /// Many archives hold bodies that were decoded before, under headers that still name the coding: a body that does
-    /// not look coded is taken as it is.
+    /// Many archives contain bodies that were already decoded, with headers that still name the coding. So a
+    /// body that does not look coded is returned unchanged.
     pub(crate) fn body(&self, options: &DocumentOptions) -> Result<Vec<u8>, String> {
         let content = self.headers.all("content-encoding");
         let values: Vec<_> = content.chain(self.headers.all("transfer-encoding")).collect();
         let codings = values.iter().flat_map(|value| value.split(','));
         let mut body = Cow::Borrowed(self.body);
-        // The coding that was applied last is named last.
+        // The last listed coding was applied last.
         for coding in codings.rev() {
-            if let Some(decoded) = decoded(coding.trim(), &body, options)? {
+            if let Some(decoded) = decode_coding(coding.trim(), &body, options)? {
                 body = Cow::Owned(decoded);
             }
         }
@@ -113,12 +114,12 @@ impl<'b> Response<'b> {
     }
 }
 
-/// A body without one coding; `None` if it does not look coded.
-fn decoded(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
+/// Removes one coding from a body. Returns `None` if the body does not look coded.
+fn decode_coding(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name);
-    let packed = Compression::of_head(body);
+    let packed = Compression::from_head(body);
     if is("chunked") {
-        return Ok(without_chunks(body));
+        return Ok(decode_chunks(body));
     }
     if body.is_empty() || coding.is_empty() || is("identity") {
         return Ok(None);
@@ -127,73 +128,73 @@ fn decoded(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Optio
         if std::str::from_utf8(body).is_ok() {
             return Ok(None);
         }
-        if body[0] & 0x7f == LARGE_WINDOW {
+        if body[0] & 0x7f == BROTLI_LARGE_WINDOW_BYTE {
             return Err(
                 "the page is compressed with a Brotli window size that HTTP does not allow".to_owned()
             );
         }
-        unpacked(Ok(Box::new(Decompressor::new(body, BROTLI_BUFFER))), options)
+        decompress(Ok(Box::new(Decompressor::new(body, BROTLI_BUFFER_BYTES))), options)
     } else if is("deflate") {
-        if packed == Compression::None && is_plain(body) && !is_zlib(body) {
+        if packed == Compression::None && is_plain_text(body) && !is_zlib(body) {
             return Ok(None);
         }
         let zlib = match is_zlib(body) {
-            true => unpacked(Ok(Box::new(ZlibDecoder::new(body))), options),
-            false => Err(Failure::Damaged(String::new())),
+            true => decompress(Ok(Box::new(ZlibDecoder::new(body))), options),
+            false => Err(DecompressionError::Damaged(String::new())),
         };
         match zlib {
-            Err(Failure::Damaged(_)) if is_plain(body) => return Ok(None),
-            // Some servers leave out the header of zlib.
-            Err(Failure::Damaged(_)) if !is_zlib(body) => {
-                unpacked(Ok(Box::new(DeflateDecoder::new(body))), options)
+            Err(DecompressionError::Damaged(_)) if is_plain_text(body) => return Ok(None),
+            // Some servers omit the zlib header.
+            Err(DecompressionError::Damaged(_)) if !is_zlib(body) => {
+                decompress(Ok(Box::new(DeflateDecoder::new(body))), options)
             }
             unpacked => unpacked,
         }
     } else if packed != Compression::None {
-        unpacked(packed.reader(body, options.memory_of_unpacking()), options)
+        decompress(packed.reader(body, options.decompression_memory()), options)
     } else {
         return Ok(None);
     };
     match unpacked {
         Ok(unpacked) => Ok(Some(unpacked)),
-        Err(Failure::Damaged(error)) => Err(format!("the page cannot be decompressed: {error}")),
-        Err(Failure::TooLong(reason)) => Err(reason),
+        Err(DecompressionError::Damaged(error)) => Err(format!("the page cannot be decompressed: {error}")),
+        Err(DecompressionError::TooLong(reason)) => Err(reason),
     }
 }
 
-/// Why a body cannot be decompressed.
-enum Failure {
+/// Reason why a body cannot be decompressed.
+enum DecompressionError {
     Damaged(String),
     TooLong(String),
 }
 
-fn unpacked(
+fn decompress(
     reader: io::Result<Box<dyn Read + Send + '_>>,
     options: &DocumentOptions,
-) -> Result<Vec<u8>, Failure> {
-    let (mut unpacked, longest) = (Vec::new(), options.longest());
-    let read = reader.and_then(|reader| reader.take(longest.bytes as u64 + 1).read_to_end(&mut unpacked));
-    read.map_err(|error| Failure::Damaged(error.to_string()))?;
-    if unpacked.len() > longest.bytes {
-        return Err(Failure::TooLong(longest.to_string()));
+) -> Result<Vec<u8>, DecompressionError> {
+    let (mut unpacked, limit) = (Vec::new(), options.length_limit());
+    let read = reader.and_then(|reader| reader.take(limit.bytes as u64 + 1).read_to_end(&mut unpacked));
+    read.map_err(|error| DecompressionError::Damaged(error.to_string()))?;
+    if unpacked.len() > limit.bytes {
+        return Err(DecompressionError::TooLong(limit.to_string()));
     }
     Ok(unpacked)
 }
 
-/// Whether bytes begin with a header of zlib, of any window (RFC 1950).
+/// Whether bytes begin with a zlib header, for any window size (RFC 1950).
 fn is_zlib(bytes: &[u8]) -> bool {
     let [first, second, ..] = *bytes else { return false };
     first & 0x0f == 8 && first >> 4 <= 7 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
 /// Whether bytes are UTF-8 without control characters, which compressed data hardly ever are.
-fn is_plain(bytes: &[u8]) -> bool {
+fn is_plain_text(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace();
     std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(is_control)
 }
 
-/// The first line, without its end, and the rest of the bytes.
-fn line(bytes: &[u8]) -> (&[u8], &[u8]) {
+/// Returns the first line, without its end, and the remaining bytes.
+fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match bytes.iter().position(|&byte| byte == b'\n') {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
         None => (bytes, &[][..]),
@@ -201,28 +202,29 @@ fn line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// The length of a chunk by its line, without the line's end.
-fn chunk_length(line: &[u8]) -> Option<usize> {
+/// Parses the line with the length of a chunk.
+fn parse_chunk_length(line: &[u8]) -> Option<usize> {
     let digits = line.split(|&byte| byte == b';').next()?.trim_ascii();
     let is_hex = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     is_hex.then(|| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).flatten()
 }
 
-/// A body without the lengths of its chunks; `None` if it is not in chunks all through. The last chunk may be cut off.
-fn without_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
+/// Removes the chunk lengths from a body. Returns `None` if the body does not consist of chunks. The last
+/// chunk may be truncated.
+fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     let mut is_first = true;
     while !bytes.is_empty() {
-        let head = &bytes[..bytes.len().min(CHUNK_LINE_BYTES)];
+        let head = &bytes[..bytes.len().min(MAX_CHUNK_LINE_BYTES)];
         let Some(end) = head.windows(2).position(|pair| pair == b"\r\n") else {
-            // The line of a length may be cut off.
-            let is_cut = !is_first && head.len() == bytes.len() && chunk_length(head).is_some();
-            return is_cut.then_some(body);
+            // The line with the length may be truncated.
+            let is_truncated = !is_first && head.len() == bytes.len() && parse_chunk_length(head).is_some();
+            return is_truncated.then_some(body);
         };
-        let length = chunk_length(&bytes[..end])?;
+        let length = parse_chunk_length(&bytes[..end])?;
         let rest = &bytes[end + 2..];
         if length == 0 {
-            let (_, behind) = Headers::parse(rest);
+            let (_, behind) = HeaderFields::parse(rest);
             return behind.trim_ascii().is_empty().then_some(body);
         }
         if length > rest.len() && is_first {
@@ -239,7 +241,7 @@ fn without_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     (!is_first).then_some(body)
 }
 
-/// The media type of a `Content-Type`, in lower case, and its `charset`.
+/// Parses the value of a `Content-Type` header. Returns the media type in lower case, and the charset.
 pub(crate) fn media_type(value: &str) -> (String, Option<String>) {
     let mut parts = value.split(';').map(str::trim);
     let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -250,7 +252,7 @@ pub(crate) fn media_type(value: &str) -> (String, Option<String>) {
     (media_type, charset)
 }
 
-/// Whether a media type is a document type: text, HTML, XML or empty.
+/// Whether pages of a media type are documents: text, HTML, XML, or no media type.
 pub(crate) fn is_text(media_type: &str) -> bool {
     media_type.is_empty()
         || media_type.starts_with("text/")
@@ -265,7 +267,7 @@ mod tests {
     fn body(headers: &str, body: &[u8]) -> Result<Vec<u8>, String> {
         let response = [format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n").as_bytes(), body].concat();
         let options = DocumentOptions { max_bytes: 100, ..DocumentOptions::default() };
-        Response::parse(&response).unwrap().body(&options)
+        HttpResponse::parse(&response).unwrap().body(&options)
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -282,14 +284,15 @@ mod tests {
 
     #[test]
     fn heads() {
-        let response = Response::parse(b"HTTP/1.0  404 Not Found\nContent-type : a\nX\n\nbody\n\nx").unwrap();
+        let response =
+            HttpResponse::parse(b"HTTP/1.0  404 Not Found\nContent-type : a\nX\n\nbody\n\nx").unwrap();
         assert_eq!((response.status, response.body), (404, &b"body\n\nx"[..]));
         assert_eq!(
             (response.header("CONTENT-TYPE").as_deref(), response.header("x").as_deref()),
             (Some("a"), None)
         );
         for bad in ["", "HTTP/1.1", "HTTP/1.1 x", "GET / HTTP/1.1"] {
-            assert!(Response::parse(bad.as_bytes()).is_none(), "{bad}");
+            assert!(HttpResponse::parse(bad.as_bytes()).is_none(), "{bad}");
         }
     }
 
@@ -325,7 +328,7 @@ mod tests {
     fn lines_that_are_folded_or_malformed_hide_no_header() {
         let bytes =
             b"A: b\r\n c\r\n\td\r\nno header\r\n of it\r\n: x\r\nE f: g\r\nUri: \xe9\r\nB:c\r\n\r\nbody";
-        let (headers, rest) = Headers::parse(bytes);
+        let (headers, rest) = HeaderFields::parse(bytes);
         let get = |name: &str| headers.get(name).map(Cow::into_owned);
         assert_eq!((get("a").as_deref(), get("b").as_deref()), (Some("b c d"), Some("c")));
         assert_eq!((get("uri").as_deref(), rest), (Some("\u{e9}"), &b"body"[..]));

@@ -1,6 +1,6 @@
-//! The id and the text of a document in a JSON object.
+//! Extracts the id, the text, and the extra value of a document from a JSON object.
 
-/// Methods of a visitor that differ only in the types of their arguments.
+/// Defines methods of a visitor that differ only in the types of their arguments.
 macro_rules! visits {
     ($($visit:ident($value:ty)),+; $self:ident, $argument:pat => $result:expr) => {$(
         fn $visit<E: serde::de::Error>($self, $argument: $value) -> Result<Self::Value, E> {
@@ -9,35 +9,36 @@ macro_rules! visits {
     )+};
 }
 
+mod compact;
+mod field_names;
+mod field_values;
 mod line;
-mod names;
-mod wanted;
-mod written;
 
 use std::borrow::Cow;
 
 use simstore::error::did_you_mean;
 
-use self::line::parsed;
-pub(crate) use self::names::{has_fields, names, names_below};
-use self::wanted::{Found, ObjectWith, Takes, Wanted};
+pub(crate) use self::field_names::{field_names, has_fields, nested_field_names};
+use self::field_values::{FieldRequest, FieldValue, ObjectVisitor, ValueKind};
+use self::line::parse_line;
 use crate::bytes::encoding::{self, Encoding};
-use crate::formats::fields::{Fields, Parsed, listed};
+use crate::formats::fields::{ParsedDocument, RequestedFields, format_names};
 use crate::{DocumentId, DocumentOptions};
 use simstore::error::excerpt;
 
-/// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
+/// Parses a line of JSON. Returns the reason if it is malformed. `position` makes the id of a document that
+/// has none.
 pub(crate) fn parse<'l>(
     line: &'l [u8],
     encoding: Encoding,
     options: &DocumentOptions,
     position: impl FnOnce() -> String,
-) -> Result<Parsed<'l>, String> {
+) -> Result<ParsedDocument<'l>, String> {
     match encoding::decode_line(line, encoding) {
         (Cow::Borrowed(line), replaced) => parse_text(line, replaced, options, position),
         (Cow::Owned(line), replaced) => {
             let parsed = parse_text(&line, replaced, options, position)?;
-            Ok(Parsed { text: parsed.text.into_owned().into(), ..parsed })
+            Ok(ParsedDocument { text: parsed.text.into_owned().into(), ..parsed })
         }
     }
 }
@@ -47,70 +48,73 @@ fn parse_text<'l>(
     replaced: u64,
     options: &DocumentOptions,
     position: impl FnOnce() -> String,
-) -> Result<Parsed<'l>, String> {
-    let (fields, has_text) = fields(line, options)?;
+) -> Result<ParsedDocument<'l>, String> {
+    let (fields, has_text) = extract_fields(line, options)?;
     if let (None, Some(name)) = (&fields.id, &options.id_field) {
-        return Err(missing("id", std::slice::from_ref(name), line));
+        return Err(missing_field_reason("id", std::slice::from_ref(name), line));
     }
     if !has_text {
-        return Err(missing("text", &options.text_fields, line));
+        return Err(missing_field_reason("text", &options.text_fields, line));
     }
-    fields.document(options, "field", replaced, position)
+    fields.into_document(options, "field", replaced, position)
 }
 
-/// The reason why a document without a field is malformed.
-fn missing(kind: &str, fields: &[String], line: &str) -> String {
-    let names = names_below(line);
+/// Returns the reason why a document without a field is malformed.
+fn missing_field_reason(kind: &str, fields: &[String], line: &str) -> String {
+    let names = nested_field_names(line);
     let meant = did_you_mean(&fields[0], &names);
-    let there = if names.is_empty() { "no fields".to_owned() } else { listed(&names) };
+    let there = if names.is_empty() { "no fields".to_owned() } else { format_names(&names) };
     format!(
         "no {kind} field {}{meant}; the document has {there}: select another with option `{kind}_field`",
-        listed(fields)
+        format_names(fields)
     )
 }
 
-/// The fields of an object that are asked for, and whether one of the text fields is there, `null` or not.
-fn fields<'l>(line: &'l str, options: &DocumentOptions) -> Result<(Fields<'l>, bool), String> {
+/// Returns the requested fields of an object, and whether one of the text fields exists, `null` or not.
+fn extract_fields<'l>(
+    line: &'l str,
+    options: &DocumentOptions,
+) -> Result<(RequestedFields<'l>, bool), String> {
     let id_name = options.id_name();
     let scalars = options.text_fields.iter().map(|name| &**name).chain([id_name]);
-    let mut wanted: Vec<_> = scalars.map(|name| Wanted { name, takes: Takes::Scalar }).collect();
-    wanted.extend(options.extra_field.as_deref().map(|name| Wanted { name, takes: Takes::Value }));
-    let found = parsed(line, ObjectWith(&wanted))?;
+    let mut wanted: Vec<_> = scalars.map(|name| FieldRequest { name, kind: ValueKind::Scalar }).collect();
+    wanted.extend(options.extra_field.as_deref().map(|name| FieldRequest { name, kind: ValueKind::Any }));
+    let found = parse_line(line, ObjectVisitor(&wanted))?;
     let mut found = found.into_iter();
     let texts = found.by_ref().take(options.text_fields.len()).zip(&options.text_fields);
     let mut has_text = options.text_fields.is_empty();
-    let text = |(found, name): (Option<Found<'l>>, &String)| match found.inspect(|_| has_text = true) {
-        Some(Found::Text(text)) => Ok(Some(text)),
-        Some(Found::Null) | None => Ok(None),
+    let text = |(found, name): (Option<FieldValue<'l>>, &String)| match found.inspect(|_| has_text = true) {
+        Some(FieldValue::Text(text)) => Ok(Some(text)),
+        Some(FieldValue::Null) | None => Ok(None),
         Some(_) => Err(format!("the text field `{}` is not a string", excerpt(name))),
     };
     let texts = texts.map(text).collect::<Vec<Result<_, _>>>();
     let id = match found.next().flatten() {
         None => None,
-        Some(Found::Text(name)) => {
-            Some(DocumentId::name(name.into_owned()).map_err(|reason| format!("is {reason}")))
+        Some(FieldValue::Text(name)) => {
+            Some(DocumentId::from_name(name.into_owned()).map_err(|reason| format!("is {reason}")))
         }
-        Some(Found::Number(number)) => Some(Ok(DocumentId::Number(number))),
+        Some(FieldValue::Number(number)) => Some(Ok(DocumentId::Number(number))),
         Some(_) => Some(Err("is neither a string nor an integer from 0 to 2^64 - 1".to_owned())),
     };
     let id = id.transpose().map_err(|what| format!("the id field `{}` {what}", excerpt(id_name)))?;
     let extra = match found.next().flatten() {
-        Some(Found::Text(text)) => Some(text.into_owned()),
-        Some(Found::Number(number)) => Some(number.to_string()),
-        Some(Found::Other(json)) => json,
-        Some(Found::Null) | None => None,
+        Some(FieldValue::Text(text)) => Some(text.into_owned()),
+        Some(FieldValue::Number(number)) => Some(number.to_string()),
+        Some(FieldValue::Other(json)) => json,
+        Some(FieldValue::Null) | None => None,
     };
-    Ok((Fields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra }, has_text))
+    Ok((RequestedFields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra }, has_text))
 }
 
-/// The reason why the first line of a file begins an object over several lines, with advice.
-pub(crate) fn is_no_line(first: &[u8]) -> Option<&'static str> {
+/// Returns the reason, with advice, if the first line of a file begins an object over several lines.
+pub(crate) fn multiline_object_reason(first: &[u8]) -> Option<&'static str> {
     let is_open = first.trim_ascii() == b"{";
     is_open
         .then_some("a JSON object over several lines, expected one object a line; convert it with `jq -c .`")
 }
 
-/// A string in quotes, in ASCII and so the same in every encoding of lines.
+/// Returns a JSON string in ASCII, so that its bytes are the same in every encoding of lines.
 pub(crate) fn ascii_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for unit in text.encode_utf16() {
@@ -194,7 +198,7 @@ mod tests {
             |line: &str| parse(line, Some("meta.id"), &["a.b.c"]).map(|(id, text)| (id.to_string(), text));
         let found = |id: &str, text: &str| Ok((id.to_owned(), text.to_owned()));
         assert_eq!(text(r#"{"a": {"b": {"c": "t", "d": 1}}, "meta": {"id": 7}}"#), found("7", "t"));
-        // The name itself comes first, wherever it stands.
+        // A field with the full name takes precedence, at any position.
         assert_eq!(text(r#"{"a.b.c": "own", "a": {"b": {"c": "t"}}, "meta": {"id": 7}}"#), found("7", "own"));
         assert_eq!(text(r#"{"a": {"b": {"c": "t"}}, "a.b.c": "own", "meta": {"id": 7}}"#), found("7", "own"));
         assert_eq!(text(r#"{"a.b": {"c": "t"}, "meta": {"id": "x"}}"#), found("x", "t"));
@@ -265,12 +269,12 @@ mod tests {
     fn malformed_utf8_is_replaced() {
         let line = b"{\"text\": \"a\xffb\", \"id\": \"\xe4\xb8\"}";
         let parsed = super::parse(line, Encoding::AUTO, &DocumentOptions::default(), String::new).unwrap();
-        assert_eq!((&*parsed.text, parsed.replaced), ("a\u{fffd}b", 2));
+        assert_eq!((&*parsed.text, parsed.replacements), ("a\u{fffd}b", 2));
     }
 
     #[test]
     fn files_that_are_no_lines() {
-        assert!(is_no_line(b"{ \r").is_some_and(|reason| reason.contains("jq -c .")));
-        assert_eq!(is_no_line(b"{}"), None);
+        assert!(multiline_object_reason(b"{ \r").is_some_and(|reason| reason.contains("jq -c .")));
+        assert_eq!(multiline_object_reason(b"{}"), None);
     }
 }

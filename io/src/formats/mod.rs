@@ -1,4 +1,4 @@
-//! One format of documents a file, and which one a file has.
+//! The formats of documents, one module each, and their detection.
 
 pub(crate) mod archive;
 pub mod binary;
@@ -7,10 +7,10 @@ pub mod detect;
 pub(crate) mod fields;
 mod http;
 pub(crate) mod json;
-pub(crate) mod objects;
+pub(crate) mod json_objects;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(crate) mod warc;
 
 pub use self::detect::Format;
-pub use self::fields::{Parsed, listed, with_short_quote};
+pub use self::fields::{ParsedDocument, format_names, shorten_quote};

@@ -1,4 +1,4 @@
-//! Rows of Parquet files.
+//! Reads the rows of Parquet files.
 
 mod row;
 mod schema;
@@ -19,70 +19,80 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::errors::ParquetError;
 
-pub(crate) use self::row::Row;
+pub(crate) use self::row::ParquetRow;
 use self::schema::{
-    check_columns, check_names, check_ranges, count_rows, names_to, row_bytes, rows_of,
+    check_columns, check_names, check_ranges, column_path, count_rows, group_rows, mean_row_bytes,
     with_bytes_for_strings, with_views,
 };
 use crate::DocumentOptions;
 use crate::bytes::open_errors::cannot_open;
 use crate::bytes::pipes::is_read_once;
-use crate::progress::ReadProgress;
+use crate::read_progress::ReadProgress;
 use simstore::{Error, Result};
 
-/// A batch has about this many bytes, or this many rows.
+/// Approximate size of a batch in bytes.
 const BATCH_BYTES: u64 = 8 << 20;
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: u64 = 8192;
 
-/// The rows of a file, one after the other. Row groups are read each by itself, so that damage stays in its group.
-pub(crate) struct Rows {
+/// Reader of the rows in a file. Each row group is read independently, so that damage does not affect other
+/// groups.
+pub(crate) struct ParquetRows {
     path: Arc<Path>,
     file: File,
     footer: ArrowReaderMetadata,
-    /// The types of all columns. In batches, strings are bytes.
-    types: SchemaRef,
+    /// Types of all columns. In batches, strings are bytes.
+    column_types: SchemaRef,
     mask: ProjectionMask,
     batch_rows: usize,
-    /// The group that is being read, once it is open, and the number of its last row.
+    /// Reader of the current row group, once it is open.
     reader: Option<ParquetRecordBatchReader>,
+    /// Number of the last row in the current row group.
     group_end: u64,
-    /// The group after it, and the one that is not read any more.
+    /// Index of the next row group.
     next_group: usize,
+    /// Index of the row group at which reading ends.
     end_group: usize,
-    /// The batch that is being handed out, and how far.
+    /// Current batch.
     batch: Arc<RecordBatch>,
+    /// Index of the next row in the batch.
     next: usize,
-    /// Bytes of memory of one row of the batch.
+    /// Mean size in memory of a row of the batch, in bytes.
     row_bytes: usize,
-    /// Rows handed out or lost, and of how many.
+    /// Number of rows that were returned or skipped.
     row: u64,
+    /// Number of rows in the file.
     rows: u64,
-    /// Rows before the first one, of a section.
-    before: u64,
-    /// Key-value metadata of other programs.
+    /// Number of rows in the file before the section.
+    rows_before: u64,
+    /// Key-value metadata of the file, which other programs wrote.
     metadata: HashMap<String, String>,
     progress: Arc<ReadProgress>,
+    /// Size of the file in bytes.
     bytes: u64,
 }
 
-impl fmt::Debug for Rows {
+impl fmt::Debug for ParquetRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("path", &self.path).field("row", &self.row).finish_non_exhaustive()
+        f.debug_struct("ParquetRows")
+            .field("path", &self.path)
+            .field("row", &self.row)
+            .finish_non_exhaustive()
     }
 }
 
-impl Rows {
-    /// Opens a file; reads only the columns of the options if `is_projected` is set.
+impl ParquetRows {
+    /// Opens a file. If `is_projected` is set, only the columns that the options name are read.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a file that is damaged or no Parquet, or has not the columns that are asked for;
+    /// [`Error::BadInput`] for a file that is damaged or not Parquet, or that lacks the requested columns;
     /// [`Error::BadArgument`] for a pipe.
     pub(crate) fn open(
         path: &Path,
         options: &DocumentOptions,
         is_projected: bool,
         progress: &Arc<ReadProgress>,
-    ) -> Result<Rows> {
+    ) -> Result<ParquetRows> {
         if is_read_once(path)? {
             return Err(Error::BadArgument(format!(
                 "{}: Parquet cannot be read from a pipe; save it as a file first",
@@ -93,9 +103,9 @@ impl Rows {
         let damaged = |error: &dyn fmt::Display| bad(format!("not a Parquet file, or damaged: {error}"));
         let file = File::open(path).map_err(cannot_open(path))?;
         let bytes = file.metadata().map_err(cannot_open(path))?.len();
-        // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
+        // Use the types of Parquet. The Arrow types in the metadata only add equivalent variants.
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let failed = |error: ParquetError| no_more_files(&file, path).unwrap_or_else(|| damaged(&error));
+        let failed = |error: ParquetError| out_of_files_error(&file, path).unwrap_or_else(|| damaged(&error));
         let footer = ArrowReaderMetadata::load(&file, plain.clone()).map_err(failed)?;
         let types = Arc::new(Schema::new(with_views(footer.schema().fields())));
         let bytes_for_strings = with_bytes_for_strings(footer.metadata()).map(Arc::new);
@@ -114,7 +124,7 @@ impl Rows {
             let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
             let wanted = wanted.chain(options.extra_field.as_deref());
             let wanted: Vec<Vec<&str>> =
-                wanted.filter_map(|name| Some(names_to(types.fields(), name)?.0)).collect();
+                wanted.filter_map(|name| Some(column_path(types.fields(), name)?.0)).collect();
             let columns = footer.parquet_schema().columns().iter().enumerate();
             let leaves = columns.filter(|(_, column)| {
                 wanted.iter().any(|names| column.path().parts().iter().take(names.len()).eq(names))
@@ -126,12 +136,12 @@ impl Rows {
         let metadata = footer.metadata().file_metadata().key_value_metadata().into_iter().flatten();
         let metadata = metadata.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
         let metadata = metadata.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
-        let batch_rows = (BATCH_BYTES / row_bytes(footer.metadata(), &mask)).clamp(1, BATCH_ROWS);
-        Ok(Rows {
+        let batch_rows = (BATCH_BYTES / mean_row_bytes(footer.metadata(), &mask)).clamp(1, BATCH_ROWS);
+        Ok(ParquetRows {
             path: path.into(),
             file,
             footer,
-            types,
+            column_types: types,
             mask,
             batch_rows: batch_rows as usize,
             reader: None,
@@ -143,7 +153,7 @@ impl Rows {
             row_bytes: 0,
             row: 0,
             rows,
-            before: 0,
+            rows_before: 0,
             metadata,
             progress: Arc::clone(progress),
             bytes,
@@ -154,17 +164,17 @@ impl Rows {
         &self.path
     }
 
-    /// The next row, with its number from 1.
+    /// Returns the next row, and its number from 1.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for the rest of a row group that is damaged; the rows of the next one follow.
-    pub(crate) fn read(&mut self) -> Result<Option<(u64, Row)>> {
+    /// [`Error::BadInput`] for the rest of a damaged row group; the rows of the next group follow.
+    pub(crate) fn read(&mut self) -> Result<Option<(u64, ParquetRow)>> {
         while self.next == self.batch.num_rows() {
             if self.row == self.group_end {
                 let groups = self.footer.metadata().row_groups();
                 let groups = &groups[..groups.len().min(self.end_group)];
                 let Some(group) = groups.get(self.next_group) else { return Ok(None) };
-                self.group_end += rows_of(group);
+                self.group_end += group_rows(group);
                 self.next_group += 1;
                 self.reader = None;
                 continue;
@@ -177,11 +187,11 @@ impl Rows {
                     self.next = 0;
                 }
                 Err(error) => {
-                    if let Some(error) = no_more_files(&self.file, &self.path) {
+                    if let Some(error) = out_of_files_error(&self.file, &self.path) {
                         return Err(error);
                     }
                     let (first, last) = (self.row + 1, self.group_end);
-                    let (from, to) = (self.before + first, self.before + last);
+                    let (from, to) = (self.rows_before + first, self.rows_before + last);
                     let reason = format!("rows {from} to {to} cannot be read: {error}");
                     self.add_progress(last);
                     self.row = last;
@@ -192,11 +202,11 @@ impl Rows {
         let at = self.next;
         self.next += 1;
         self.row += 1;
-        let (batch, types) = (Arc::clone(&self.batch), Arc::clone(&self.types));
-        Ok(Some((self.row, Row { batch, at, bytes: self.row_bytes, types })))
+        let (batch, column_types) = (Arc::clone(&self.batch), Arc::clone(&self.column_types));
+        Ok(Some((self.row, ParquetRow { batch, at, bytes: self.row_bytes, column_types })))
     }
 
-    /// The next batch of the group.
+    /// Reads the next batch of the current row group.
     fn read_batch(&mut self) -> Result<RecordBatch, ParquetError> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -210,7 +220,7 @@ impl Rows {
             }
         };
         let left = self.group_end - self.row;
-        // Pages that contradict one another can make the crate panic; the reader is not used after that.
+        // Inconsistent pages can make the crate panic. The reader is not used after a panic.
         let batch = catch_unwind(AssertUnwindSafe(|| reader.next().transpose()))
             .map_err(|_| ParquetError::General("its pages contradict one another".to_owned()))??;
         let batch = batch.filter(|batch| (1..=left).contains(&(batch.num_rows() as u64)));
@@ -220,15 +230,17 @@ impl Rows {
         Ok(batch.with_schema(Arc::new(schema))?)
     }
 
-    /// Counts the bytes up to a row. Columns are read from several places at a time: the share of the rows tells more.
+    /// Counts the bytes up to a row, in proportion to the number of rows. Offsets in the file would say less,
+    /// since columns are read from several places at a time.
     fn add_progress(&self, to: u64) {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
         self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);
     }
 }
 
-/// The error of a process that may open no more files. The Parquet reader opens files, and then a failure is no damage.
-fn no_more_files(file: &File, path: &Path) -> Option<Error> {
+/// Returns an error if the process cannot open more files. The Parquet reader opens files, so its failure may
+/// then have this cause instead of damage.
+fn out_of_files_error(file: &File, path: &Path) -> Option<Error> {
     file.try_clone().err().map(cannot_open(path))
 }
 
@@ -253,11 +265,11 @@ mod tests {
         writer.close().unwrap();
         for is_projected in [false, true] {
             let mut rows =
-                Rows::open(&path, &DocumentOptions::default(), is_projected, &Arc::default()).unwrap();
+                ParquetRows::open(&path, &DocumentOptions::default(), is_projected, &Arc::default()).unwrap();
             let mut count = 0;
             while let Some((_, row)) = rows.read().unwrap() {
                 count += 1;
-                // The page of the dictionary, and a view of 16 bytes for each row.
+                // The dictionary page, and a view of 16 bytes for each row.
                 assert!(row.batch.get_array_memory_size() < 4 << 20, "{}", row.batch.get_array_memory_size());
             }
             assert_eq!(count, 5000);

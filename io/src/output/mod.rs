@@ -1,7 +1,8 @@
-//! Files that appear only when they are complete.
+//! Output files that appear only when they are complete.
 //!
-//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several outputs
-//! that appear together are first made [complete](Output::complete). An output that is dropped leaves nothing.
+//! An [`Output`] is written under a temporary name, synced, and renamed at the end by [`Output::finish`]. To
+//! make several outputs appear together, first [complete](Output::complete) all of them, then publish all. An
+//! output that is dropped leaves no file.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -11,32 +12,32 @@ use std::sync::Arc;
 use serde::Serialize;
 use simstore::{Error, Result};
 
-use self::temporary::TemporaryFile;
-use self::temporary_name::TemporaryName;
+use self::temporary_file::TemporaryFile;
+use self::temporary_path::TemporaryPath;
 use crate::{Compression, Compressor};
 
-mod complete;
-pub(crate) mod folder;
-pub mod format_of_name;
-mod temporary;
-mod temporary_name;
-mod unfinished;
+mod complete_output;
+pub(crate) mod output_folder;
+pub mod output_format;
+mod temporary_file;
+mod temporary_path;
+mod unfinished_outputs;
 
-pub use self::complete::Complete;
-pub use self::complete::{SetAside, place_of};
-pub use self::folder::{OutputFolder, names_folder};
-pub use self::unfinished::Unfinished;
+pub use self::complete_output::CompleteOutput;
+pub use self::complete_output::{StagedOutput, resolve_path};
+pub use self::output_folder::{OutputFolder, is_folder_path};
+pub use self::unfinished_outputs::UnfinishedOutputs;
 
-/// Bytes that are handed on at once.
+/// Size in bytes of the buffer in front of the compressor.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// An output, buffered, and compressed as its name says; [`Output::finish`] must be called at the end.
+/// A buffered output, compressed according to its name. Call [`Output::finish`] at the end.
 #[derive(Debug)]
 pub struct Output {
-    /// Its path in errors; `-` for standard output.
+    /// Path in error messages; `-` for standard output.
     path: PathBuf,
     writer: BufWriter<Compressor<Box<dyn Write + Send>>>,
-    /// The file that the writer writes to, dropped after the writer; `None` for other outputs.
+    /// File below the writer, dropped after it; `None` if the output is not a file.
     file: Option<TemporaryFile>,
 }
 
@@ -52,32 +53,34 @@ fn refuse_in_store(path: &Path) -> Result<()> {
 }
 
 impl Output {
-    /// A file, compressed as its name says.
+    /// Creates a file, compressed according to its name. A pipe or a device is written directly.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a path inside a store, or that names no file; [`Error::Refused`] if another process writes
-    /// it; [`Error::Io`] if it cannot be written.
-    pub fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+    /// [`Error::BadArgument`] for a path inside a store, or without a file name; [`Error::Refused`] if
+    /// another process writes the file; [`Error::Io`] if the file cannot be written.
+    pub fn create(path: &Path, unfinished: &UnfinishedOutputs) -> Result<Self> {
         refuse_in_store(path)?;
-        Output::of_file(path, Compression::of_name(path), TemporaryFile::create(path, unfinished)?)
+        Output::from_file(path, Compression::from_name(path), TemporaryFile::create(path, unfinished)?)
     }
 
-    /// A file that a later run reads, such as a part. It is not compressed, and it takes the place of anything with its name, also of a
-    /// pipe, which an output would be written to.
+    /// Creates an uncompressed file that a later run reads, such as a part of a distributed job. It replaces
+    /// anything with its name except a folder. Unlike [`Output::create`], it also replaces a pipe instead of
+    /// writing to it.
     ///
     /// # Errors
-    /// As [`Output::create`].
-    pub fn replace(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+    /// See [`Output::create`].
+    pub fn replace(path: &Path, unfinished: &UnfinishedOutputs) -> Result<Self> {
         refuse_in_store(path)?;
-        Output::of_file(path, Compression::None, TemporaryFile::replace(path, unfinished)?)
+        Output::from_file(path, Compression::None, TemporaryFile::replace(path, unfinished)?)
     }
 
-    /// An uncompressed output to any writer, such as standard output, a socket or memory. Errors name it by this path.
-    pub fn of_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
-        Output::new(path, Compressor::plain(writer), None)
+    /// Creates an uncompressed output to any writer, such as standard output, a socket, or memory. Errors
+    /// name it by `path`.
+    pub fn from_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
+        Output::new(path, Compressor::uncompressed(writer), None)
     }
 
-    fn of_file(path: &Path, compression: Compression, file: TemporaryFile) -> Result<Self> {
+    fn from_file(path: &Path, compression: Compression, file: TemporaryFile) -> Result<Self> {
         let writer: Box<dyn Write + Send> = Box::new(Arc::clone(&file.file));
         let compressor = Compressor::new(compression, writer).map_err(Error::io(path, "write"))?;
         Ok(Output::new(path, compressor, Some(file)))
@@ -91,16 +94,16 @@ impl Output {
     /// Writes bytes.
     ///
     /// # Errors
-    /// [`Error::Io`] if they cannot be written, as in all that follows.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+    /// [`Error::Io`] if they cannot be written.
+    pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.writer.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes a line.
+    /// Writes a line and its newline.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
-    pub fn line(&mut self, line: impl fmt::Display) -> Result<()> {
+    pub fn write_line(&mut self, line: impl fmt::Display) -> Result<()> {
         writeln!(self.writer, "{line}").map_err(Error::io(&self.path, "write"))
     }
 
@@ -108,42 +111,43 @@ impl Output {
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
-    pub fn json(&mut self, object: &impl Serialize) -> Result<()> {
+    pub fn write_json(&mut self, object: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.writer, object)
             .map_err(|error| Error::io(&self.path, "write")(error.into()))?;
-        self.push(b"\n")
+        self.write_bytes(b"\n")
     }
 
-    /// Writes what a function draws.
+    /// Lets a function write to the output.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
-    pub fn draw(&mut self, draw: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        draw(&mut self.writer).map_err(Error::io(&self.path, "write"))
+    /// [`Error::Io`] if the function fails.
+    pub fn write_with(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        write(&mut self.writer).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Lets what comes next be read by itself, if this is gzip.
+    /// Ends the current gzip member, so that the following data can be decompressed without the data before
+    /// it. Other outputs are only flushed.
     ///
     /// # Errors
-    /// [`Error::Io`] if what is left cannot be written.
+    /// [`Error::Io`] if buffered data cannot be written.
     pub fn end_member(&mut self) -> Result<()> {
         let ended = self.writer.flush().and_then(|()| self.writer.get_mut().end_member());
         ended.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes the rest and gives a file its name.
+    /// Completes the output, and renames a file to its final name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written; the file is gone then.
+    /// [`Error::Io`] if it cannot be written; the file is removed then.
     pub fn finish(self) -> Result<()> {
         self.complete()?.publish()
     }
 
-    /// Writes the rest, and waits until it is on the disk. A file has not got its name then.
+    /// Writes buffered data and syncs a file to disk. The file keeps its temporary name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written; the file is gone then.
-    pub fn complete(self) -> Result<Complete> {
+    /// [`Error::Io`] if it cannot be written; the file is removed then.
+    pub fn complete(self) -> Result<CompleteOutput> {
         let Output { path, writer, file } = self;
         writer
             .into_inner()
@@ -153,7 +157,7 @@ impl Output {
             .map_err(Error::io(&path, "write"))?;
         match file {
             Some(file) => file.complete(path),
-            None => Ok(Complete::new(path, TemporaryName::default(), None)),
+            None => Ok(CompleteOutput::new(path, TemporaryPath::default(), None)),
         }
     }
 }
@@ -163,7 +167,7 @@ impl Write for Output {
         self.writer.write(bytes)
     }
 
-    /// Hands over what is still in the buffer: for output that someone waits for.
+    /// Writes buffered data to the compressor and on, for outputs that are read while they are written.
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
@@ -186,16 +190,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         std::fs::write(&path, "before").unwrap();
-        let unfinished = Unfinished::default();
+        let unfinished = UnfinishedOutputs::default();
         let mut dropped = Output::create(&path, &unfinished).unwrap();
-        dropped.line("half").unwrap();
+        dropped.write_line("half").unwrap();
         assert_eq!(names(folder.path()), [".a.txt.tmp", "a.txt"]);
         let second = Output::create(&path, &unfinished).unwrap_err();
         assert!(matches!(second, Error::Refused(_)), "{second}");
         drop(dropped);
         assert_eq!(names(folder.path()), ["a.txt"]);
         let mut output = Output::create(&path, &unfinished).unwrap();
-        output.line("whole").unwrap();
+        output.write_line("whole").unwrap();
         let complete = output.complete().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
         complete.publish().unwrap();
@@ -206,14 +210,14 @@ mod tests {
     #[test]
     fn the_unfinished_files_of_one_job_are_removed_and_not_those_of_another() {
         let folder = tempfile::tempdir().unwrap();
-        let [ours, theirs] = [Unfinished::default(), Unfinished::default()];
+        let [ours, theirs] = [UnfinishedOutputs::default(), UnfinishedOutputs::default()];
         let our_file = Output::create(&folder.path().join("a"), &ours).unwrap();
         let their_file = Output::create(&folder.path().join("b"), &theirs).unwrap();
-        ours.remove_for_good();
+        ours.remove_all_and_block();
         assert_eq!(names(folder.path()), [".b.tmp"]);
         their_file.finish().unwrap();
         assert_eq!(names(folder.path()), ["b"]);
-        // Dropping `our_file` would lock the list, which stays locked: it would wait for ever.
+        // Dropping `our_file` would wait forever for the lock of the list.
         std::mem::forget(our_file);
     }
 }

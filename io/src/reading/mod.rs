@@ -1,13 +1,13 @@
-//! Which files are read, and the documents as they stand there.
+//! Finds the input files, and reads their documents unparsed.
 
+pub(crate) mod document_stream;
 mod field_names;
-mod file;
-pub(crate) mod files;
-pub(crate) mod in_memory;
+pub(crate) mod input_files;
 pub(crate) mod record;
+mod record_reader;
 pub(crate) mod records;
 pub mod sections;
 
-pub use self::files::named::{Named, has_file};
-pub use self::files::{FilesById, matches_of, pattern_base};
-pub use self::in_memory::GivenDocuments;
+pub use self::document_stream::DocumentStream;
+pub use self::input_files::path_expander::{PathExpander, contains_file};
+pub use self::input_files::{FileSet, expand_glob, glob_base};

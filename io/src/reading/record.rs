@@ -1,4 +1,4 @@
-//! A record: a document as in its file.
+//! A record: one document as it is in its file, not yet parsed.
 
 use std::borrow::Cow;
 use std::path::{MAIN_SEPARATOR_STR, Path};
@@ -9,10 +9,10 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::bytes::encoding::{self, Encoding};
-use crate::document::escape::path_text;
-use crate::document::id::place;
-use crate::formats::csv::Header;
-use crate::formats::fields::Parsed;
+use crate::document::escape::path_to_name;
+use crate::document::id::format_position;
+use crate::formats::csv::CsvHeader;
+use crate::formats::fields::ParsedDocument;
 use crate::formats::json;
 #[cfg(feature = "parquet")]
 use crate::formats::parquet;
@@ -20,27 +20,28 @@ use crate::formats::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use simstore::{Error, Result};
 
-/// A document as in its file: a line of JSON, a row of a table, a record of a web archive or a text file; or a document
-/// [from an iterator](crate::reading::GivenDocuments).
+/// A document as it is in its file: a line of JSON, a row of a table, a WARC record, a whole text file, or a
+/// document [from an iterator](crate::reading::DocumentStream).
 ///
-/// Lines of JSON share the block that they were read in: a record that is kept also keeps its block, 64 KiB or more.
+/// Lines of JSON share the memory of the block that they were read in. So a record that is kept in memory
+/// also keeps its block, which has 64 KiB or more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     path: Arc<Path>,
     line: u64,
-    content: Content,
+    content: RecordContent,
 }
 
-/// The contents of a record.
+/// Content of a record, by format.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Content {
+pub(crate) enum RecordContent {
     Jsonl {
         line: Bytes,
         encoding: Encoding,
     },
     Table {
         row: Vec<u8>,
-        header: Arc<Header>,
+        header: Arc<CsvHeader>,
     },
     Warc {
         bytes: Vec<u8>,
@@ -48,158 +49,175 @@ pub(crate) enum Content {
     },
     Text(Vec<u8>),
     #[cfg(feature = "parquet")]
-    Parquet(parquet::Row),
-    Given(GivenDocument),
+    Parquet(parquet::ParquetRow),
+    InMemory(InMemoryDocument),
 }
 
 /// A document from an iterator.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GivenDocument {
+pub(crate) struct InMemoryDocument {
     pub id: DocumentId,
     pub text: String,
     pub extra: Option<String>,
 }
 
 impl Record {
-    pub(crate) fn new(path: &Arc<Path>, line: u64, content: Content) -> Record {
+    pub(crate) fn new(path: &Arc<Path>, line: u64, content: RecordContent) -> Record {
         Record { path: Arc::clone(path), line, content }
     }
 
-    /// The same record without the block that its line shares with others: for records that are kept while few others are.
+    /// Returns the record with a copy of its line, so that it does not keep a whole block in memory. Useful
+    /// if few records of many are kept.
     pub fn detached(mut self) -> Record {
-        if let Content::Jsonl { line, .. } = &mut self.content {
+        if let RecordContent::Jsonl { line, .. } = &mut self.content {
             *line = Bytes::copy_from_slice(line);
         }
         self
     }
 
-    pub(crate) fn content(&self) -> &Content {
+    pub(crate) fn content(&self) -> &RecordContent {
         &self.content
     }
 
-    /// Path of the file; `-` for standard input. For a member of an archive, the path of the archive and of the member
-    /// in it: `pages.zip/a/b.txt`.
+    /// Path of the file; `-` for standard input. A member of an archive has the path of the archive followed
+    /// by its own: `pages.zip/a/b.txt`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Path of the file, as records of one file share it.
+    /// Path of the file. All records of a file share it.
     pub fn shared_path(&self) -> &Arc<Path> {
         &self.path
     }
 
-    /// Number of the first line, from 1; 1 for a text file. For Parquet the number of the row, for a web archive of the
-    /// record, and for a JSON array of the element, each from 1.
+    /// Position of the record in its file, from 1.
+    ///
+    /// It is the number of the first line in JSON lines and tables, of the row in Parquet, of the record in a
+    /// web archive, and of the element in a JSON array. A text file has position 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Bytes of the record in its file: a line or a row without the newline, a record of a web archive, a whole text
+    /// Bytes of the record as in its file: a line or row without its newline, a WARC record, a whole text
     /// file. `None` for a row of Parquet and for a document from an iterator.
     ///
-    /// Lines and rows of a UTF-16 file are converted to UTF-8. So are the elements of a JSON array; each is one line
-    /// here, without the newlines between its tokens.
+    /// Lines and rows of a UTF-16 file are converted to UTF-8. So are the elements of a JSON array, which
+    /// also lose the newlines between their tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
-            Content::Jsonl { line, .. } => Some(line),
-            Content::Table { row: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
-                Some(bytes)
-            }
+            RecordContent::Jsonl { line, .. } => Some(line),
+            RecordContent::Table { row: bytes, .. }
+            | RecordContent::Warc { bytes, .. }
+            | RecordContent::Text(bytes) => Some(bytes),
             #[cfg(feature = "parquet")]
-            Content::Parquet(_) => None,
-            Content::Given(_) => None,
+            RecordContent::Parquet(_) => None,
+            RecordContent::InMemory(_) => None,
         }
     }
 
     /// Format of the file; [`DocumentFormat::Jsonl`] for a document from an iterator.
     pub fn format(&self) -> DocumentFormat {
         match &self.content {
-            Content::Jsonl { .. } | Content::Given(_) => DocumentFormat::Jsonl,
-            Content::Table { header, .. } if header.delimiter == b'\t' => DocumentFormat::Tsv,
-            Content::Table { .. } => DocumentFormat::Csv,
-            Content::Warc { .. } => DocumentFormat::Warc,
-            Content::Text(_) => DocumentFormat::Text,
+            RecordContent::Jsonl { .. } | RecordContent::InMemory(_) => DocumentFormat::Jsonl,
+            RecordContent::Table { header, .. } if header.delimiter == b'\t' => DocumentFormat::Tsv,
+            RecordContent::Table { .. } => DocumentFormat::Csv,
+            RecordContent::Warc { .. } => DocumentFormat::Warc,
+            RecordContent::Text(_) => DocumentFormat::Text,
             #[cfg(feature = "parquet")]
-            Content::Parquet(_) => DocumentFormat::Parquet,
+            RecordContent::Parquet(_) => DocumentFormat::Parquet,
         }
     }
 
-    /// Approximate size in memory, in bytes.
+    /// Approximate size of the record in memory, in bytes.
     pub fn size(&self) -> usize {
         match &self.content {
             #[cfg(feature = "parquet")]
-            Content::Parquet(row) => row.size(),
-            Content::Given(given) => given.text.len(),
+            RecordContent::Parquet(row) => row.size(),
+            RecordContent::InMemory(document) => document.text.len(),
             _ => self.bytes().map_or(0, <[u8]>::len),
         }
     }
 
-    /// Checksum that shows whether a document has changed when it is read again: xxh3 of the bytes and, for a row, of
-    /// the header. For a row of Parquet, of the columns that the options name; for a document from an iterator, of the
-    /// text.
+    /// Returns a checksum that shows whether a document has changed since it was last read.
+    ///
+    /// It is xxh3 of the bytes and, in CSV and TSV, of the header. In Parquet it covers the columns that the
+    /// options name. The checksum of a document from an iterator covers its text.
     pub fn checksum(
         &self,
         #[cfg_attr(
             not(feature = "parquet"),
-            expect(unused_variables, reason = "only of Parquet are columns asked for")
+            expect(unused_variables, reason = "only for Parquet does the checksum depend on the options")
         )]
         options: &DocumentOptions,
     ) -> u64 {
         match &self.content {
-            Content::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
+            RecordContent::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
             #[cfg(feature = "parquet")]
-            Content::Parquet(row) => row.checksum(options),
-            Content::Jsonl { line, .. } => xxh3_64(line),
-            Content::Warc { bytes, .. } | Content::Text(bytes) => xxh3_64(bytes),
-            Content::Given(given) => xxh3_64(given.text.as_bytes()),
+            RecordContent::Parquet(row) => row.checksum(options),
+            RecordContent::Jsonl { line, .. } => xxh3_64(line),
+            RecordContent::Warc { bytes, .. } | RecordContent::Text(bytes) => xxh3_64(bytes),
+            RecordContent::InMemory(document) => xxh3_64(document.text.as_bytes()),
         }
     }
 
-    /// Parses the document.
+    /// Parses the document. A text field that is missing or `null` is empty.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a line that is not one JSON object, and for a row with more or fewer fields than the
-    /// header. The same error for an id that is too long, or requested and missing, and for a field of another type or
-    /// that occurs twice. A text that is `null` or missing is empty.
-    pub fn document(self, options: &DocumentOptions) -> Result<Document> {
-        let Parsed { id, text, replaced, extra, is_placed, guessed } = self.parse(options)?;
+    /// [`Error::BadInput`] for:
+    ///
+    /// - a line that is not one JSON object,
+    /// - a row with more or fewer fields than the header,
+    /// - an id that is too long, or that the options request and the document lacks,
+    /// - a field that has the wrong type or occurs twice.
+    pub fn into_document(self, options: &DocumentOptions) -> Result<Document> {
+        let ParsedDocument { id, text, replacements, extra, has_position_id, detected_encoding } =
+            self.parse(options)?;
         let text = text.into_owned();
-        Ok(Document { id, text, path: self.path, line: self.line, replaced, extra, is_placed, guessed })
+        let (path, line) = (self.path, self.line);
+        Ok(Document { id, text, path, line, replacements, extra, has_position_id, detected_encoding })
     }
 
-    /// Parses the document; its text is copied only if the record does not hold it as it is.
+    /// Like [`Record::into_document`], but borrows the text from the record where possible.
     ///
     /// # Errors
-    /// As [`Record::document`].
-    pub fn parse(&self, options: &DocumentOptions) -> Result<Parsed<'_>> {
+    /// See [`Record::into_document`].
+    pub fn parse(&self, options: &DocumentOptions) -> Result<ParsedDocument<'_>> {
         let Record { path, line, content } = self;
-        let position = || place(path, *line);
+        let position = || format_position(path, *line);
         let parsed = match content {
-            Content::Jsonl { line, encoding } => json::parse(line, *encoding, options, position),
-            Content::Table { row, header } => header.parse(row, *line, options, position),
-            Content::Warc { bytes, header_bytes } => warc::parse(bytes, *header_bytes, options),
-            Content::Text(bytes) => path_id(path).map(|id| {
-                let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);
-                Parsed { id, text, replaced, extra: None, is_placed: false, guessed }
+            RecordContent::Jsonl { line, encoding } => json::parse(line, *encoding, options, position),
+            RecordContent::Table { row, header } => header.parse(row, *line, options, position),
+            RecordContent::Warc { bytes, header_bytes } => warc::parse(bytes, *header_bytes, options),
+            RecordContent::Text(bytes) => id_from_path(path).map(|id| {
+                let ((text, replacements), detected_encoding) =
+                    encoding::decode_text(bytes, options.encoding, None);
+                ParsedDocument {
+                    id,
+                    text,
+                    replacements,
+                    extra: None,
+                    has_position_id: false,
+                    detected_encoding,
+                }
             }),
             #[cfg(feature = "parquet")]
-            Content::Parquet(row) => row.parse(options, position),
-            Content::Given(GivenDocument { id, text, extra }) => Ok(Parsed {
+            RecordContent::Parquet(row) => row.parse(options, position),
+            RecordContent::InMemory(InMemoryDocument { id, text, extra }) => Ok(ParsedDocument {
                 id: id.clone(),
                 text: Cow::Borrowed(text),
-                replaced: 0,
+                replacements: 0,
                 extra: extra.clone(),
-                is_placed: false,
-                guessed: None,
+                has_position_id: false,
+                detected_encoding: None,
             }),
         };
         parsed.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: *line, reason })
     }
 }
 
-fn path_id(path: &Path) -> Result<DocumentId, String> {
-    let name = path_text(path);
-    DocumentId::name(if MAIN_SEPARATOR_STR == "/" {
+fn id_from_path(path: &Path) -> Result<DocumentId, String> {
+    let name = path_to_name(path);
+    DocumentId::from_name(if MAIN_SEPARATOR_STR == "/" {
         name.into_owned()
     } else {
         name.replace(MAIN_SEPARATOR_STR, "/")

@@ -1,53 +1,55 @@
-//! Documents as they stand in files, not yet parsed: file after file.
+//! Iterators over the documents of files: [`records`] unparsed, [`documents`] parsed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::bytes::pipes::Pipes;
 use crate::bytes::section::Section;
-use crate::progress::ReadProgress;
-use crate::reading::file::File;
-use crate::reading::files::{Files, Found};
-use crate::reading::in_memory::GivenDocuments;
+use crate::read_progress::ReadProgress;
+use crate::reading::document_stream::DocumentStream;
+use crate::reading::input_files::{DetectedFile, InputFileWalker};
 use crate::reading::record::Record;
+use crate::reading::record_reader::RecordReader;
 use crate::{Document, DocumentOptions};
 use simstore::{Error, Result};
 
-/// The documents of files and folders, in order.
+/// Returns the documents of files and folders, in order.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`](simstore::Error::BadInput) for a malformed document, after which the next one follows, and for a file that
-/// cannot be opened, decompressed or read on, or that lacks the columns asked for, after which the next file
-/// follows. [`Error::Io`](simstore::Error::Io) for a file that is not there, and [`Error::BadArgument`](simstore::Error::BadArgument) for one that holds fingerprints
-/// and for a pattern that matches nothing end the iteration.
+/// - [`Error::BadInput`](simstore::Error::BadInput) for a malformed document; the next document follows.
+/// - The same for a file that cannot be opened, read, or decompressed, or that lacks the requested columns;
+///   the next file follows.
+/// - [`Error::Io`](simstore::Error::Io) for a file that does not exist, and
+///   [`Error::BadArgument`](simstore::Error::BadArgument) for a file of fingerprints or a glob without
+///   matches. Either is the last item.
 pub fn documents(
     paths: &[PathBuf],
     options: &DocumentOptions,
 ) -> impl Iterator<Item = Result<Document>> + use<> {
     let options = options.clone();
-    records(paths, &options).projected(true).map(move |record| record?.document(&options))
+    records(paths, &options).with_projection(true).map(move |record| record?.into_document(&options))
 }
 
-/// The documents of files and folders, in order and not yet parsed: for callers that write out
-/// some of what they read.
+/// Returns the documents of files and folders, in order and not yet parsed. Use it to write selected
+/// documents with a [`DocumentWriter`](crate::DocumentWriter).
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for a document longer than [`max_bytes`](DocumentOptions::max_bytes); for what
-/// else is, and for what ends the iteration, see [`documents`](crate::documents).
+/// [`Error::BadInput`] for a document longer than [`max_bytes`](DocumentOptions::max_bytes). All other errors
+/// are listed at [`documents`](crate::documents).
 pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
     Records::new(paths, options, &Arc::default())
 }
 
-/// An iterator over the documents of files: see [`records`].
+/// Iterator over the documents of files: see [`records`].
 #[derive(Debug)]
 pub struct Records {
-    files: Files,
-    /// A section that comes before them.
+    files: InputFileWalker,
+    /// Section that is read before the files.
     section: Option<Section>,
-    /// The file that is being read.
-    open: Option<File>,
+    /// Reader of the current file.
+    current: Option<RecordReader>,
     options: DocumentOptions,
-    /// Whether only the columns that documents consist of are read, where that is less work.
+    /// Whether to read only the columns that documents need, in formats where that is faster.
     is_projected: bool,
     progress: Arc<ReadProgress>,
     pipes: Arc<Pipes>,
@@ -55,23 +57,26 @@ pub struct Records {
 }
 
 impl Records {
-    /// The documents of a section of a file.
-    pub fn of_section(section: &Section, options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
+    /// Returns the documents in a section of a file.
+    pub fn from_section(section: &Section, options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
         Records { section: Some(section.clone()), ..Records::new(&[], options, pipes) }
     }
 
-    /// Documents that are given, in no file.
-    pub fn of_given(given: &GivenDocuments, options: &DocumentOptions) -> Records {
-        Records { open: Some(File::Given(given.read())), ..Records::new(&[], options, &Arc::default()) }
+    /// Returns the documents of a stream.
+    pub fn from_stream(stream: &DocumentStream, options: &DocumentOptions) -> Records {
+        Records {
+            current: Some(RecordReader::Stream(stream.reader())),
+            ..Records::new(&[], options, &Arc::default())
+        }
     }
 
-    /// Iterates over the documents of files, as [`records`] does. `pipes` keeps bytes of pipes that were read ahead.
+    /// Returns the documents of files, like [`records`]. `pipes` keeps bytes that were read ahead from pipes.
     pub fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
         let progress = Arc::default();
         Records {
-            files: Files::new(paths, options, &progress, pipes),
+            files: InputFileWalker::new(paths, options, &progress, pipes),
             section: None,
-            open: None,
+            current: None,
             options: options.clone(),
             is_projected: false,
             progress,
@@ -80,42 +85,43 @@ impl Records {
         }
     }
 
-    /// Reads only the columns that documents consist of: rows cannot be written again.
-    pub fn projected(self, is_projected: bool) -> Self {
+    /// Sets whether to read only the columns that documents need. The rows cannot be written again then.
+    pub fn with_projection(self, is_projected: bool) -> Self {
         Records { is_projected, ..self }
     }
 
-    /// How far the reading has come.
+    /// Returns the counters of bytes, files, and diagnostics.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
     }
 
-    /// The next record of the file that is being read, or else of the next one that has any.
+    /// Returns the next record of the current file, or of the next file that has one.
     fn advance(&mut self) -> Result<Option<Record>> {
         loop {
-            if let Some(file) = &mut self.open {
+            if let Some(file) = &mut self.current {
                 if let Some(record) = file.next()? {
                     return Ok(Some(record));
                 }
-                let is_file = !matches!(file, File::Given(_));
-                self.open = None;
+                let is_file = !matches!(file, RecordReader::Stream(_));
+                self.current = None;
                 if is_file {
                     self.progress.add_file();
                 }
             }
             if let Some(section) = self.section.take() {
-                self.open = Some(File::Ended);
+                self.current = Some(RecordReader::Ended);
                 let (options, projected, progress) = (&self.options, self.is_projected, &self.progress);
-                self.open = Some(File::of_section(&section, options, projected, progress)?);
+                self.current = Some(RecordReader::from_section(&section, options, projected, progress)?);
                 continue;
             }
             let Some(file) = self.files.next() else { return Ok(None) };
-            let Found { path, format, compression } = file?;
-            // What cannot be opened has been read as far as it can be.
-            self.open = Some(File::Ended);
+            let DetectedFile { path, format, compression } = file?;
+            // A file that cannot be opened counts as read.
+            self.current = Some(RecordReader::Ended);
             let (options, projected, pipes) = (&self.options, self.is_projected, &self.pipes);
-            self.open =
-                Some(File::open(&path, format, compression, options, projected, &self.progress, pipes)?);
+            self.current = Some(RecordReader::open(
+                &path, format, compression, options, projected, &self.progress, pipes,
+            )?);
         }
     }
 }

@@ -1,35 +1,44 @@
-//! Sections of large files.
+//! Divides large files into sections that can be read independently.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::bytes::input::Input;
 use crate::bytes::pipes::Pipes;
-use crate::bytes::section::{Section, borders};
-use crate::formats::objects::Objects;
+use crate::bytes::section::{Section, section_boundaries};
+use crate::formats::json_objects::JsonObjects;
 #[cfg(feature = "parquet")]
 use crate::formats::parquet;
 use crate::{Compression, DocumentFormat, DocumentOptions, InputFile};
 
-/// The sections of a file, about `bytes` each on disk; fewer than two if the file is read as a whole: if it is no larger, or
-/// records of its format cannot be found from the middle. The same file has the same sections on every machine.
+/// Divides a file into sections of about `bytes` bytes on disk.
 ///
-/// JSON is divided if it is in lines, in an encoding that contains ASCII, and not compressed or in members that can be found. Files that
-/// cannot be read are reported when they are read.
-pub fn sections(file: &InputFile, options: &DocumentOptions, bytes: u64, pipes: &Pipes) -> Vec<Section> {
+/// Returns fewer than two sections if the file must be read as a whole: if it is not larger than `bytes`, or
+/// if records of its format cannot be found from the middle. The division depends only on the file, not
+/// on the machine.
+///
+/// JSON is divided if it is in lines, in an ASCII-compatible encoding, and either uncompressed or in gzip
+/// members or zstd frames. Files that cannot be opened have no sections; the error is reported when they are
+/// read.
+pub fn split_into_sections(
+    file: &InputFile,
+    options: &DocumentOptions,
+    bytes: u64,
+    pipes: &Pipes,
+) -> Vec<Section> {
     let Some(size) = file.bytes.filter(|&size| size > bytes) else { return Vec::new() };
     let count = size.div_ceil(bytes.max(1));
     match file.format {
         DocumentFormat::Jsonl => {
-            of_lines(&file.path, file.compression, size, count, options, pipes).unwrap_or_default()
+            line_sections(&file.path, file.compression, size, count, options, pipes).unwrap_or_default()
         }
         #[cfg(feature = "parquet")]
-        DocumentFormat::Parquet => parquet::Rows::sections(&file.path, options, count),
+        DocumentFormat::Parquet => parquet::ParquetRows::split_into_sections(&file.path, options, count),
         _ => Vec::new(),
     }
 }
 
-fn of_lines(
+fn line_sections(
     path: &Path,
     compression: Compression,
     size: u64,
@@ -41,12 +50,12 @@ fn of_lines(
         return None;
     }
     let progress = Arc::default();
-    let memory = options.memory_of_unpacking();
+    let memory = options.decompression_memory();
     let whole = Input::open(path, compression, memory, &progress, pipes).ok()?;
-    let lines = Objects::open(whole, options).ok()?.in_sections()?;
-    let borders = borders(path, compression, size, count).ok()?;
-    let starts = std::iter::once(0).chain(borders.iter().copied());
-    let ends = borders.iter().copied().chain([size]);
+    let line_format = JsonObjects::open(whole, options).ok()?.line_format()?;
+    let boundaries = section_boundaries(path, compression, size, count).ok()?;
+    let starts = std::iter::once(0).chain(boundaries.iter().copied());
+    let ends = boundaries.iter().copied().chain([size]);
     let path: Arc<Path> = path.into();
     let sections = starts
         .zip(ends)
@@ -58,8 +67,8 @@ fn of_lines(
             to,
             bytes: to - from,
             is_last: to == size,
-            lines: Some(lines),
-            reached: Arc::default(),
+            line_format: Some(line_format),
+            outcome: Arc::default(),
         })
         .collect();
     Some(sections)

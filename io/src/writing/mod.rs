@@ -1,9 +1,9 @@
-//! Writing documents as they stood in their files.
+//! Writes documents exactly as they are in their files.
 
-mod annotation;
+mod cluster_annotation;
+mod document_writer;
 #[cfg(feature = "parquet")]
-pub(crate) mod parquet;
-mod writer;
+pub(crate) mod parquet_rows;
 
-pub use crate::writing::annotation::Annotation;
-pub use crate::writing::writer::DocumentWriter;
+pub use crate::writing::cluster_annotation::ClusterAnnotation;
+pub use crate::writing::document_writer::DocumentWriter;

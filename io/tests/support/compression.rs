@@ -1,4 +1,4 @@
-//! Compression in each format that is read.
+//! Compresses bytes in each format that is read.
 
 use std::io::Write;
 
@@ -20,8 +20,9 @@ pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Compresses bytes.
+/// A function that compresses bytes.
 pub(crate) type Compress = fn(&[u8]) -> Vec<u8>;
 
+/// The extension and the compressing function of each format.
 pub(crate) const COMPRESSIONS: [(&str, Compress); 4] =
     [(".gz", gzip), (".zst", zstd), (".bz2", bzip2), (".xz", xz)];

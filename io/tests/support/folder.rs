@@ -1,13 +1,13 @@
-//! A temporary folder of files.
+//! A temporary folder for the files of a test.
 
 use std::fs;
 use std::path::PathBuf;
 
-pub(crate) struct Folder(pub(crate) tempfile::TempDir);
+pub(crate) struct TempFolder(pub(crate) tempfile::TempDir);
 
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+impl TempFolder {
+    pub(crate) fn new() -> TempFolder {
+        TempFolder(tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {

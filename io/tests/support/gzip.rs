@@ -1,4 +1,4 @@
-//! Compression with gzip.
+//! Compresses bytes with gzip.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Code that several tests need. The tests of packages above use these files, too.
+//! Code that several tests share. The tests of the packages above use these files too.
 
 pub(crate) mod compression;
 pub(crate) mod folder;

@@ -1,4 +1,4 @@
-//! Documents of one file, and errors.
+//! Reads the documents of one file, and examines errors.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) fn ids_and_texts(path: &Path) -> Vec<(String, String)> {
     read(path).into_iter().map(|document| document.unwrap()).map(|d| (d.id.to_string(), d.text)).collect()
 }
 
-/// Line of an error about bad input.
+/// Returns the line of an error about bad input; `None` for other results.
 pub(crate) fn bad_line<T>(result: &Result<T>) -> Option<u64> {
     match result {
         Err(Error::BadInput { line, .. }) => Some(*line),

@@ -1,4 +1,4 @@
-"""Near-duplicate detection for Spark DataFrames, with the same results as on one machine."""
+"""Near-duplicate detection for Spark DataFrames. The results are the same as on one machine."""
 
 try:
     import pyarrow as _pyarrow  # noqa: F401
@@ -6,10 +6,10 @@ try:
 except ImportError as error:
     raise ImportError("simstore.spark needs pyspark and pyarrow: `pip install 'simstore[spark]'`") from error
 
+from simstore.spark._persist import release
 from simstore.spark.clusters import clusters
 from simstore.spark.dedup import dedup
 from simstore.spark.fingerprints import fingerprint
-from simstore.spark.kept import release
 from simstore.spark.pairs import near_pairs
 from simstore.spark.parts import choose_parts
 from simstore.spark.shards import build_store, query

@@ -1,4 +1,4 @@
-"""Checks of DataFrame columns."""
+"""Columns of DataFrames: checks of their types, and expressions on them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def type_of(df: DataFrame, name: str) -> T.DataType:
-    """Returns the type of a column, which must exist."""
+def column_type(df: DataFrame, name: str) -> T.DataType:
+    """Returns the type of a column. Raises an error if the column is missing."""
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a column, found {type(name).__name__}")
     check_column(name, df.columns)
@@ -22,45 +22,46 @@ def type_of(df: DataFrame, name: str) -> T.DataType:
 
 
 def column(name: str) -> Column:
-    """Returns a column by its name, which may have any characters."""
+    """Returns the column of this name. The name may have any characters, such as dots and backquotes."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def width(df: DataFrame, fingerprint: str) -> int:
-    """Returns the width of fingerprints by the type of their column: bigint for 64 bits, binary for 128 bits."""
-    found = type_of(df, fingerprint)
-    if isinstance(found, T.LongType):
+def fingerprint_bits(df: DataFrame, fingerprint: str) -> int:
+    """Returns the width of the fingerprints in a column: 64 bits if its type is bigint, 128 bits if it is binary."""
+    data_type = column_type(df, fingerprint)
+    if isinstance(data_type, T.LongType):
         return 64
-    if isinstance(found, T.BinaryType):
+    if isinstance(data_type, T.BinaryType):
         return 128
-    raise TypeError(f"column `{fingerprint}` is {found.simpleString()}: fingerprints are bigint, or binary of 16 bytes")
+    raise TypeError(f"column `{fingerprint}` is {data_type.simpleString()}: fingerprints are bigint, or binary of 16 bytes")
 
 
-def ids(df: DataFrame, id: str) -> Column:
-    """Returns the column of the ids. Its type must have an order, and a null is an error."""
-    found = type_of(df, id)
-    if not is_ordered(found):
-        raise TypeError(f"column `{id}` is {found.simpleString()}, which has no order: ids have one")
+def id_column(df: DataFrame, id: str) -> Column:
+    """Returns the column of the ids. Raises an error if Spark cannot order its values; a null id ends the job with an error."""
+    data_type = column_type(df, id)
+    if not is_orderable(data_type):
+        raise TypeError(f"column `{id}` is {data_type.simpleString()}, which has no order: ids have one")
     message = f"an id in column `{id}` is null: give each row one, or leave it out"
-    return F.coalesce(column(id), F.raise_error(F.lit(message)).cast(found))
+    return F.coalesce(column(id), F.raise_error(F.lit(message)).cast(data_type))
 
 
-def is_ordered(found: T.DataType) -> bool:
+def is_orderable(data_type: T.DataType) -> bool:
     """Returns whether Spark can order values of this type."""
-    if isinstance(found, T.StructType):
-        return all(is_ordered(field.dataType) for field in found.fields)
-    if isinstance(found, T.ArrayType):
-        return is_ordered(found.elementType)
-    return isinstance(found, T.AtomicType) and found.typeName() != "variant"
+    if isinstance(data_type, T.StructType):
+        return all(is_orderable(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, T.ArrayType):
+        return is_orderable(data_type.elementType)
+    return isinstance(data_type, T.AtomicType) and data_type.typeName() != "variant"
 
 
-def distance(a: Column, b: Column, bits: int) -> Column:
-    """Returns the distance of fingerprints, in bits: int."""
+def hamming_distance(a: Column, b: Column, bits: int) -> Column:
+    """Returns the Hamming distance of two columns of fingerprints of `bits` bits, as a column of type int."""
     if bits == 64:
         return F.bit_count(a.bitwiseXOR(b)).cast("int")
 
-    def half(wide: Column, start: int) -> Column:
-        return F.conv(F.hex(F.substring(wide, start, 8)), 16, -10).cast("long")
+    # Spark's bitwise functions take numbers of at most 64 bits.
+    def half(fingerprint: Column, start: int) -> Column:
+        return F.conv(F.hex(F.substring(fingerprint, start, 8)), 16, -10).cast("long")
 
-    halves = [F.bit_count(half(a, start).bitwiseXOR(half(b, start))) for start in (1, 9)]
-    return (halves[0] + halves[1]).cast("int")
+    half_distances = [F.bit_count(half(a, start).bitwiseXOR(half(b, start))) for start in (1, 9)]
+    return (half_distances[0] + half_distances[1]).cast("int")

@@ -1,4 +1,4 @@
-"""DataFrame schemas for the record batches of tasks."""
+"""Conversion of the Arrow schemas of `simstore.tasks` to DataFrame schemas."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 
-def schema_of(batches: pa.Schema, *before: T.StructField, null: T.DataType | None = None) -> T.StructType:
-    """Returns the DataFrame schema for batches, after the columns `before`.
+def spark_schema(batches: pa.Schema, *leading: T.StructField, null_type: T.DataType | None = None) -> T.StructType:
+    """Returns a DataFrame schema: the columns `leading`, then the columns of `batches`.
 
-    Some Spark types change when they go through Arrow. So fields of type null get the type `null` of the user's rows.
+    Arrow cannot express all Spark types. So columns with values of the user's rows have the Arrow type null in `batches`, and `null_type`,
+    the Spark type of these values, replaces it.
     """
-    made = from_arrow_schema(batches)
-    return T.StructType([*before, *(T.StructField(field.name, _filled(field.dataType, null)) for field in made.fields)])
+    fields = (T.StructField(field.name, _replace_null_type(field.dataType, null_type)) for field in from_arrow_schema(batches).fields)
+    return T.StructType([*leading, *fields])
 
 
-def _filled(found: T.DataType, null: T.DataType | None) -> T.DataType:
-    if isinstance(found, T.ArrayType):
-        return T.ArrayType(_filled(found.elementType, null))
-    if isinstance(found, T.StructType):
-        return T.StructType([T.StructField(field.name, _filled(field.dataType, null)) for field in found.fields])
-    return null if null is not None and isinstance(found, T.NullType) else found
+def _replace_null_type(data_type: T.DataType, null_type: T.DataType | None) -> T.DataType:
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(_replace_null_type(data_type.elementType, null_type))
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(field.name, _replace_null_type(field.dataType, null_type)) for field in data_type.fields])
+    return null_type if null_type is not None and isinstance(data_type, T.NullType) else data_type

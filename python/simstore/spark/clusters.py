@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from simstore.spark import _columns
-from simstore.spark._schemas import schema_of
-from simstore.spark._stars import members_by_stars
-from simstore.spark.kept import keep
-from simstore.spark.pairs import at_places, chosen, collapsed
-from simstore.spark.parts import memory_of_a_task
+from simstore.spark._connected_components import members_by_star_rounds
+from simstore.spark._persist import persist
+from simstore.spark._schemas import spark_schema
+from simstore.spark.pairs import choose_join, pack_by_bucket, scatter_to_places
+from simstore.spark.parts import task_memory_bytes
 from simstore.tasks import joining
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("simstore.spark")
 
-EDGES = schema_of(joining.EDGES)
+EDGES = spark_schema(joining.EDGES)
 # Memory for an edge while forests are merged, in bytes, for 64 bits.
-OF_AN_EDGE = 64
+EDGE_BYTES = 64
 # Edges that one task merges in an intermediate round.
-TOGETHER = 1 << 20
+MERGE_EDGES = 1 << 20
 
 
 def clusters(
@@ -62,13 +62,13 @@ def clusters(
         out. The smallest id of a cluster is its name and its representative. ``distance`` is the distance to the representative; in a
         chain it may exceed `distance`.
     """
-    bits = _columns.width(df, fingerprint)
-    rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
-    of, buckets = chosen(df, fingerprint, distance, parts, count)
-    places = at_places(collapsed(rows.select("fingerprint"), of, buckets), of)
-    forests = places.mapInArrow(partial(joining.connect, parts=of), EDGES)
+    bits = _columns.fingerprint_bits(df, fingerprint)
+    rows = df.select(_columns.id_column(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
+    join_parts, buckets = choose_join(df, fingerprint, distance, parts, count)
+    places = scatter_to_places(pack_by_bucket(rows.select("fingerprint"), join_parts, buckets), join_parts)
+    forests = places.mapInArrow(partial(joining.connect, parts=join_parts), EDGES)
     # Rows are streamed past the members, not sorted.
-    members = merged(forests, bits, edges).hint("shuffle_hash")
+    members = merge_forests(forests, bits, edges).hint("shuffle_hash")
     in_clusters = rows.join(members, F.col("fingerprint") == F.col("member")).drop("member")
     first = F.min(F.struct("id", "fingerprint")).alias("first")
     named = in_clusters.join(in_clusters.groupBy("root").agg(first), "root")
@@ -76,7 +76,7 @@ def clusters(
         "id",
         F.col("first.id").alias("cluster"),
         F.col("first.id").alias("representative"),
-        _columns.distance(F.col("fingerprint"), F.col("first.fingerprint"), bits).alias("distance"),
+        _columns.hamming_distance(F.col("fingerprint"), F.col("first.fingerprint"), bits).alias("distance"),
     )
 
 
@@ -95,24 +95,24 @@ def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
     DataFrame
         With columns member and root: each value once, with the root of its component.
     """
-    bits = _columns.width(pairs, "a")
-    return merged(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), EDGES), bits, edges)
+    bits = _columns.fingerprint_bits(pairs, "a")
+    return merge_forests(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), EDGES), bits, edges)
 
 
-def merged(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
+def merge_forests(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
     """Returns the members of clusters with their roots, from packed edges."""
     if edges is None:
-        edges = memory_of_a_task(forests.sparkSession) // (OF_AN_EDGE * bits // 64)
-    forests = keep(forests)
-    found = forests.agg(F.sum(F.length("edges"))).first()
-    count = (found[0] or 0) * 8 // (2 * bits) if found else 0
+        edges = task_memory_bytes(forests.sparkSession) // (EDGE_BYTES * bits // 64)
+    forests = persist(forests)
+    total = forests.agg(F.sum(F.length("edges"))).first()
+    count = (total[0] or 0) * 8 // (2 * bits) if total else 0
     logger.info("%s edges connect what is near; a task holds %s", f"{count:,}", f"{edges:,}")
     if count > edges:
-        return members_by_stars(forests, bits)
-    tasks = -(-count // TOGETHER)
+        return members_by_star_rounds(forests, bits)
+    tasks = -(-count // MERGE_EDGES)
     while tasks > 1:
-        of_some = forests.withColumn("task", F.spark_partition_id() % tasks).repartition(tasks, "task").select("edges")
-        forests = of_some.mapInArrow(partial(joining.merge, bits=bits), EDGES)
+        regrouped = forests.withColumn("task", F.spark_partition_id() % tasks).repartition(tasks, "task").select("edges")
+        forests = regrouped.mapInArrow(partial(joining.merge, bits=bits), EDGES)
         tasks //= 8
     members = partial(joining.members, bits=bits)
-    return forests.repartition(1).mapInArrow(members, schema_of(joining.members_schema(bits)))
+    return forests.repartition(1).mapInArrow(members, spark_schema(joining.members_schema(bits)))

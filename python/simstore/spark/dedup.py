@@ -9,14 +9,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import simstore
-from simstore.spark import _columns, _preference
-from simstore.spark._schemas import schema_of
-from simstore.spark._stored import STORED, Stores
-from simstore.spark.clusters import EDGES, components, merged
+from simstore.spark import _columns, _keep_rule
+from simstore.spark._persist import persist
+from simstore.spark._reference_stores import STORED_TYPE, ReferenceStores
+from simstore.spark._schemas import spark_schema
+from simstore.spark.clusters import EDGES, components, merge_forests
 from simstore.spark.fingerprints import fingerprint
-from simstore.spark.kept import keep as keep_made
-from simstore.spark.pairs import at_places, chosen, collapsed
-from simstore.spark.similar import Search
+from simstore.spark.pairs import choose_join, pack_by_bucket, scatter_to_places
+from simstore.spark.similar import SimilaritySearch
 from simstore.tasks import joining, similarity
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Columns added to the result, before the distance or the similarity.
-ADDED = ["cluster", "is_kept", "representative", "duplicate_of"]
+ADDED_COLUMNS = ["cluster", "is_kept", "representative", "duplicate_of"]
 # Temporary column with the id of a row during joins.
-OF = "simstore_id"
+ROW_ID = "simstore_id"
 
 
 def dedup(
@@ -122,46 +122,46 @@ def dedup(
     <BLANKLINE>
     """
     how = "similarity" if distance is None else "distance"
-    stores = Stores(against)
-    added = [*ADDED, how, *(["stored", "store"] if stores.paths else [])]
-    _check(df, text, id, similar, distance, keep, added)
-    rows = _preference.ranked(df, text, id, keep)
+    stores = ReferenceStores(against)
+    added = [*ADDED_COLUMNS, how, *(["stored", "store"] if stores.paths else [])]
+    _check_arguments(df, text, id, similar, distance, keep, added)
+    rows = _keep_rule.with_ranks(df, text, id, keep)
     if distance is None:
-        similar, profile, rows = stores.most_similar(rows, similar, profile, keep)
-        members = _by_similarity(Search(rows, similar, recall, profile, parts), keep)
+        similar, profile, rows = stores.with_most_similar(rows, similar, profile, keep)
+        members = _members_by_similarity(SimilaritySearch(rows, similar, recall, profile, parts), keep)
     else:
-        members = _by_distance(rows, distance, stores.profile(profile), parts, stores)
-    decided = _decided(members, how, keep, stores)
-    found = df.join(decided, _columns.column(id) == F.col(OF), "left").drop(OF)
+        members = _members_by_distance(rows, distance, stores.common_profile(profile), parts, stores)
+    decided = _decide(members, how, keep, stores)
+    found = df.join(decided, _columns.column(id) == F.col(ROW_ID), "left").drop(ROW_ID)
     found = found.withColumn("is_kept", F.coalesce("is_kept", F.lit(True)))
     return found.where("is_kept").select(*map(_columns.column, df.columns)) if drop_duplicates else found
 
 
-def _check(
+def _check_arguments(
     df: DataFrame, text: str, id: str, similar: float | None, distance: int | None, keep: str, added: list[str]
 ) -> None:
     if similar is not None and distance is not None:
         raise ValueError(
             "option `distance` compares fingerprints, option `similar` compares texts: leave out one of them"
         )
-    of_text = _columns.type_of(df, text)
-    if not isinstance(of_text, T.StringType):
+    text_type = _columns.column_type(df, text)
+    if not isinstance(text_type, T.StringType):
         raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
-    _preference.check(keep, df)
+    _keep_rule.check_rule(keep, df)
     # Column names in Spark ignore case.
     names = {name.lower() for name in df.columns}
-    there = [name for name in [*added, OF] if name.lower() in names]
+    there = [name for name in [*added, ROW_ID] if name.lower() in names]
     if there:
         raise ValueError(f"there is a column `{there[0]}`, which the result has, too: rename it before")
-    ids = df.select(_columns.ids(df, id).alias("id")).groupBy("id").count()
+    ids = df.select(_columns.id_column(df, id).alias("id")).groupBy("id").count()
     twice = ids.where("count > 1").first()
     if twice is not None:
         raise ValueError(f"{twice[1]} rows have the id {twice[0]!r} in column `{id}`: ids tell rows apart")
 
 
-def _by_similarity(search: Search, keep: str) -> DataFrame:
+def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
     """Returns rows with features: id, rank, root (the cluster's leader), nearest (the most similar leader) and similarity to it."""
-    pairs = keep_made(search.similar_sets())
+    pairs = persist(search.similar_set_pairs())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))
     documents = search.documents.select("id", "rank", "digest")
     if keep == "none":
@@ -173,7 +173,7 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
         )
     else:
         in_pairs = documents.join(roots, F.col("digest") == F.col("member"))
-        sets = in_pairs.groupBy("root", "digest").agg(_preference.best().alias("best"))
+        sets = in_pairs.groupBy("root", "digest").agg(_keep_rule.most_preferred().alias("best"))
         best = sets.schema["best"].dataType
         of_pairs = pairs.join(roots, F.col("digest_a") == F.col("member")).select(
             "root",
@@ -186,14 +186,14 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
         # One task gets a whole component: first its sets, the most preferred first, then its pairs.
         rows = of_sets.unionByName(of_pairs).repartition("root")
         rows = rows.sortWithinPartitions("root", F.col("other").isNotNull(), "best").drop("best")
-        led = rows.mapInArrow(similarity.led, schema_of(similarity.LED))
+        led = rows.mapInArrow(similarity.led, spark_schema(similarity.LED))
     members = documents.join(led, "digest", "left").select(
         "id",
         "rank",
         F.coalesce("leader", "digest").alias("root"),
         F.coalesce("nearest", "digest").alias("nearest"),
         F.coalesce("similarity", F.lit(1.0)).alias("similarity"),
-        F.lit(None).cast(STORED).alias("stored"),
+        F.lit(None).cast(STORED_TYPE).alias("stored"),
     )
     if search.stored is None:
         return members
@@ -204,27 +204,27 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
     return members.unionByName(stored)
 
 
-def _by_distance(
-    rows: DataFrame, distance: int, profile: simstore.Profile | str | None, parts: int | None, stores: Stores
+def _members_by_distance(
+    rows: DataFrame, distance: int, profile: simstore.Profile | str | None, parts: int | None, stores: ReferenceStores
 ) -> DataFrame:
     """Returns rows in chains of near fingerprints and rows near stored documents: id, rank, root, fingerprint and stored."""
     made = fingerprint(rows, "text", profile).drop("text")
-    made = keep_made(stores.nearest(made.where("fingerprint is not null"), distance))
-    of, buckets = chosen(made, "fingerprint", distance, parts, None)
-    places = at_places(collapsed(made.select("fingerprint"), of, buckets), of)
-    forests = places.mapInArrow(partial(joining.connect, parts=of), EDGES)
-    roots = merged(forests, _columns.width(made, "fingerprint"), None)
+    made = persist(stores.with_nearest(made.where("fingerprint is not null"), distance))
+    join_parts, buckets = choose_join(made, "fingerprint", distance, parts, None)
+    places = scatter_to_places(pack_by_bucket(made.select("fingerprint"), join_parts, buckets), join_parts)
+    forests = places.mapInArrow(partial(joining.connect, parts=join_parts), EDGES)
+    roots = merge_forests(forests, _columns.fingerprint_bits(made, "fingerprint"), None)
     members = made.join(roots, F.col("fingerprint") == F.col("member"), "left")
     return members.select("id", "rank", F.coalesce("root", "fingerprint").alias("root"), "fingerprint", "stored")
 
 
-def _decided(members: DataFrame, how: str, keep: str, stores: Stores) -> DataFrame:
+def _decide(members: DataFrame, how: str, keep: str, stores: ReferenceStores) -> DataFrame:
     """Returns the result for the rows in clusters."""
     others = ["fingerprint"] if how == "distance" else []
     heads = members.groupBy("root").agg(
         F.count("*").alias("members"),
         F.min("id").alias("cluster"),
-        _preference.best(*others).alias("best"),
+        _keep_rule.most_preferred(*others).alias("best"),
         F.min("stored").alias("of_store"),
     )
     both = members.join(heads.where("members > 1 or of_store is not null"), "root")
@@ -233,14 +233,14 @@ def _decided(members: DataFrame, how: str, keep: str, stores: Stores) -> DataFra
         # Near rows are in the same cluster, which has one kept row.
         nearest = F.col("best.id")
         of_kept = F.when(is_stored, F.col("of_store.fingerprint")).otherwise(F.col("best.fingerprint"))
-        near = _columns.distance(F.col("fingerprint"), of_kept, _columns.width(members, "fingerprint"))
+        near = _columns.hamming_distance(F.col("fingerprint"), of_kept, _columns.fingerprint_bits(members, "fingerprint"))
     else:
         both = both.join(heads.select(F.col("root").alias("nearest"), F.col("best.id").alias("of_nearest")), "nearest", "left")
         nearest, near = F.col("of_nearest"), F.col("similarity")
     is_kept = F.lit(keep != "none") & ~is_stored & (F.col("id") == F.col("best.id"))
     is_duplicate = F.lit(keep != "none") & ~is_stored & ~is_kept
     columns = [
-        F.col("id").alias(OF),
+        F.col("id").alias(ROW_ID),
         F.col("cluster"),
         is_kept.alias("is_kept"),
         F.when(~is_stored, F.col("best.id")).alias("representative"),

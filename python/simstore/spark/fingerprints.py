@@ -10,9 +10,9 @@ from pyspark.sql import types as T
 
 import simstore
 from simstore.spark import _columns
-from simstore.spark._schemas import schema_of
+from simstore.spark._schemas import spark_schema
 from simstore.tasks import fingerprints
-from simstore.tasks.columns import value_of
+from simstore.tasks.columns import fingerprint_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,10 +39,10 @@ def fingerprint(
         With the column, last: bigint (the 64 bits as they are, so half of all are negative), or binary of 16 bytes (the most
         significant first) for 128 bits; null for null and for texts without features.
     """
-    found = _columns.type_of(df, text)
+    found = _columns.column_type(df, text)
     if not isinstance(found, T.StringType):
         raise TypeError(f"column `{text}` is {found.simpleString()}: texts are string")
     made = profile if isinstance(profile, simstore.Profile) else simstore.Profile(profile)
     others = [field for field in df.schema.fields if field.name != into]
-    schema = schema_of(pa.schema([(into, value_of(made.bits))]), *others)
+    schema = spark_schema(pa.schema([(into, fingerprint_type(made.bits))]), *others)
     return df.mapInArrow(partial(fingerprints.fingerprint, profile=made, text=text, into=into), schema)

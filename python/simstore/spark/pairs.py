@@ -9,21 +9,21 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 import simstore
-from simstore.spark import _columns, _places
-from simstore.spark._schemas import schema_of
-from simstore.spark.parts import choose_parts, of_number
+from simstore.spark import _columns, _partitioning
+from simstore.spark._schemas import spark_schema
+from simstore.spark.parts import choose_parts, parts_with_count
 from simstore.tasks import joining, rows
-from simstore.tasks.columns import width_of
+from simstore.tasks.columns import checked_bits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Approximate number of fingerprints in a bucket.
-OF_A_BUCKET = 1_000_000
+BUCKET_FINGERPRINTS = 1_000_000
 # With more buckets, tasks would send many small pieces.
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 
-SENT = schema_of(joining.SENT)
+SENT = spark_schema(joining.SENT)
 
 
 def near_pairs(
@@ -68,28 +68,28 @@ def near_pairs(
         If columns are missing or of another type, or the distance is too large. A null id, or a binary fingerprint that does not have
         16 bytes, ends the job.
     """
-    of, buckets = chosen(df, fingerprint, distance, parts, count)
-    ids = _columns.type_of(df, id)
-    named = df.select(_columns.ids(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
-    packed = _places.sent(
+    join_parts, buckets = choose_join(df, fingerprint, distance, parts, count)
+    ids = _columns.column_type(df, id)
+    named = df.select(_columns.id_column(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
+    packed = _partitioning.repartition_by_place(
         named,
-        partial(rows.pack_rows, parts=of, buckets=buckets),
+        partial(rows.pack_rows, parts=join_parts, buckets=buckets),
         buckets,
-        schema_of(rows.rows_schema(pa.null()), null=ids),
+        spark_schema(rows.rows_schema(pa.null()), null=ids),
     )
     # Keeps all columns, though the ids are not used here: the rows are sent once for all following steps.
-    found = _found(packed, of)
-    pairs = _places.sent(found, partial(rows.pack_pairs, parts=of, buckets=buckets), buckets, schema_of(rows.PAIRS))
-    keys = _places.keys(buckets)
+    near = _join_at_places(packed, join_parts)
+    pairs = _partitioning.repartition_by_place(near, partial(rows.pack_pairs, parts=join_parts, buckets=buckets), buckets, spark_schema(rows.PAIRS))
+    keys = _partitioning.partition_keys(buckets)
 
     def of_a(here: pa.Table, there: pa.Table) -> pa.Table:
-        return _places.with_keys(rows.ids_of_a(here, there, of, buckets), keys)
+        return _partitioning.append_keys(rows.ids_of_a(here, there, join_parts, buckets), keys)
 
     def of_b(here: pa.Table, there: pa.Table) -> pa.Table:
-        return rows.ids_of_b(here, there, of)
+        return rows.ids_of_b(here, there, join_parts)
 
-    half = schema_of(rows.half_schema(pa.null()).append(_places.KEY), null=ids)
-    both = schema_of(rows.pair_schema(pa.null()), null=ids)
+    half = spark_schema(rows.half_schema(pa.null()).append(_partitioning.KEY), null=ids)
+    both = spark_schema(rows.pair_schema(pa.null()), null=ids)
     by_place = packed.groupBy("key")
     halves = by_place.cogroup(pairs.groupBy("key")).applyInArrow(of_a, half).repartition(buckets, "key")
     named_pairs = by_place.cogroup(halves.groupBy("key")).applyInArrow(of_b, both)
@@ -105,7 +105,7 @@ def near_pairs(
     )
 
 
-def near_values(values: DataFrame, distance: int, parts: int | None = None, count: int | None = None) -> DataFrame:
+def near_fingerprints(values: DataFrame, distance: int, parts: int | None = None, count: int | None = None) -> DataFrame:
     """Returns the near pairs of the fingerprints in a DataFrame of one column.
 
     Returns
@@ -113,34 +113,34 @@ def near_values(values: DataFrame, distance: int, parts: int | None = None, coun
     DataFrame
         With columns a, b (a <= b as unsigned numbers) and distance (int): each pair once. A repeated fingerprint is paired with itself.
     """
-    of, buckets = chosen(values, "fingerprint", distance, parts, count)
-    return _found(collapsed(values, of, buckets), of)
+    join_parts, buckets = choose_join(values, "fingerprint", distance, parts, count)
+    return _join_at_places(pack_by_bucket(values, join_parts, buckets), join_parts)
 
 
-def collapsed(values: DataFrame, of: simstore.Parts, buckets: int) -> DataFrame:
+def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: int) -> DataFrame:
     """Returns packed fingerprints of a DataFrame of one column, one partition a bucket. Equal fingerprints share a bucket."""
-    return _places.sent(values, partial(joining.pack, parts=of, buckets=buckets), buckets, SENT)
+    return _partitioning.repartition_by_place(values, partial(joining.pack, parts=join_parts, buckets=buckets), buckets, SENT)
 
 
-def at_places(packed: DataFrame, of: simstore.Parts) -> DataFrame:
+def scatter_to_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
     """Sends packed fingerprints from buckets to the places of the join, one partition a place."""
-    return _places.sent(packed, partial(joining.scatter, parts=of), of.tables * of.parts, SENT)
+    return _partitioning.repartition_by_place(packed, partial(joining.scatter, parts=join_parts), join_parts.tables * join_parts.parts, SENT)
 
 
-def _found(packed: DataFrame, of: simstore.Parts) -> DataFrame:
-    return at_places(packed, of).mapInArrow(partial(joining.near, parts=of), schema_of(joining.near_schema(of.bits)))
+def _join_at_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
+    return scatter_to_places(packed, join_parts).mapInArrow(partial(joining.near, parts=join_parts), spark_schema(joining.near_schema(join_parts.bits)))
 
 
-def chosen(
+def choose_join(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
-) -> tuple[simstore.Parts, int]:
+) -> tuple[simstore.JoinParts, int]:
     """Chooses the parts of a join, and the number of buckets for collapsing equal fingerprints."""
-    bits = width_of(_columns.width(df, fingerprint))
+    bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
     if parts is None:
         # Refuses invalid arguments before it counts rows.
-        simstore.Parts(distance, bits=bits)
+        simstore.JoinParts(distance, bits=bits)
         count = df.select(_columns.column(fingerprint)).count() if count is None else count
-        of = choose_parts(df.sparkSession, count, distance, bits)
+        join_parts = choose_parts(df.sparkSession, count, distance, bits)
     else:
-        of = of_number(distance, parts, bits)
-    return of, min(MOST_BUCKETS, max(of.parts * of.tables, -(-(count or 0) // OF_A_BUCKET)))
+        join_parts = parts_with_count(distance, parts, bits)
+    return join_parts, min(MAX_BUCKETS, max(join_parts.parts * join_parts.tables, -(-(count or 0) // BUCKET_FINGERPRINTS)))

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 import simstore
-from simstore.tasks.columns import width_of
+from simstore.tasks.columns import checked_bits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,13 +17,13 @@ logger = logging.getLogger("simstore.spark")
 
 MIB = 1 << 20
 # Spark's default memory overhead of an executor: at least this, or a tenth of the heap.
-LEAST_OVERHEAD = 384 * MIB
+MIN_OVERHEAD_BYTES = 384 * MIB
 # Minimum memory of a task for a join: less would only give more parts.
-LEAST_MEMORY = 64 * MIB
-UNITS = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
+MIN_TASK_MEMORY_BYTES = 64 * MIB
+UNIT_BYTES = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 
 
-def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Literal[64, 128] = 64) -> simstore.Parts:
+def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Literal[64, 128] = 64) -> simstore.JoinParts:
     """Chooses the parts of a join of `count` fingerprints: few enough for the tasks' memory, and enough to keep all cores busy.
 
     A task joins one part. Half of an executor's memory for Python is shared by the tasks that it runs at once. This memory is
@@ -39,49 +39,49 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
 
     Returns
     -------
-    Parts
+    JoinParts
 
     Raises
     ------
     simstore.errors.Error
         If the memory of the executors is too small for any number of parts.
     """
-    memory = memory_of_a_task(spark)
-    parts = simstore.Parts.choose(count, distance, memory=memory, bits=bits)
+    memory = task_memory_bytes(spark)
+    parts = simstore.JoinParts.choose(count, distance, memory=memory, bits=bits)
     # Two parts for each core, so that cores finish at about the same time. Few fingerprints need only one core.
     wanted = min(2 * spark.sparkContext.defaultParallelism, math.ceil(count / 10_000))
     while parts.parts * parts.tables < wanted and parts.parts < 4096:
-        parts = simstore.Parts(distance, parts=parts.parts * 2, bits=bits)
+        parts = simstore.JoinParts(distance, parts=parts.parts * 2, bits=bits)
     logger.info("%s fingerprints are joined as %r: %s MiB for a part", f"{count:,}", parts, memory // MIB)
     return parts
 
 
-def of_number(distance: int, parts: int, bits: int) -> simstore.Parts:
-    """Returns `Parts` with this number of parts in each table."""
+def parts_with_count(distance: int, parts: int, bits: int) -> simstore.JoinParts:
+    """Returns `JoinParts` with this number of parts in each table."""
     if isinstance(parts, bool) or not isinstance(parts, int):
         raise TypeError(f"parts is a number, not {type(parts).__name__}")
-    return simstore.Parts(distance, parts=parts, bits=width_of(bits))
+    return simstore.JoinParts(distance, parts=parts, bits=checked_bits(bits))
 
 
-def memory_of_a_task(spark: SparkSession) -> int:
+def task_memory_bytes(spark: SparkSession) -> int:
     """Returns the memory of a task for Python, in bytes."""
     conf = spark.sparkContext.getConf()
-    python = _bytes(conf.get("spark.executor.pyspark.memory"), MIB)
-    overhead = _bytes(conf.get("spark.executor.memoryOverhead"), MIB)
+    python = _parse_bytes(conf.get("spark.executor.pyspark.memory"), MIB)
+    overhead = _parse_bytes(conf.get("spark.executor.memoryOverhead"), MIB)
     if overhead is None:
-        heap = _bytes(conf.get("spark.executor.memory", "1g"), MIB) or 0
+        heap = _parse_bytes(conf.get("spark.executor.memory", "1g"), MIB) or 0
         factor = float(conf.get("spark.executor.memoryOverheadFactor", "0.1") or "0.1")
-        overhead = max(LEAST_OVERHEAD, int(heap * factor))
+        overhead = max(MIN_OVERHEAD_BYTES, int(heap * factor))
     cores = int(conf.get("spark.executor.cores", "1") or "1")
-    at_once = max(1, cores // int(conf.get("spark.task.cpus", "1") or "1"))
-    return max(LEAST_MEMORY, (python or overhead) // at_once // 2)
+    concurrent_tasks = max(1, cores // int(conf.get("spark.task.cpus", "1") or "1"))
+    return max(MIN_TASK_MEMORY_BYTES, (python or overhead) // concurrent_tasks // 2)
 
 
-def _bytes(said: str | None, unit: int) -> int | None:
+def _parse_bytes(setting: str | None, unit: int) -> int | None:
     """Returns the bytes of a Spark setting such as "512m". A number without a suffix counts in `unit`."""
-    if not said:
+    if not setting:
         return None
-    amount = re.fullmatch(r"(\d+)([bkmgt]?)b?", said.strip().lower())
+    amount = re.fullmatch(r"(\d+)([bkmgt]?)b?", setting.strip().lower())
     if amount is None:
         raise ValueError(f"a setting of Spark says {said!r}: expected an amount of memory, as 512m")
-    return int(amount[1]) * UNITS.get(amount[2], unit)
+    return int(amount[1]) * UNIT_BYTES.get(amount[2], unit)

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from simstore import Builder, Profile
-from simstore.spark import _columns, _places
-from simstore.spark._schemas import schema_of
+from simstore.spark import _columns, _partitioning
+from simstore.spark._schemas import spark_schema
 from simstore.tasks import queries as tasks
-from simstore.tasks.columns import width_of
+from simstore.tasks.columns import checked_bits
 from simstore.tasks.queries import Fetch
-from simstore.tasks.shards import LIST, WRITTEN, Shards, begin, build_shard, merged
+from simstore.tasks.shards import LIST_FILE, WRITTEN, Shards, begin, build_shard, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,8 +92,8 @@ def build_store(
     >>> made.pairs, made.missing
     (2, 1)
     """
-    bits = width_of(_columns.width(df, fingerprint))
-    if not isinstance(found := _columns.type_of(df, id), T.LongType):
+    bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
+    if not isinstance(found := _columns.column_type(df, id), T.LongType):
         raise TypeError(f"column `{id}` is {found.simpleString()}: ids of a store are bigint, not negative")
     if isinstance(shards, bool) or not isinstance(shards, int):
         raise TypeError(f"shards is a number, not {type(shards).__name__}")
@@ -128,7 +128,7 @@ def build_store(
         )
 
     rows = df.select(_columns.column(fingerprint).alias("fingerprint"), _columns.column(id).alias("id"))
-    written = rows.repartition(shards, "fingerprint", "id").mapInArrow(task, schema_of(WRITTEN)).collect()
+    written = rows.repartition(shards, "fingerprint", "id").mapInArrow(task, spark_schema(WRITTEN)).collect()
     name = None if profile is None else profile.name
     made = merged((row.asDict() for row in written), run, bits=bits, distance=distance, profile=name)
     for shard in made.shards:
@@ -203,7 +203,7 @@ def query(
     +-----+---+-----------+--------+
     <BLANKLINE>
     """
-    bits, ids = _columns.width(df, fingerprint), _columns.ids(df, id)
+    bits, ids = _columns.fingerprint_bits(df, fingerprint), _columns.id_column(df, id)
     # With `fetch`, the path may be an address, which `abspath` would damage.
     place = os.fspath(path).rstrip("/") if fetch is not None else os.path.abspath(path)
     stored = Shards.read(f"{place}/{LIST}" if fetch is None else fetch(f"{place}/{LIST}"))
@@ -231,14 +231,14 @@ def query(
     rows = df.select(ids.alias("query"), _columns.column(fingerprint).alias("asked")).where("asked is not null").distinct()
     # Sorted, so that blocks are equal when Spark computes them again after a fault. Spark refuses other blocks.
     asked = rows.select("asked").distinct().sortWithinPartitions("asked")
-    blocks = asked.mapInArrow(pack, schema_of(tasks.PACKED))
+    blocks = asked.mapInArrow(pack, spark_schema(tasks.PACKED))
     # A partition for each shard, so that one task streams one shard.
     count = max(1, len(stored.shards))
-    keys = [(shard, int(key)) for shard, key in enumerate(_places.keys(count))][: len(stored.shards)]
+    keys = [(shard, int(key)) for shard, key in enumerate(_partitioning.partition_keys(count))][: len(stored.shards)]
     to = F.array(*(F.struct(F.lit(shard).alias("shard"), F.lit(key).alias("key")) for shard, key in keys))
     to = to.cast("array<struct<shard: int, key: int>>")
     sent = blocks.select("count", "queries", F.explode(to).alias("to")).select("count", "queries", "to.*")
-    found = sent.repartition(count, "key").mapInArrow(task, schema_of(tasks.found_schema(bits)))
+    found = sent.repartition(count, "key").mapInArrow(task, spark_schema(tasks.found_schema(bits)))
     return found.join(rows, "asked").select("query", "id", "fingerprint", "distance")
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import types as T
 import simstore
 from simstore import _simstore
 from simstore.spark import _columns
-from simstore.spark._schemas import schema_of
-from simstore.spark.kept import keep
-from simstore.spark.pairs import near_values
+from simstore.spark._persist import persist
+from simstore.spark._schemas import spark_schema
+from simstore.spark.pairs import near_fingerprints
 from simstore.tasks import similarity
 
 logger = logging.getLogger("simstore.spark")
@@ -85,14 +85,14 @@ def similar_pairs(
     +----+----+----------+
     <BLANKLINE>
     """
-    of_text = _columns.type_of(df, text)
-    if not isinstance(of_text, T.StringType):
+    text_type = _columns.column_type(df, text)
+    if not isinstance(text_type, T.StringType):
         raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
-    rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(text).alias("text"))
-    search = Search(rows, similar, recall, profile, parts)
+    rows = df.select(_columns.id_column(df, id).alias("id"), _columns.column(text).alias("text"))
+    search = SimilaritySearch(rows, similar, recall, profile, parts)
     repeated = search.documents.groupBy("digest").count().where("count > 1")
     of_itself = [F.col("digest").alias("digest_a"), F.col("digest").alias("digest_b"), F.lit(1.0).alias("similarity")]
-    of_sets = search.similar_sets().unionByName(repeated.select(*of_itself))
+    of_sets = search.similar_set_pairs().unionByName(repeated.select(*of_itself))
     a, b = (search.documents.select(F.col("digest").alias(f"digest_{x}"), F.col("id").alias(x)) for x in "ab")
     both = of_sets.join(a, "digest_a").join(b, "digest_b")
     is_ordered = F.col("a") < F.col("b")
@@ -105,7 +105,7 @@ def similar_pairs(
     )
 
 
-class Search:
+class SimilaritySearch:
     """The search for similar sets of features.
 
     Attributes
@@ -136,8 +136,8 @@ class Search:
         self._texts = rows.select("text")
         others = [field for field in rows.schema.fields if field.name != "text"]
         sketch = partial(similarity.sketched, text="text", profile=self._profile)
-        sketched = rows.mapInArrow(sketch, schema_of(similarity.SKETCHED, *others))
-        self.documents = keep(sketched.where("digest is not null"))
+        sketched = rows.mapInArrow(sketch, spark_schema(similarity.SKETCHED, *others))
+        self.documents = persist(sketched.where("digest is not null"))
         sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.stored = None
         if "stored" in rows.columns:
@@ -146,15 +146,15 @@ class Search:
             self.stored = self.documents.where("stored is not null")
             self.documents = self.documents.where("stored is null")
             sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
-        self.sets = keep(sets)
+        self.sets = persist(sets)
         if self.stored is None:
             self.distinct = self.sets.count()
 
-    def similar_sets(self) -> DataFrame:
+    def similar_set_pairs(self) -> DataFrame:
         """Returns all pairs of similar sets: digest_a, digest_b and similarity, each pair once, in either order."""
-        return self._compared(self._candidates())
+        return self._verified_pairs(self._candidate_pairs())
 
-    def _candidates(self) -> DataFrame:
+    def _candidate_pairs(self) -> DataFrame:
         """Returns the candidate pairs found by joining bands, each once."""
         chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
         joined, distance, _ = chosen
@@ -162,7 +162,7 @@ class Search:
 
         def of_sketch(sketch: int) -> DataFrame:
             value = F.col("sketches")[sketch]
-            near = near_values(self.sets.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
+            near = near_fingerprints(self.sets.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
             a, b = (
                 self.sets.select(
                     value.alias(x), *(F.col(name).alias(f"{name}_{x}") for name in ("digest", "features", "sketches"))
@@ -170,17 +170,17 @@ class Search:
                 for x in "ab"
             )
             rule = partial(similarity.candidates, similar=self._similar, chosen=chosen, sketch=sketch)
-            return near.join(a, "a").join(b, "b").mapInArrow(rule, schema_of(similarity.CANDIDATES))
+            return near.join(a, "a").join(b, "b").mapInArrow(rule, spark_schema(similarity.CANDIDATES))
 
         return reduce(DataFrame.unionByName, map(of_sketch, range(joined)))
 
-    def _compared(self, candidates: DataFrame) -> DataFrame:
+    def _verified_pairs(self, candidates: DataFrame) -> DataFrame:
         """Returns the similar candidates, compared by all their features."""
-        candidates = keep(candidates)
+        candidates = persist(candidates)
         wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
         make = partial(similarity.feature_sets, text="text", profile=self._profile)
-        made = self._texts.mapInArrow(make, schema_of(similarity.FEATURE_SETS))
+        made = self._texts.mapInArrow(make, spark_schema(similarity.FEATURE_SETS))
         members = made.join(wanted, "digest", "left_semi").dropDuplicates(["digest"])
         a, b = (members.select(F.col("digest").alias(f"digest_{x}"), F.col("members").alias(f"members_{x}")) for x in "ab")
         both = candidates.join(a, "digest_a").join(b, "digest_b")
-        return both.mapInArrow(partial(similarity.compared, similar=self._similar), schema_of(similarity.SIMILAR))
+        return both.mapInArrow(partial(similarity.compared, similar=self._similar), spark_schema(similarity.SIMILAR))

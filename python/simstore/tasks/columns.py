@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 
-def width_of(bits: int) -> Literal[64, 128]:
+def checked_bits(bits: int) -> Literal[64, 128]:
     """Returns the width of fingerprints, or raises an error if it is invalid."""
     if bits == 64:
         return 64
@@ -18,7 +18,7 @@ def width_of(bits: int) -> Literal[64, 128]:
     raise ValueError(f"option `bits` is {bits}: expected 64 or 128")
 
 
-def value_of(bits: int) -> pa.DataType:
+def fingerprint_type(bits: int) -> pa.DataType:
     """Returns the type of fingerprints in batches between tasks."""
     return pa.int64() if bits == 64 else pa.binary()
 
@@ -30,15 +30,15 @@ def check_column(name: str, there: Sequence[str]) -> None:
         raise ValueError(f"no column `{name}`{meant}: the columns are {', '.join(there)}")
 
 
-def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+def get_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Returns a column by its name."""
     check_column(name, batch.schema.names)
     return batch.column(name)
 
 
-def fingerprints_of(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
+def fingerprint_column(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
     """Returns a column of fingerprints: uint64 for 64 bits; 16 bytes each, the most significant first, for 128 bits."""
-    column = column_of(batch, name)
+    column = get_column(batch, name)
     if bits == 64 and column.type in (pa.int64(), pa.uint64()):
         return column.view(pa.uint64())
     if bits == 128 and (pa.types.is_binary(column.type) or column.type in (pa.binary(16), pa.large_binary())):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 import simstore
-from simstore.tasks.columns import column_of
+from simstore.tasks.columns import get_column
 
 
 def fingerprint(
@@ -33,7 +33,7 @@ def fingerprint(
         With an additional column of int64 (the same 64 bits), or binary of 16 bytes. It is null for null and for texts without features.
     """
     for batch in batches:
-        made = pa.array(profile.fingerprints(column_of(batch, text)))
+        made = pa.array(profile.fingerprints(get_column(batch, text)))
         made = made.view(pa.int64()) if profile.bits == 64 else made.cast(pa.binary())
         if into in batch.schema.names:
             batch = batch.drop_columns(into)

@@ -1,4 +1,4 @@
-"""A join in parts: all near pairs, or clusters, of fingerprints in many tasks (`simstore.Parts`).
+"""A join in parts: all near pairs, or clusters, of fingerprints in many tasks (`simstore.JoinParts`).
 
 The steps are `pack`, then `scatter`, then `near` for pairs or `connect` for clusters. After `pack` and `scatter`, send the rows with the
 same ``place`` to one task. `merge` combines the results of `connect` in any grouping, down to one task, which calls `members`.
@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import simstore
-from simstore.tasks.columns import fingerprints_of, value_of, width_of
+from simstore.tasks.columns import checked_bits, fingerprint_column, fingerprint_type
 
 # Fingerprints that a task packs together: enough for blocks of thousands, for any number of buckets.
-TOGETHER = 1 << 20
+PACK_FINGERPRINTS = 1 << 20
 # Maximum number of rows in a returned batch.
-ROWS = 1 << 16
+BATCH_ROWS = 1 << 16
 
 SENT = pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("repeated", pa.binary())])
 EDGES = pa.schema([("edges", pa.binary())])
@@ -26,28 +26,28 @@ EDGES = pa.schema([("edges", pa.binary())])
 
 def near_schema(bits: int) -> pa.Schema:
     """Returns the schema of pairs of fingerprints."""
-    return pa.schema([("a", value_of(bits)), ("b", value_of(bits)), ("distance", pa.int32())])
+    return pa.schema([("a", fingerprint_type(bits)), ("b", fingerprint_type(bits)), ("distance", pa.int32())])
 
 
 def nodes_schema(bits: int) -> pa.Schema:
     """Returns the schema of edges, one row an edge."""
-    return pa.schema([("node", value_of(bits)), ("other", value_of(bits))])
+    return pa.schema([("node", fingerprint_type(bits)), ("other", fingerprint_type(bits))])
 
 
 def members_schema(bits: int) -> pa.Schema:
     """Returns the schema of the members of clusters."""
-    return pa.schema([("member", value_of(bits)), ("root", value_of(bits))])
+    return pa.schema([("member", fingerprint_type(bits)), ("root", fingerprint_type(bits))])
 
 
 def pack(
-    batches: Iterable[pa.RecordBatch], parts: simstore.Parts, fingerprint: str = "fingerprint", buckets: int = 1
+    batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, fingerprint: str = "fingerprint", buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """Packs distinct fingerprints by bucket.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-    parts : Parts
+    parts : JoinParts
     fingerprint : str
         The column: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are left out.
     buckets : int
@@ -55,46 +55,46 @@ def pack(
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `SENT`: place (the bucket), fingerprints and repeated (packed), as `Parts.pack` returns them.
+        With the schema `SENT`: place (the bucket), fingerprints and repeated (packed), as `JoinParts.pack` returns them.
     """
     waiting: list[pa.Array] = []
     count = 0
     for batch in batches:
-        waiting.append(fingerprints_of(batch, fingerprint, parts.bits))
+        waiting.append(fingerprint_column(batch, fingerprint, parts.bits))
         count += len(waiting[-1])
-        if count >= TOGETHER:
-            yield from _sent(parts.pack(pa.chunked_array(waiting), buckets))
+        if count >= PACK_FINGERPRINTS:
+            yield from _packed_batches(parts.pack(pa.chunked_array(waiting), buckets))
             waiting, count = [], 0
     if waiting:
-        yield from _sent(parts.pack(pa.chunked_array(waiting), buckets))
+        yield from _packed_batches(parts.pack(pa.chunked_array(waiting), buckets))
 
 
-def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
+def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
     """Collapses equal fingerprints of some buckets, and sends each distinct one once for each table.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these buckets. The column repeated may be missing, as in the batches of `rows.pack_rows`.
-    parts : Parts
+    parts : JoinParts
 
     Yields
     ------
     pyarrow.RecordBatch
         With the schema `SENT`: place is now a place of the join.
     """
-    for _, fingerprints, repeated in _by_place(batches):
-        yield from _sent(parts.scatter(fingerprints, repeated))
+    for _, fingerprints, repeated in _group_by_place(batches):
+        yield from _packed_batches(parts.scatter(fingerprints, repeated))
 
 
-def near(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
+def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
     """Finds the near pairs of some places.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these places.
-    parts : Parts
+    parts : JoinParts
 
     Yields
     ------
@@ -102,29 +102,29 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[p
         With the schema `near_schema`; a <= b as unsigned numbers. Each pair is returned at one place only. A repeated fingerprint is
         paired with itself.
     """
-    for place, fingerprints, repeated in _by_place(batches):
+    for place, fingerprints, repeated in _group_by_place(batches):
         for pairs in parts.pairs(place, fingerprints, repeated):
             table = pa.table(pairs)
-            columns = [*_values(table, ["a", "b"]), table.column("distance").cast(pa.int32())]
-            yield from pa.table(columns, schema=near_schema(parts.bits)).to_batches(max_chunksize=ROWS)
+            columns = [*_fingerprint_columns(table, ["a", "b"]), table.column("distance").cast(pa.int32())]
+            yield from pa.table(columns, schema=near_schema(parts.bits)).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def connect(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
+def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
     """Connects the near fingerprints of some places.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these places.
-    parts : Parts
+    parts : JoinParts
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `EDGES`: packed edges, fewer than fingerprints, as `Parts.forest` returns them.
+        With the schema `EDGES`: packed edges, fewer than fingerprints, as `JoinParts.forest` returns them.
     """
-    for place, fingerprints, repeated in _by_place(batches):
-        yield from _packed(parts.forest(place, fingerprints, repeated))
+    for place, fingerprints, repeated in _group_by_place(batches):
+        yield from _edge_batches(parts.forest(place, fingerprints, repeated))
 
 
 def connect_pairs(
@@ -144,10 +144,10 @@ def connect_pairs(
     pyarrow.RecordBatch
         With the schema `EDGES`.
     """
-    forest = simstore.Forest(width_of(bits))
+    forest = simstore.Forest(checked_bits(bits))
     for batch in batches:
-        forest.connect(fingerprints_of(batch, a, bits), fingerprints_of(batch, b, bits))
-    yield from _packed(forest.packed())
+        forest.connect(fingerprint_column(batch, a, bits), fingerprint_column(batch, b, bits))
+    yield from _edge_batches(forest.packed())
 
 
 def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
@@ -164,7 +164,7 @@ def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Reco
     pyarrow.RecordBatch
         With the schema `EDGES`.
     """
-    yield from _packed(_merged(batches, bits).packed())
+    yield from _edge_batches(_merge_forests(batches, bits).packed())
 
 
 def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
@@ -182,8 +182,8 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
         With the schema `nodes_schema`. A node that is connected only with itself has itself as `other`.
     """
     for batch in batches:
-        first, member = _values(pa.table(_merged([batch], bits).edges()), ["first", "member"])
-        yield from pa.table([member, first], schema=nodes_schema(bits)).to_batches(max_chunksize=ROWS)
+        first, member = _fingerprint_columns(pa.table(_merge_forests([batch], bits).edges()), ["first", "member"])
+        yield from pa.table([member, first], schema=nodes_schema(bits)).to_batches(max_chunksize=BATCH_ROWS)
 
 
 def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
@@ -201,8 +201,8 @@ def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Re
         With the schema `members_schema`: all members of each cluster, including the root. The root is the smallest member, as an
         unsigned number.
     """
-    edges = pa.table(_merged(batches, bits).edges())
-    root, member = _values(edges, ["first", "member"])
+    edges = pa.table(_merge_forests(batches, bits).edges())
+    root, member = _fingerprint_columns(edges, ["first", "member"])
     roots = root.unique()
     # Roots are added below, so edges of a root to itself are left out here.
     is_other = pc.not_equal(root, member)
@@ -210,27 +210,27 @@ def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Re
         pa.chunked_array([*member.filter(is_other).chunks, roots], root.type),
         pa.chunked_array([*root.filter(is_other).chunks, roots], root.type),
     ]
-    yield from pa.table(columns, schema=members_schema(bits)).to_batches(max_chunksize=ROWS)
+    yield from pa.table(columns, schema=members_schema(bits)).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def _merged(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.Forest:
-    forest = simstore.Forest(width_of(bits))
+def _merge_forests(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.Forest:
+    forest = simstore.Forest(checked_bits(bits))
     for batch in batches:
         forest.merge(batch.column("edges"))
     return forest
 
 
-def _by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
+def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
     """Yields each place with its rows."""
     # An empty iterator gives no table without a schema.
-    table = settled(pa.Table.from_batches([_as_sent(batch) for batch in batches], SENT), SENT.names)
+    table = sort_packed(pa.Table.from_batches([_with_repeated(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")
     for place in sorted(places.unique().to_pylist()):
-        of_place = table.filter(pc.equal(places, place)) if len(places.unique()) > 1 else table
-        yield place, of_place.column("fingerprints"), of_place.column("repeated")
+        place_rows = table.filter(pc.equal(places, place)) if len(places.unique()) > 1 else table
+        yield place, place_rows.column("fingerprints"), place_rows.column("repeated")
 
 
-def settled(table: pa.Table, names: list[str]) -> pa.Table:
+def sort_packed(table: pa.Table, names: list[str]) -> pa.Table:
     """Sorts packed rows by their content, so that the order of arrival does not matter.
 
     Another order would give other packed values. When Spark computes lost data again, it refuses data that differs.
@@ -238,22 +238,22 @@ def settled(table: pa.Table, names: list[str]) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
 
-def _as_sent(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _with_repeated(batch: pa.RecordBatch) -> pa.RecordBatch:
     if "repeated" in batch.schema.names:
         return batch.select(SENT.names)
     columns = [batch.column("place"), batch.column("fingerprints"), pa.nulls(batch.num_rows, pa.binary())]
     return pa.record_batch(columns, schema=SENT)
 
 
-def _sent(table: simstore.Table) -> Iterator[pa.RecordBatch]:
+def _packed_batches(table: simstore.Table) -> Iterator[pa.RecordBatch]:
     yield from pa.table(table).cast(SENT).to_batches()
 
 
-def _packed(edges: simstore.Array) -> Iterator[pa.RecordBatch]:
+def _edge_batches(edges: simstore.Array) -> Iterator[pa.RecordBatch]:
     yield from pa.table([pa.array(edges)], schema=EDGES).to_batches()
 
 
-def _values(table: pa.Table, names: list[str]) -> list[Any]:
+def _fingerprint_columns(table: pa.Table, names: list[str]) -> list[Any]:
     """Returns columns of fingerprints with the types of DataFrames."""
     columns = [table.column(name) for name in names]
     if columns[0].type == pa.uint64():

@@ -14,24 +14,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simstore import Snapshot
-from simstore.tasks.columns import value_of
-from simstore.tasks.shards import Shards, whole_fingerprints
+from simstore.tasks.columns import fingerprint_type
+from simstore.tasks.shards import Shards, fixed_width_fingerprints
 
 Path: TypeAlias = str | os.PathLike[str]
 #: Copies a directory or a file to the local disk, and returns the local path.
 Fetch: TypeAlias = Callable[[str], Path]
 
 # Queries that are packed together: a megabyte before compression.
-TOGETHER = 1 << 17
+BLOCK_QUERIES = 1 << 17
 # Maximum number of rows in a returned batch.
-ROWS = 1 << 16
+BATCH_ROWS = 1 << 16
 
 PACKED = pa.schema([("count", pa.int32()), ("queries", pa.binary())])
 
 
 def found_schema(bits: int) -> pa.Schema:
     """Returns the schema of matches: the query, and the stored fingerprint with its id."""
-    value = value_of(bits)
+    value = fingerprint_type(bits)
     return pa.schema([("asked", value), ("fingerprint", value), ("id", pa.int64()), ("distance", pa.int32())])
 
 
@@ -55,17 +55,17 @@ def pack(
     waiting: list[NDArray[Any]] = []
     count = 0
     for batch in batches:
-        column = whole_fingerprints(batch, fingerprint, bits)
-        waiting.append(_numbers(column.drop_null(), bits))
+        column = fixed_width_fingerprints(batch, fingerprint, bits)
+        waiting.append(_to_numbers(column.drop_null(), bits))
         count += len(waiting[-1])
-        if count >= TOGETHER:
-            yield _packed(waiting, bits)
+        if count >= BLOCK_QUERIES:
+            yield _pack_block(waiting, bits)
             waiting, count = [], 0
     if count:
-        yield _packed(waiting, bits)
+        yield _pack_block(waiting, bits)
 
 
-def _packed(waiting: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
+def _pack_block(waiting: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
     # Rows are sorted by their first number, then by the second.
     data = np.unique(np.concatenate(waiting), axis=0).astype(">u8").view(np.uint8).reshape(-1, bits // 8)
     # Bytes are grouped by their position in the number: the leading bytes of sorted numbers repeat.
@@ -73,14 +73,14 @@ def _packed(waiting: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
     return pa.record_batch([pa.array([len(data)], pa.int32()), pa.array([compressed], pa.binary())], schema=PACKED)
 
 
-def _unpacked(count: int, compressed: bytes, bits: int) -> NDArray[Any]:
+def _unpack_block(count: int, compressed: bytes, bits: int) -> NDArray[Any]:
     """Unpacks queries for the native library."""
     data = pa.decompress(compressed, decompressed_size=count * bits // 8, codec="zstd", asbytes=True)
     rows = np.ascontiguousarray(np.frombuffer(data, dtype=np.uint8).reshape(bits // 8, count).T)
     return rows if bits == 128 else rows.view(">u8").reshape(-1).astype(np.uint64)
 
 
-def _numbers(column: pa.Array, bits: int) -> NDArray[Any]:
+def _to_numbers(column: pa.Array, bits: int) -> NDArray[Any]:
     """Returns a column without nulls as unsigned numbers; as two halves each for 128 bits."""
     if bits == 64:
         numbers: NDArray[Any] = column.to_numpy()
@@ -133,22 +133,22 @@ def query_shards(
             of = shards.shards[shard]
             place: Path = f"{path}/{of.folder}"
             if fetch is not None:
-                place = fetched(fetch, os.fspath(place), folder() if callable(folder) else folder)
+                place = fetch_once(fetch, os.fspath(place), folder() if callable(folder) else folder)
             opened[shard] = shards.open(of, place)
         queries = np.concatenate(waiting.pop(shard))
-        yield from _matches(opened[shard], queries, distance)
+        yield from _match_batches(opened[shard], queries, distance)
 
     for batch in batches:
         rows = zip(*(batch.column(name).to_pylist() for name in ("shard", "count", "queries")), strict=True)
         for shard, count, queries in rows:
-            waiting.setdefault(shard, []).append(_unpacked(count, queries, shards.bits))
+            waiting.setdefault(shard, []).append(_unpack_block(count, queries, shards.bits))
             if sum(map(len, waiting[shard])) >= together:
                 yield from answer(shard)
     for shard in list(waiting):
         yield from answer(shard)
 
 
-def _matches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) -> Iterator[pa.RecordBatch]:
+def _match_batches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) -> Iterator[pa.RecordBatch]:
     found = pa.table(snapshot.query_many(queries, distance))
     if snapshot.bits == 64:
         asked = pa.array(queries).view(pa.int64())
@@ -156,18 +156,18 @@ def _matches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) ->
     else:
         asked = pa.Array.from_buffers(pa.binary(16), len(queries), [None, pa.py_buffer(queries)]).cast(pa.binary())
         near = found["fingerprint"].cast(pa.binary())
-    for at in range(0, len(found), ROWS):
-        rows = found.slice(at, ROWS)
+    for at in range(0, len(found), BATCH_ROWS):
+        rows = found.slice(at, BATCH_ROWS)
         columns = {
             "asked": asked.take(rows["query"]),
-            "fingerprint": near.slice(at, ROWS),
+            "fingerprint": near.slice(at, BATCH_ROWS),
             "id": rows["id"].cast(pa.int64()),
             "distance": rows["distance"].cast(pa.int32()),
         }
         yield from pa.table(columns, schema=found_schema(snapshot.bits)).to_batches()
 
 
-def fetched(fetch: Fetch, path: str, folder: Path) -> str:
+def fetch_once(fetch: Fetch, path: str, folder: Path) -> str:
     """Returns the local copy of `path`. The first process of this directory fetches it, and the other processes wait."""
     # Imported here, because some systems lack it.
     import fcntl

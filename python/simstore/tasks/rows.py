@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import simstore
-from simstore.tasks.columns import column_of, fingerprints_of
-from simstore.tasks.joining import TOGETHER, settled
+from simstore.tasks.columns import fingerprint_column, get_column
+from simstore.tasks.joining import PACK_FINGERPRINTS, sort_packed
 
 # Maximum number of rows in a returned batch: each is a place with thousands of values.
-PLACES = 256
+BATCH_PLACES = 256
 
 
 def rows_schema(id_type: pa.DataType) -> pa.Schema:
@@ -43,7 +43,7 @@ def pair_schema(id_type: pa.DataType) -> pa.Schema:
 
 def pack_rows(
     batches: Iterable[pa.RecordBatch],
-    parts: simstore.Parts,
+    parts: simstore.JoinParts,
     fingerprint: str = "fingerprint",
     id: str = "id",
     buckets: int = 1,
@@ -53,7 +53,7 @@ def pack_rows(
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-    parts : Parts
+    parts : JoinParts
     fingerprint, id : str
         The columns. Rows with a null fingerprint are left out.
     buckets : int
@@ -63,16 +63,16 @@ def pack_rows(
     pyarrow.RecordBatch
         With the schema `rows_schema`.
     """
-    for some in _together(batches, [fingerprint, id]):
-        ids = some.column(id).combine_chunks()
-        values = [fingerprints_of(batch, fingerprint, parts.bits) for batch in some.to_batches()]
+    for table in _concat_batches(batches, [fingerprint, id]):
+        ids = table.column(id).combine_chunks()
+        values = [fingerprint_column(batch, fingerprint, parts.bits) for batch in table.to_batches()]
         spread = pa.table(parts.spread(pa.chunked_array(values), buckets))
-        columns = [spread.column("place"), spread.column("fingerprints"), _taken(ids, spread)]
-        yield from pa.table(columns, schema=rows_schema(ids.type)).to_batches(max_chunksize=PLACES)
+        columns = [spread.column("place"), spread.column("fingerprints"), _values_by_bucket(ids, spread)]
+        yield from pa.table(columns, schema=rows_schema(ids.type)).to_batches(max_chunksize=BATCH_PLACES)
 
 
 def pack_pairs(
-    batches: Iterable[pa.RecordBatch], parts: simstore.Parts, buckets: int = 1
+    batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """Packs pairs of fingerprints by the bucket of the first fingerprint.
 
@@ -80,7 +80,7 @@ def pack_pairs(
     ----------
     batches : iterable of pyarrow.RecordBatch
         With columns a, b and distance.
-    parts : Parts
+    parts : JoinParts
     buckets : int
 
     Yields
@@ -88,24 +88,24 @@ def pack_pairs(
     pyarrow.RecordBatch
         With the schema `PAIRS`.
     """
-    for some in _together(batches, ["a", "b", "distance"]):
-        values = [fingerprints_of(batch, "a", parts.bits) for batch in some.to_batches()]
+    for table in _concat_batches(batches, ["a", "b", "distance"]):
+        values = [fingerprint_column(batch, "a", parts.bits) for batch in table.to_batches()]
         spread = pa.table(parts.spread(pa.chunked_array(values), buckets))
-        positions, ends = _positions(spread)
-        b = _bytes_of(some.column("b"), parts.bits)[positions]
-        distances = some.column("distance").to_numpy().astype(np.uint8)[positions]
-        columns = [spread.column("place"), spread.column("fingerprints"), _pieces(b, ends), _pieces(distances, ends)]
-        yield from pa.table(columns, schema=PAIRS).to_batches(max_chunksize=PLACES)
+        positions, ends = _bucket_positions(spread)
+        b = _packable_fingerprints(table.column("b"), parts.bits)[positions]
+        distances = table.column("distance").to_numpy().astype(np.uint8)[positions]
+        columns = [spread.column("place"), spread.column("fingerprints"), _bytes_by_bucket(b, ends), _bytes_by_bucket(distances, ends)]
+        yield from pa.table(columns, schema=PAIRS).to_batches(max_chunksize=BATCH_PLACES)
 
 
-def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: int = 1) -> pa.Table:
+def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets: int = 1) -> pa.Table:
     """Looks up the ids of the first fingerprint of pairs, and packs the pairs by the bucket of the second.
 
     Parameters
     ----------
     rows, pairs : pyarrow.Table
         Results of `pack_rows` and `pack_pairs`: all rows of one place.
-    parts : Parts
+    parts : JoinParts
     buckets : int
 
     Returns
@@ -114,24 +114,24 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: in
         With the schema `half_schema`: a list of ids for each pair.
     """
     id_type = rows.schema.field("ids").type.value_type
-    rows, pairs = _with_ids_settled(rows, ["fingerprints"]), settled(pairs, ["a", "b", "distances"])
-    ids = _ids(rows, pairs.column("a"), parts)
-    b = _unpacked(pairs.column("b"), parts.bits)
+    rows, pairs = _sort_packed_rows(rows, ["fingerprints"]), sort_packed(pairs, ["a", "b", "distances"])
+    ids = _look_up_ids(rows, pairs.column("a"), parts)
+    b = _unpack_fingerprints(pairs.column("b"), parts.bits)
     spread = pa.table(parts.spread(b, buckets))
-    positions, ends = _positions(spread)
-    distances = _joined(pairs.column("distances"))[positions]
-    columns = [spread.column("place"), spread.column("fingerprints"), _pieces(distances, ends), _taken(ids, spread)]
+    positions, ends = _bucket_positions(spread)
+    distances = _concat_bytes(pairs.column("distances"))[positions]
+    columns = [spread.column("place"), spread.column("fingerprints"), _bytes_by_bucket(distances, ends), _values_by_bucket(ids, spread)]
     return pa.table(columns, schema=half_schema(id_type))
 
 
-def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table:
+def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts) -> pa.Table:
     """Looks up the ids of the second fingerprint of pairs.
 
     Parameters
     ----------
     rows, pairs : pyarrow.Table
         Results of `pack_rows` and `ids_of_a`: all rows of one place.
-    parts : Parts
+    parts : JoinParts
 
     Returns
     -------
@@ -139,15 +139,15 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table
         With the schema `pair_schema`: a row for each pair. A fingerprint paired with itself has the same ids twice.
     """
     id_type = rows.schema.field("ids").type.value_type
-    of_b = _ids(rows, pairs.column("b"), parts)
+    of_b = _look_up_ids(rows, pairs.column("b"), parts)
     of_a = pa.chunked_array([chunk.flatten() for chunk in pairs.column("ids").chunks], pa.list_(id_type))
-    distances = _joined(pairs.column("distances")).astype(np.int32)
+    distances = _concat_bytes(pairs.column("distances")).astype(np.int32)
     return pa.table([of_a, of_b, distances], schema=pair_schema(id_type))
 
 
-def _with_ids_settled(table: pa.Table, names: list[str]) -> pa.Table:
+def _sort_packed_rows(table: pa.Table, names: list[str]) -> pa.Table:
     """Like `settled`, for rows with ids. Arrow cannot order ids, so rows with equal keys are ordered by the text of their ids."""
-    table = settled(table, names)
+    table = sort_packed(table, names)
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
     equal = {key for key, after in zip(keys, keys[1:]) if key == after}
     if not equal:
@@ -157,42 +157,42 @@ def _with_ids_settled(table: pa.Table, names: list[str]) -> pa.Table:
     return table.take(sorted(range(len(keys)), key=lambda at: (keys[at], written[at])))
 
 
-def _together(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
     """Yields some columns of batches, as tables of many rows."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        waiting.append(pa.record_batch([column_of(batch, name) for name in names], names=names))
+        waiting.append(pa.record_batch([get_column(batch, name) for name in names], names=names))
         count += batch.num_rows
-        if count >= TOGETHER:
+        if count >= PACK_FINGERPRINTS:
             yield pa.Table.from_batches(waiting)
             waiting, count = [], 0
     if count:
         yield pa.Table.from_batches(waiting)
 
 
-def _positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def _bucket_positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Returns the positions of all buckets, and the end of each bucket in them."""
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
-def _taken(values: pa.Array, spread: pa.Table) -> pa.ListArray:
+def _values_by_bucket(values: pa.Array, spread: pa.Table) -> pa.ListArray:
     """Returns one list of values for each bucket."""
-    positions, ends = _positions(spread)
+    positions, ends = _bucket_positions(spread)
     taken = values.take(pa.array(positions))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     return pa.ListArray.from_arrays(offsets, taken)
 
 
-def _pieces(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
+def _bytes_by_bucket(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
     """Returns the bytes of values, one binary value for each bucket."""
     starts = np.concatenate([[0], ends])
     return pa.array([values[start:end].tobytes() for start, end in zip(starts, ends)], pa.binary())
 
 
-def _ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.Parts) -> pa.ListArray:
+def _look_up_ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.JoinParts) -> pa.ListArray:
     """Returns the ids of each packed fingerprint in `values`."""
     ids = pa.chunked_array([chunk.flatten() for chunk in rows.column("ids").chunks], rows.column("ids").type.value_type)
     found = pa.array(parts.look_up(rows.column("fingerprints"), values))
@@ -200,13 +200,13 @@ def _ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.Parts) -> pa.L
     return pa.ListArray.from_arrays(found.offsets, taken)
 
 
-def _joined(values: pa.ChunkedArray) -> NDArray[np.uint8]:
+def _concat_bytes(values: pa.ChunkedArray) -> NDArray[np.uint8]:
     return np.frombuffer(b"".join(value.as_buffer() for value in values), np.uint8)
 
 
-def _unpacked(values: pa.ChunkedArray, bits: int) -> pa.Array:
+def _unpack_fingerprints(values: pa.ChunkedArray, bits: int) -> pa.Array:
     """Returns packed fingerprints as an array of fingerprints."""
-    data = _joined(values)
+    data = _concat_bytes(values)
     if bits == 64:
         return pa.array(data.view("<u8"))
     # From little-endian to the most significant byte first.
@@ -214,7 +214,7 @@ def _unpacked(values: pa.ChunkedArray, bits: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(16), len(wide), [None, pa.py_buffer(wide)])
 
 
-def _bytes_of(values: pa.ChunkedArray, bits: int) -> NDArray[Any]:
+def _packable_fingerprints(values: pa.ChunkedArray, bits: int) -> NDArray[Any]:
     """Returns fingerprints in their packed form, with one fingerprint for each index of the first axis."""
     if bits == 64:
         narrow: NDArray[np.int64] = values.to_numpy()

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from simstore import Builder, Profile, Snapshot, _simstore
-from simstore.tasks.columns import column_of, fingerprints_of
+from simstore.tasks.columns import fingerprint_column, get_column
 
-LIST = "shards.json"
+LIST_FILE = "shards.json"
 
 #: Schema of the row that a shard's task reports to `merged`.
 WRITTEN = pa.schema(
@@ -122,7 +122,7 @@ class Shards:
         return snapshot
 
 
-def _sync(folder: str | os.PathLike[str]) -> None:
+def _sync_folder(folder: str | os.PathLike[str]) -> None:
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -130,7 +130,7 @@ def _sync(folder: str | os.PathLike[str]) -> None:
         os.close(opened)
 
 
-def folder_of(number: int, run: str) -> str:
+def shard_folder_name(number: int, run: str) -> str:
     """Returns the name of a shard's directory."""
     return _simstore._shard_folder(number, run)
 
@@ -186,9 +186,9 @@ def build_shard(
     pyarrow.RecordBatch
         One row with the schema `WRITTEN`: the contents of the shard, or the problem with its rows. An empty shard is not written.
     """
-    name = folder_of(number, run)
+    name = shard_folder_name(number, run)
     hidden = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
-    told: dict[str, Any] = {"number": number, "missing": 0}
+    report: dict[str, Any] = {"number": number, "missing": 0}
     rows = iter(batches)
     try:
         builder = Builder(
@@ -196,30 +196,30 @@ def build_shard(
         )
         is_empty = True
         for batch in rows:
-            fingerprints, ids, missing = _pairs(batch, fingerprint, id, bits)
-            told["missing"] += missing
+            fingerprints, ids, missing = _read_pairs(batch, fingerprint, id, bits)
+            report["missing"] += missing
             if len(ids):
                 builder.insert_many(fingerprints, ids)
                 is_empty = False
         if not is_empty:
             stats = builder.finish().stats
-            told |= {"folder": name, "fingerprints": stats["fingerprints"], "pairs": stats["ids"]}
-            told["checksum"] = _rename(hidden, os.path.join(folder, name))
+            report |= {"folder": name, "fingerprints": stats["fingerprints"], "pairs": stats["ids"]}
+            report["checksum"] = _publish(hidden, os.path.join(folder, name))
     except ValueError as error:
         # Reported instead of raised: a retry would fail too. The remaining rows are read, so that their sender can finish.
-        told["problem"] = str(error)
+        report["problem"] = str(error)
         for _ in rows:
             pass
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-    yield pa.RecordBatch.from_pylist([told], schema=WRITTEN)
+    yield pa.RecordBatch.from_pylist([report], schema=WRITTEN)
 
 
-def _pairs(
+def _read_pairs(
     batch: pa.RecordBatch, fingerprint: str, id: str, bits: Literal[64, 128]
 ) -> tuple[pa.Array, pa.Array, int]:
     """Returns fingerprints and ids for a builder, and the number of missing fingerprints."""
-    fingerprints, ids = whole_fingerprints(batch, fingerprint, bits), column_of(batch, id)
+    fingerprints, ids = fixed_width_fingerprints(batch, fingerprint, bits), get_column(batch, id)
     if ids.null_count:
         raise ValueError(f"column `{id}`: {ids.null_count} ids are null; every row needs one")
     missing = fingerprints.null_count
@@ -229,9 +229,9 @@ def _pairs(
     return fingerprints, ids, missing
 
 
-def whole_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
+def fixed_width_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
     """Returns a column of fingerprints as uint64 or as fixed-size binary of 16 bytes."""
-    column = fingerprints_of(batch, name, bits)
+    column = fingerprint_column(batch, name, bits)
     if bits == 64:
         return column
     try:
@@ -240,14 +240,14 @@ def whole_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
         raise ValueError(f"column `{name}`: fingerprints of 128 bits have 16 bytes, and some have not") from None
 
 
-def _rename(hidden: str, path: str) -> str:
+def _publish(hidden: str, path: str) -> str:
     """Renames a store, unless another attempt has already done so. Returns the checksum of the renamed store."""
     try:
         os.rename(hidden, path)
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
-    _sync(os.path.dirname(path))
+    _sync_folder(os.path.dirname(path))
     return _simstore._shard_checksum(path)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from simstore import _simstore
 from simstore._simstore import Profile, Table
-from simstore.tasks.columns import column_of
+from simstore.tasks.columns import get_column
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -29,7 +29,7 @@ FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
 CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
 SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
 #: Type of the bytes that replace values in `moments`.
-MOMENT = pa.binary()
+SORT_KEY_TYPE = pa.binary()
 LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("nearest", pa.binary()), ("similarity", pa.float64())])
 
 
@@ -51,7 +51,7 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
         list of 8 bands. They are null for a text without features, which is similar to no other text.
     """
     for batch in batches:
-        made = _batch(_simstore._sketched(column_of(batch, text), profile), SKETCHED)
+        made = _to_batch(_simstore._sketched(get_column(batch, text), profile), SKETCHED)
         others = batch.drop_columns(text)
         schema = pa.schema([*others.schema, *SKETCHED])
         yield pa.record_batch([*others.columns, *made.columns], schema=schema)
@@ -68,7 +68,7 @@ def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None)
         ``digest``, and ``members``: the 64-bit hashes of all features, ascending and packed. Texts without features have no row.
     """
     for batch in batches:
-        made = _batch(_simstore._feature_sets(column_of(batch, text), profile), FEATURE_SETS)
+        made = _to_batch(_simstore._feature_sets(get_column(batch, text), profile), FEATURE_SETS)
         yield made.filter(pc.is_valid(made.column("digest")))
 
 
@@ -98,7 +98,7 @@ def candidates(
     """
     for batch in batches:
         a, b = (tuple(batch.column(f"{name}_{side}") for name in ("digest", "features", "sketches")) for side in "ab")
-        yield _batch(_simstore._candidates(a, b, similar, chosen, sketch), CANDIDATES)
+        yield _to_batch(_simstore._candidates(a, b, similar, chosen, sketch), CANDIDATES)
 
 
 def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
@@ -142,8 +142,8 @@ def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]
     """
     stars = _simstore._Stars(most)
     for batch in batches:
-        yield _batch(stars.push(*(batch.column(name) for name in ("root", "digest", "other", "similarity"))), LED)
-    yield _batch(stars.finish(), LED)
+        yield _to_batch(stars.push(*(batch.column(name) for name in ("root", "digest", "other", "similarity"))), LED)
+    yield _to_batch(stars.finish(), LED)
 
 
 def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.RecordBatch]:
@@ -164,12 +164,12 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
         The same columns; the column of the values is binary.
     """
     for batch in batches:
-        keys = pa.array(_simstore._value_keys(column_of(batch, moment), rule))
+        keys = pa.array(_simstore._value_keys(get_column(batch, moment), rule))
         at = batch.schema.get_field_index(moment)
-        yield batch.set_column(at, pa.field(moment, MOMENT), keys)
+        yield batch.set_column(at, pa.field(moment, SORT_KEY_TYPE), keys)
 
 
-def _batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
+def _to_batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
     """Returns a table as one batch."""
     columns = [pa.array(made[name]) for name in schema.names]
     return pa.record_batch(columns, schema=schema)

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from simstore import Snapshot, _simstore
-from simstore.tasks.columns import column_of, fingerprints_of
+from simstore.tasks.columns import fingerprint_column, get_column
 
 # The smallest value is the nearest match: by distance, then by the order of the stores, then by id.
-NEAR = [("distance", pa.int32()), ("store", pa.int32()), ("id", pa.binary())]
-SIMILAR = pa.struct([("similarity", pa.float64()), ("store", pa.int32()), ("id", pa.binary()), ("name", pa.string())])
+MATCH_ORDER_FIELDS = [("distance", pa.int32()), ("store", pa.int32()), ("id", pa.binary())]
+SIMILAR_TYPE = pa.struct([("similarity", pa.float64()), ("store", pa.int32()), ("id", pa.binary()), ("name", pa.string())])
 
 
 def near_type(value: pa.DataType) -> pa.StructType:
     """Returns the type of the column that `nearest` adds, for fingerprints of a type."""
-    return pa.struct([*NEAR, ("bits", pa.binary()), ("fingerprint", value), ("name", pa.string())])
+    return pa.struct([*MATCH_ORDER_FIELDS, ("bits", pa.binary()), ("fingerprint", value), ("name", pa.string())])
 
 
 def nearest(
@@ -51,7 +51,7 @@ def nearest(
     """
     stores = [Snapshot(path) for path in paths]
     for batch in batches:
-        values = fingerprints_of(batch, fingerprint, bits)
+        values = fingerprint_column(batch, fingerprint, bits)
         queries = values if bits == 64 else values.cast(pa.binary(16))
         best: dict[int, tuple[int, int, bytes, bytes, str]] = {}
         for number, store in enumerate(stores):
@@ -63,11 +63,11 @@ def nearest(
                 if row["query"] not in best or found < best[row["query"]]:
                     best[row["query"]] = found
         value = batch.schema.field(fingerprint).type
-        rows = [_row(best[at], bits) if at in best else None for at in range(len(batch))]
+        rows = [_match_struct(best[at], bits) if at in best else None for at in range(len(batch))]
         yield batch.append_column(into, pa.array(rows, near_type(value)))
 
 
-def _row(found: tuple[int, int, bytes, bytes, str], bits: int) -> dict[str, object]:
+def _match_struct(found: tuple[int, int, bytes, bytes, str], bits: int) -> dict[str, object]:
     distance, store, id, data, name = found
     value = int.from_bytes(data, "big", signed=True) if bits == 64 else data
     return {"distance": distance, "store": store, "id": id, "bits": data, "fingerprint": value, "name": name}
@@ -96,11 +96,11 @@ def most_similar(
     """
     stores = _simstore._SimilarStores(paths, similar)
     for batch in batches:
-        found = pa.table(stores.most_similar(column_of(batch, text)))
+        found = pa.table(stores.most_similar(get_column(batch, text)))
         rows = [
             None
             if row["id"] is None
             else row | {"id": row["id"].to_bytes(8, "big"), "name": row["name"] or str(row["id"])}
             for row in found.to_pylist()
         ]
-        yield batch.append_column(into, pa.array(rows, SIMILAR))
+        yield batch.append_column(into, pa.array(rows, SIMILAR_TYPE))

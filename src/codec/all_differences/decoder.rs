@@ -1,30 +1,36 @@
-//! Decoding the words and tails of a span of `all-differences`.
+//! Decodes the code words and tails of a span of `all-differences`.
 
 use std::hint::select_unpredictable;
 
-use super::alphabet::{Coded, MOST, Meaning, WINDOW};
+use super::alphabet::{DeltaCoding, DeltaSymbol, MAX_DIFFERING, WINDOW};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::{Code, MAX_LENGTH};
-use crate::kernels::{Follow, Words};
+use crate::huffman::{HuffmanCode, MAX_WORD_BITS};
+use crate::simd::{Deltas8, WordGroup8};
 
-/// What a word says, packed: the length of the word in the low 4 bits, of the tail in 7, h in 7, the bits of a
-/// position in 3, how many there are in 3, then whether how far back stands in the tail, and whether it is a gap. No word
-/// has length 0.
+/// A decoded code word, packed. From the lowest bit on:
+///
+/// - length of the code word (4 bits), never 0: an entry of 0 is no code word
+/// - length of the tail (7 bits)
+/// - h (7 bits)
+/// - width of a position (3 bits)
+/// - number of positions (3 bits)
+/// - whether the tail has a distance back (1 bit)
+/// - whether the symbol is a gap (1 bit)
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry(u32);
+struct WordEntry(u32);
 
-impl Entry {
-    fn new(word_len: u32, meaning: Meaning) -> Entry {
-        let (position_bits, positions) = meaning.positions();
-        let (h, is_gap, is_earlier) = match meaning {
-            Meaning::Gap { h } => (h, true, false),
-            Meaning::Near { h, is_earlier, .. } => (h, false, is_earlier),
+impl WordEntry {
+    fn new(word_len: u32, symbol: DeltaSymbol) -> WordEntry {
+        let (position_bits, positions) = symbol.position_fields();
+        let (h, is_gap, is_earlier) = match symbol {
+            DeltaSymbol::Gap { h } => (h, true, false),
+            DeltaSymbol::Near { h, is_earlier, .. } => (h, false, is_earlier),
         };
         let flags = u32::from(is_earlier) << 24 | u32::from(is_gap) << 25;
-        Entry(word_len | meaning.tail_len() << 4 | h << 11 | position_bits << 18 | positions << 21 | flags)
+        WordEntry(word_len | symbol.tail_len() << 4 | h << 11 | position_bits << 18 | positions << 21 | flags)
     }
 
     #[inline(always)]
@@ -57,49 +63,54 @@ impl Entry {
         self.0 >> 25 & 1 == 1
     }
 
-    fn meaning(self) -> Meaning {
+    fn symbol(self) -> DeltaSymbol {
         match self.is_gap() {
-            true => Meaning::Gap { h: self.h() },
+            true => DeltaSymbol::Gap { h: self.h() },
             false => {
-                Meaning::Near { h: self.h(), differing: self.positions(), is_earlier: self.is_earlier() }
+                DeltaSymbol::Near { h: self.h(), differing: self.positions(), is_earlier: self.is_earlier() }
             }
         }
     }
 }
 
-/// Fingerprints whose tails are read together.
-pub(super) const AT_ONCE: usize = 8;
-/// Words that one load of the bit buffer, 57 bits at least, holds in any case.
+/// Number of fingerprints whose tails are read together.
+pub(super) const GROUP_LEN: usize = 8;
+/// Number of code words that one load of the bit buffer, at least 57 bits, always contains.
 pub(super) const WORDS_PER_LOAD: usize = 4;
-/// The most words of a span, and what is read beyond them.
-const ROOM: usize = format::MAX_SPAN as usize + AT_ONCE;
+/// Length of a buffer for the code words of a span, and for the words that are read beyond its end.
+const WORD_BUFFER_LEN: usize = format::MAX_SPAN as usize + GROUP_LEN;
 
-/// The words of a span, as far as they have been read.
-pub(super) type SpanWords = [u32; ROOM];
-pub(super) const NO_WORDS: SpanWords = [0; ROOM];
+/// The decoded code words of a span, each a packed [`WordEntry`].
+pub(super) type CodeWordBuffer = [u32; WORD_BUFFER_LEN];
+pub(super) const EMPTY_WORDS: CodeWordBuffer = [0; WORD_BUFFER_LEN];
 
-/// Decodes the words of a code.
+/// Decodes the code words of a Huffman code.
 #[derive(Debug)]
-pub(super) struct Decoder {
-    entries: Box<[Entry; 1 << MAX_LENGTH]>,
+pub(super) struct WordDecoder {
+    entries: Box<[WordEntry; 1 << MAX_WORD_BITS]>,
 }
 
-impl Decoder {
-    /// `bits` are those of a fingerprint.
-    pub(super) fn new(code: &Code, bits: u32) -> Decoder {
-        let mut entries = Box::new([Entry::default(); 1 << MAX_LENGTH]);
-        for (symbol, string, length) in code.strings() {
-            entries[string] = Entry::new(length, Meaning::of(symbol, bits));
+impl WordDecoder {
+    /// `bits` is the width of a fingerprint.
+    pub(super) fn new(code: &HuffmanCode, bits: u32) -> WordDecoder {
+        let mut entries = Box::new([WordEntry::default(); 1 << MAX_WORD_BITS]);
+        for (number, string, length) in code.strings_with_word() {
+            entries[string] = WordEntry::new(length, DeltaSymbol::from_number(number, bits));
         }
-        Decoder { entries }
+        WordDecoder { entries }
     }
 
-    /// Reads words from bit `start` of a block on, as many as one load holds; returns where the next one starts.
+    /// Reads [`WORDS_PER_LOAD`] code words from bit `start` of a block on. Returns the bit position of the next code word.
     #[inline(always)]
-    pub(super) fn read(&self, block: &[u8], mut start: usize, words: &mut [u32; WORDS_PER_LOAD]) -> usize {
+    pub(super) fn read_words(
+        &self,
+        block: &[u8],
+        mut start: usize,
+        words: &mut [u32; WORDS_PER_LOAD],
+    ) -> usize {
         let mut buffer = bits::load(block, start / 8) >> (start % 8);
         for word in words {
-            let entry = self.entries[(buffer & ((1 << MAX_LENGTH) - 1)) as usize];
+            let entry = self.entries[(buffer & ((1 << MAX_WORD_BITS) - 1)) as usize];
             *word = entry.0;
             buffer >>= entry.word_len();
             start += entry.word_len();
@@ -108,118 +119,122 @@ impl Decoder {
     }
 }
 
-/// How some fingerprints follow, each from one before it.
-pub(super) struct Steps {
-    follow: Follow,
-    /// The high halves of `add` and `flip`, of fingerprints of 128 bits.
-    add: [u64; AT_ONCE],
-    flip: [u64; AT_ONCE],
+/// The steps from earlier fingerprints to eight fingerprints.
+pub(super) struct GroupDeltas {
+    deltas: Deltas8,
+    /// High halves of `deltas.add` and `deltas.flip`, for fingerprints of 128 bits.
+    high_add: [u64; GROUP_LEN],
+    high_flip: [u64; GROUP_LEN],
 }
 
-impl Steps {
-    pub(super) const NONE: Steps = Steps { follow: Follow::NONE, add: [0; AT_ONCE], flip: [0; AT_ONCE] };
+impl GroupDeltas {
+    pub(super) const NONE: GroupDeltas =
+        GroupDeltas { deltas: Deltas8::NONE, high_add: [0; GROUP_LEN], high_flip: [0; GROUP_LEN] };
 
-    /// Reads the tails of some words; the first ends at bit `end`.
+    /// Reads the tails of eight code words. The first tail ends at bit `end`.
     #[inline(always)]
-    fn read<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; AT_ONCE], end: usize) {
-        let words = Words { words, block, end };
+    fn read_tails<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; GROUP_LEN], end: usize) {
+        let words = WordGroup8 { words, block, end };
         if F::BITS > 64 {
-            words.follow_plain(bits::load, &mut self.follow);
-            self.read_wide::<F>(words);
+            words.decode_plain(bits::load, &mut self.deltas);
+            self.reread_wide::<F>(words);
             return;
         }
-        words.follow(bits::load, &mut self.follow);
-        if self.follow.long != 0 {
-            self.read_long(words);
+        words.decode(bits::load, &mut self.deltas);
+        if self.deltas.long_gaps != 0 {
+            self.reread_long_gaps(words);
         }
     }
 
-    /// Reads gaps again that may be longer than a field: in the smallest tables only.
+    /// Reads again the gaps that may be longer than one load. They occur only in the smallest tables.
     #[cold]
     #[inline(never)]
-    fn read_long(&mut self, words: Words<'_>) {
-        for i in 0..AT_ONCE {
-            let (word, h) = (Entry(words.words[i]), Entry(words.words[i]).h() % u64::BITS);
+    fn reread_long_gaps(&mut self, words: WordGroup8<'_>) {
+        for i in 0..GROUP_LEN {
+            let (word, h) = (WordEntry(words.words[i]), WordEntry(words.words[i]).h() % u64::BITS);
             if word.is_gap() {
-                self.follow.add[i] = bits::read_u64(words.block, self.follow.tails[i] as usize, h) | 1 << h;
+                self.deltas.add[i] =
+                    bits::read_u64(words.block, self.deltas.tail_starts[i] as usize, h) | 1 << h;
             }
         }
     }
 
-    /// Reads again what may lie in the high half.
+    /// Reads again the values that may extend into the high half.
     #[inline(always)]
-    fn read_wide<F: Fingerprint>(&mut self, words: Words<'_>) {
+    fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {
-            let (word, tail) = (Entry(word), self.follow.tails[i] as usize);
+            let (word, tail) = (WordEntry(word), self.deltas.tail_starts[i] as usize);
             let first = F::ONE << (word.h() % F::BITS);
             if word.is_gap() {
                 let add = bits::read::<F>(words.block, tail, word.h() % F::BITS) | first;
-                (self.follow.add[i], self.add[i], self.flip[i]) = (add.low_u64(), add.high_u64(), 0);
+                (self.deltas.add[i], self.high_add[i], self.high_flip[i]) =
+                    (add.low_u64(), add.high_u64(), 0);
                 continue;
             }
             let field = bits::load(words.block, tail / 8) >> (tail % 8);
             let (mut flip, len) = (first, word.position_bits());
-            for number in 0..word.positions().min(MOST) {
+            for number in 0..word.positions().min(MAX_DIFFERING) {
                 let position = field >> (number * len) & ((1 << len) - 1);
                 flip = flip | F::ONE << (position as u32 % F::BITS);
             }
-            (self.follow.flip[i], self.flip[i], self.add[i]) = (flip.low_u64(), flip.high_u64(), 0);
+            (self.deltas.flip[i], self.high_flip[i], self.high_add[i]) = (flip.low_u64(), flip.high_u64(), 0);
         }
     }
 
-    /// How a fingerprint is coded, of which this is the word.
-    pub(super) fn coded(&self, word: u32, i: usize) -> Coded {
-        Coded { meaning: Entry(word).meaning(), back: self.follow.back[i] as usize }
+    /// Returns the coding of fingerprint `i` of the eight, whose decoded code word is `word`.
+    pub(super) fn coding(&self, word: u32, i: usize) -> DeltaCoding {
+        DeltaCoding { symbol: WordEntry(word).symbol(), back: self.deltas.back[i] as usize }
     }
 }
 
-/// A fingerprint of its halves; of 64 bits the low one is all.
+/// Joins the two halves of a fingerprint. A fingerprint of 64 bits has only the low one.
 #[inline(always)]
-fn join<F: Fingerprint>(low: u64, high: u64) -> F {
+fn from_halves<F: Fingerprint>(low: u64, high: u64) -> F {
     if F::BITS == 64 { F::from_u64(low) } else { F::from_u64(low) | F::from_u64(high) << (64 % F::BITS) }
 }
 
-/// A walk through the fingerprints of a span, from the first one on.
-pub(super) struct Walk<'a, F> {
+/// Reads the fingerprints of a span, from the first one on.
+pub(super) struct SpanReader<'a, F> {
     block: &'a [u8],
-    /// Where the next tail ends, at the start of the tail before.
+    /// Bit position where the next tail ends, which is the start of the previous tail.
     pub(super) tail: usize,
     value: F,
-    /// The last fingerprints, by their number in the span.
+    /// The last fingerprints, each at its number in the span modulo [`WINDOW`].
     recent: [F; WINDOW],
     number: usize,
 }
 
-impl<'a, F: Fingerprint> Walk<'a, F> {
-    /// In a span whose tails end at bit `end`.
+impl<'a, F: Fingerprint> SpanReader<'a, F> {
+    /// Starts at the first fingerprint of a span whose tails end at bit `end`.
     #[inline(always)]
     pub(super) fn new(block: &'a [u8], end: usize, first: F) -> Self {
-        Walk { block, tail: end, value: first, recent: [first; WINDOW], number: 0 }
+        SpanReader { block, tail: end, value: first, recent: [first; WINDOW], number: 0 }
     }
 
-    /// Reads the tails of some words, of which `count` are of the span; what the others lead to means nothing.
+    /// Reads the tails of eight code words. Only the first `count` belong to the span; the results of the others have no
+    /// meaning.
     #[inline(always)]
-    pub(super) fn read(
+    pub(super) fn read_tails(
         &mut self,
-        words: &[u32; AT_ONCE],
+        words: &[u32; GROUP_LEN],
         count: usize,
-        steps: &mut Steps,
+        deltas: &mut GroupDeltas,
     ) -> Result<(), Damage> {
-        steps.read::<F>(self.block, words, self.tail);
-        self.tail = steps.follow.tails[(count - 1) % AT_ONCE] as usize;
-        let unknown = steps.follow.unknown << (AT_ONCE - count);
+        deltas.read_tails::<F>(self.block, words, self.tail);
+        self.tail = deltas.deltas.tail_starts[(count - 1) % GROUP_LEN] as usize;
+        let unknown = deltas.deltas.invalid_words << (GROUP_LEN - count);
         if unknown == 0 { Ok(()) } else { Err(Damage::CodeWord) }
     }
 
-    /// The next fingerprint, number `i` of those whose tails were read.
+    /// Returns the next fingerprint, number `i` of the eight whose tails were read last.
     #[inline(always)]
-    pub(super) fn step(&mut self, steps: &Steps, i: usize) -> F {
-        let back = steps.follow.back[i] as usize;
-        // The predecessor is at hand: to wait until it has been stored takes longer than all the rest.
+    pub(super) fn next_fingerprint(&mut self, deltas: &GroupDeltas, i: usize) -> F {
+        let back = deltas.deltas.back[i] as usize;
+        // The predecessor is still in a register. Loading it from `recent` would wait for the store, longer than all other work.
         let earlier = self.recent[self.number.wrapping_sub(back.max(1)) % WINDOW];
         let other = select_unpredictable(back == 0, self.value, earlier);
-        let add = join::<F>(steps.follow.add[i], steps.add[i]);
-        self.value = other.wrapping_add(add) ^ join(steps.follow.flip[i], steps.flip[i]);
+        let add = from_halves::<F>(deltas.deltas.add[i], deltas.high_add[i]);
+        self.value = other.wrapping_add(add) ^ from_halves(deltas.deltas.flip[i], deltas.high_flip[i]);
         self.number += 1;
         self.recent[self.number % WINDOW] = self.value;
         self.value

@@ -2,7 +2,7 @@
 //! coded, not only the first.
 //!
 //! Blocks and spans are as in `first-difference`, with more symbols (`alphabet.rs`). The code word gives the layout
-//! of a tail; word and tail together say how a fingerprint is derived from one of the last sixteen in its span.
+//! of a tail. Code word and tail together derive a fingerprint from one of the last sixteen in its span.
 
 mod alphabet;
 mod decoder;
@@ -10,67 +10,73 @@ mod decoder;
 use std::iter;
 
 pub(super) use self::alphabet::WINDOW;
-use self::alphabet::{Coded, Meaning, cheapest, symbols};
-use self::decoder::{AT_ONCE, Decoder, NO_WORDS, SpanWords, Steps, WORDS_PER_LOAD, Walk};
-use super::block::{BlockCodec, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
-use super::spans::{Directory, Spans};
-use super::symbols::{Coding, Counts};
+use self::alphabet::{DeltaCoding, DeltaSymbol, alphabet_size, cheapest_coding};
+use self::decoder::{
+    CodeWordBuffer, EMPTY_WORDS, GROUP_LEN, GroupDeltas, SpanReader, WORDS_PER_LOAD, WordDecoder,
+};
+use super::block_codec::{
+    BlockCodec, BlockFit, CodecCosts, CodecKind, CodecSpec, FingerprintRange, HammingBall,
+    NONCONFORMING_BLOCK, ScanStart,
+};
+use super::spans::{SpanDirectory, SpanLayout};
+use super::symbols::{Coding, SymbolHistogram};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::Code;
+use crate::huffman::HuffmanCode;
 
-/// The codec with the code of one table.
+/// The codec `all-differences`, with the Huffman code of one table.
 #[derive(Debug)]
 pub(crate) struct AllDifferences {
-    code: Code,
-    decoder: Decoder,
-    spans: Spans,
+    code: HuffmanCode,
+    decoder: WordDecoder,
+    spans: SpanLayout,
 }
 
 impl CodecKind for AllDifferences {
-    const FACTS: Facts = Facts {
+    const SPEC: CodecSpec = CodecSpec {
         number: 3,
         name: "all-differences",
-        version: format::VERSION_WITH_ALL_DIFFERENCES,
+        format_version: format::VERSION_WITH_ALL_DIFFERENCES,
         has_code: true,
-        symbols,
+        alphabet_size,
         default_spans: Some([32, 32]),
         default_block_sizes: [4096, 4096],
-        costs: Costs { bits: 1.6, probe: 100.0, decode: 4.5, miss: 1.6 },
+        costs: CodecCosts { bits: 1.6, probe: 100.0, decode: 4.5, miss: 1.6 },
     };
 
-    fn new(code: &Code, span: u16, block_size: u32) -> Self {
-        // The alphabet tells how wide the fingerprints are.
-        let bits = (code.lengths().len() / symbols(1)) as u32;
-        let spans = Spans::new(span, block_size);
-        AllDifferences { code: code.clone(), decoder: Decoder::new(code, bits), spans }
+    fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self {
+        // The size of the alphabet implies the width of the fingerprints.
+        let bits = (code.lengths().len() / alphabet_size(1)) as u32;
+        let spans = SpanLayout::new(span, block_size);
+        AllDifferences { code: code.clone(), decoder: WordDecoder::new(code, bits), spans }
     }
 }
 
 impl AllDifferences {
-    /// Returns how the last of some fingerprints of a span is coded.
-    fn coded<F: Fingerprint>(&self, span: &[F]) -> Coded {
+    /// Returns the coding of the last fingerprint of `span`, the start of a span or its last fingerprints.
+    fn choose_coding<F: Fingerprint>(&self, span: &[F]) -> DeltaCoding {
         let (&next, before) = span.split_last().expect("a fingerprint");
-        let price = |symbol, meaning: Meaning| {
-            let word = self.code.length(symbol);
-            (word > 0).then(|| word + meaning.tail_len())
+        let price = |number, symbol: DeltaSymbol| {
+            let word = self.code.length(number);
+            (word > 0).then(|| word + symbol.tail_len())
         };
-        // The table's code has a word for the gap between any two neighbours.
-        let gap = || Coded { meaning: Meaning::gap(before[before.len() - 1], next), back: 0 };
-        cheapest(before, next, price).unwrap_or_else(gap)
+        // The table's Huffman code has a word for the gap between any two neighbours.
+        let gap = || DeltaCoding { symbol: DeltaSymbol::from_gap(before[before.len() - 1], next), back: 0 };
+        cheapest_coding(before, next, price).unwrap_or_else(gap)
     }
 
-    /// Returns how the fingerprints of a span are coded, except for the first.
-    fn coded_all<F: Fingerprint>(&self, span: &[F]) -> Vec<Coded> {
-        (1..span.len()).map(|i| self.coded(&span[i.saturating_sub(WINDOW)..=i])).collect()
+    /// Returns the coding of each fingerprint of a span, except for the first.
+    fn choose_codings<F: Fingerprint>(&self, span: &[F]) -> Vec<DeltaCoding> {
+        (1..span.len()).map(|i| self.choose_coding(&span[i.saturating_sub(WINDOW)..=i])).collect()
     }
 
-    /// Bits of the code words and the tails.
-    fn data_bits<F: Fingerprint>(&self, coded: &[Coded]) -> usize {
-        let bits =
-            |&Coded { meaning, .. }: &Coded| self.code.length(meaning.symbol(F::BITS)) + meaning.tail_len();
+    /// Returns the size of the code words and the tails, in bits.
+    fn data_bits<F: Fingerprint>(&self, coded: &[DeltaCoding]) -> usize {
+        let bits = |&DeltaCoding { symbol, .. }: &DeltaCoding| {
+            self.code.length(symbol.number(F::BITS)) + symbol.tail_len()
+        };
         coded.iter().map(|coded| bits(coded) as usize).sum()
     }
 
@@ -78,92 +84,93 @@ impl AllDifferences {
     fn write_span<F: Fingerprint>(
         &self,
         span: &[F],
-        coded: &[Coded],
+        coded: &[DeltaCoding],
         block: &mut [u8],
         (mut word, mut tail): (usize, usize),
     ) {
-        for (i, &Coded { meaning, back }) in coded.iter().enumerate() {
-            let symbol = meaning.symbol(F::BITS);
-            self.code.write(block, word, symbol);
-            word += self.code.length(symbol) as usize;
-            let len = meaning.tail_len();
+        for (i, &DeltaCoding { symbol, back }) in coded.iter().enumerate() {
+            let number = symbol.number(F::BITS);
+            self.code.write(block, word, number);
+            word += self.code.length(number) as usize;
+            let len = symbol.tail_len();
             tail -= len as usize;
-            bits::write(block, tail, len, meaning.tail(span[i - back], span[i + 1], back));
+            bits::write(block, tail, len, symbol.tail(span[i - back], span[i + 1], back));
         }
     }
 
-    /// Reads how each fingerprint of a decoded block was coded; an error if no conforming writer would code it so.
-    fn read_coded<F: Fingerprint>(
+    /// Reads the coding of each fingerprint of a decoded block, for each span. Returns an error if no conforming writer would
+    /// choose one of these codings.
+    fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],
         fingerprints: &[F],
-    ) -> Result<Vec<Vec<Coded>>, Damage> {
-        let directory = Directory::<F>::read(&self.spans, block)?;
+    ) -> Result<Vec<Vec<DeltaCoding>>, Damage> {
+        let directory = SpanDirectory::<F>::read(&self.spans, block)?;
         let read_span = |(number, span): (usize, &[F])| {
-            let (mut start, end) = directory.bounds(number)?;
-            let mut steps = Steps::NONE;
-            let mut walk = Walk::new(block, end, span[0]);
+            let (mut start, end) = directory.span_bounds(number)?;
+            let mut deltas = GroupDeltas::NONE;
+            let mut reader = SpanReader::new(block, end, span[0]);
             let mut all = Vec::with_capacity(span.len());
             for (i, &fingerprint) in span.iter().enumerate().skip(1) {
-                let mut words = [0; AT_ONCE];
-                self.decoder.read(block, start, &mut words.as_chunks_mut().0[0]);
-                walk.read(&words, 1, &mut steps)?;
-                let coded = steps.coded(words[0], 0);
-                let other = i.checked_sub(1 + coded.back).map(|at| span[at]).ok_or(OTHER_CODE)?;
-                let meaning = match coded.meaning {
-                    Meaning::Gap { .. } => Some(Meaning::gap(other, fingerprint)),
-                    Meaning::Near { .. } => Meaning::near(other, fingerprint, coded.back),
+                let mut words = [0; GROUP_LEN];
+                self.decoder.read_words(block, start, &mut words.as_chunks_mut().0[0]);
+                reader.read_tails(&words, 1, &mut deltas)?;
+                let coded = deltas.coding(words[0], 0);
+                let other = i.checked_sub(1 + coded.back).map(|at| span[at]).ok_or(NONCONFORMING_BLOCK)?;
+                let symbol = match coded.symbol {
+                    DeltaSymbol::Gap { .. } => Some(DeltaSymbol::from_gap(other, fingerprint)),
+                    DeltaSymbol::Near { .. } => DeltaSymbol::from_near(other, fingerprint, coded.back),
                 };
-                if meaning != Some(coded.meaning) {
-                    return Err(OTHER_CODE);
+                if symbol != Some(coded.symbol) {
+                    return Err(NONCONFORMING_BLOCK);
                 }
-                start += self.code.length(coded.meaning.symbol(F::BITS)) as usize;
+                start += self.code.length(coded.symbol.number(F::BITS)) as usize;
                 all.push(coded);
             }
             Ok(all)
         };
-        fingerprints.chunks(self.spans.span).enumerate().map(read_span).collect()
+        fingerprints.chunks(self.spans.span_len).enumerate().map(read_span).collect()
     }
 
     /// Decodes `N` spans of equal length, from span `first` on.
     #[inline(always)]
     fn decode_spans<F: Fingerprint, const N: usize>(
         &self,
-        directory: &Directory<'_, F>,
+        directory: &SpanDirectory<'_, F>,
         first: usize,
-        words: &mut [SpanWords; N],
+        words: &mut [CodeWordBuffer; N],
         values: [&mut [F]; N],
     ) -> Result<(), Damage> {
         let mut bounds = [(0, 0); N];
         for (i, bounds) in bounds.iter_mut().enumerate() {
-            *bounds = directory.bounds(first + i)?;
+            *bounds = directory.span_bounds(first + i)?;
         }
         let count = values[0].len() - 1;
         let mut starts = bounds.map(|(start, _)| start);
         for at in 0..count.div_ceil(WORDS_PER_LOAD) {
             for (start, words) in starts.iter_mut().zip(words.iter_mut()) {
-                *start = self.decoder.read(directory.block, *start, &mut words.as_chunks_mut().0[at]);
+                *start = self.decoder.read_words(directory.block, *start, &mut words.as_chunks_mut().0[at]);
             }
         }
-        let mut steps = Steps::NONE;
+        let mut deltas = GroupDeltas::NONE;
         for (i, values) in values.into_iter().enumerate() {
             let (start, end) = bounds[i];
             values[0] = directory.restart(first + i);
-            let mut walk = Walk::new(directory.block, end, values[0]);
-            for (words, values) in words[i].as_chunks().0.iter().zip(values[1..].chunks_mut(AT_ONCE)) {
-                walk.read(words, values.len(), &mut steps)?;
-                // Mostly there are eight. Here the compiler knows that.
-                if let Some(values) = values.first_chunk_mut::<AT_ONCE>() {
+            let mut reader = SpanReader::new(directory.block, end, values[0]);
+            for (words, values) in words[i].as_chunks().0.iter().zip(values[1..].chunks_mut(GROUP_LEN)) {
+                reader.read_tails(words, values.len(), &mut deltas)?;
+                // Most groups have eight fingerprints. Here the compiler knows the number.
+                if let Some(values) = values.first_chunk_mut::<GROUP_LEN>() {
                     for (i, value) in values.iter_mut().enumerate() {
-                        *value = walk.step(&steps, i);
+                        *value = reader.next_fingerprint(&deltas, i);
                     }
                     continue;
                 }
                 for (i, value) in values.iter_mut().enumerate() {
-                    *value = walk.step(&steps, i);
+                    *value = reader.next_fingerprint(&deltas, i);
                 }
             }
-            if walk.tail < start || walk.tail > end {
+            if reader.tail < start || reader.tail > end {
                 return Err(Damage::Mismatch { what: "the lengths of a span's code words and tails" });
             }
         }
@@ -172,23 +179,24 @@ impl AllDifferences {
 }
 
 impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
-    fn count(recent: &[F], next: F, counts: &mut Counts) {
-        // The nearest fingerprints may be in another span, so the gap always gets a word.
+    fn count(recent: &[F], next: F, histogram: &mut SymbolHistogram) {
+        // The nearest fingerprints may be in another span. Then the gap is needed, so it always gets a code word.
         if let Some(&previous) = recent.last() {
-            counts.ensure(Meaning::gap(previous, next).symbol(F::BITS));
+            histogram.ensure_word(DeltaSymbol::from_gap(previous, next).number(F::BITS));
         }
-        let price = |symbol, meaning: Meaning| Some(counts.price(symbol) + 16 * meaning.tail_len());
-        if let Some(coded) = cheapest(recent, next, price) {
-            counts.add_priced(coded.meaning.symbol(F::BITS));
+        let price = |number, symbol: DeltaSymbol| Some(histogram.price(number) + 16 * symbol.tail_len());
+        if let Some(coded) = cheapest_coding(recent, next, price) {
+            histogram.add_and_reprice(coded.symbol.number(F::BITS));
         }
     }
 
-    fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {
-        self.spans.fit(fingerprints, bytes, |span| self.data_bits::<F>(&[self.coded(span)]))
+    fn fit(&self, fingerprints: &[F], bytes: usize) -> BlockFit {
+        self.spans.fit(fingerprints, bytes, |span| self.data_bits::<F>(&[self.choose_coding(span)]))
     }
 
     fn encode(&self, fingerprints: &[F], block: &mut [u8]) {
-        let coded: Vec<_> = fingerprints.chunks(self.spans.span).map(|span| self.coded_all(span)).collect();
+        let coded: Vec<_> =
+            fingerprints.chunks(self.spans.span_len).map(|span| self.choose_codings(span)).collect();
         let write = |i: usize, span: &[F], block: &mut [u8], bits| {
             self.write_span(span, &coded[i], block, bits);
         };
@@ -196,8 +204,8 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     }
 
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
-        // A writer may choose any of the ways to code a fingerprint.
-        let coded = self.read_coded(block, fingerprints)?;
+        // A writer may choose any valid coding of a fingerprint.
+        let coded = self.read_codings(block, fingerprints)?;
         let write = |i: usize, span: &[F], block: &mut [u8], bits| {
             self.write_span(span, &coded[i], block, bits);
         };
@@ -205,20 +213,20 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     }
 
     fn codings(&self, block: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
-        let coded = self.read_coded(block, fingerprints)?;
+        let coded = self.read_codings(block, fingerprints)?;
         let span =
-            |span: Vec<Coded>| iter::once(None).chain(span.into_iter().map(|coded| Some(coded.into())));
+            |span: Vec<DeltaCoding>| iter::once(None).chain(span.into_iter().map(|coded| Some(coded.into())));
         Ok(coded.into_iter().flat_map(span).collect())
     }
 
     #[inline(always)]
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
-        let directory = Directory::read(&self.spans, block)?;
+        let directory = SpanDirectory::read(&self.spans, block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + directory.header.count, F::ZERO);
-        let span = self.spans.span;
-        // Decodes the words of two spans side by side: while one waits for its look-up, the other continues.
-        let mut words = [NO_WORDS; 2];
+        let span = self.spans.span_len;
+        // The code words of two spans are decoded together: while one span waits for its look-up, the other continues.
+        let mut words = [EMPTY_WORDS; 2];
         let paired = directory.header.count / (2 * span) * 2;
         let (pairs, rest) = fingerprints[before..].split_at_mut(paired * span);
         for (i, values) in pairs.chunks_exact_mut(2 * span).enumerate() {
@@ -232,55 +240,55 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         Ok(())
     }
 
-    const AIMS: bool = true;
+    const PREFETCHES_FOR_LOCATE: bool = true;
 
     #[inline(always)]
-    fn aim(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
-        Directory::read(&self.spans, block)?.prefetch(low, last);
+    fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
+        SpanDirectory::read(&self.spans, block)?.prefetch(low, last);
         Ok(())
     }
 
     #[inline(always)]
-    fn locate(&self, block: &[u8], range: Range<F>, last: F) -> Result<Option<Spot>, Damage> {
-        Directory::read(&self.spans, block)?.locate(range.low, range.high, last)
+    fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage> {
+        SpanDirectory::read(&self.spans, block)?.locate(range.low, range.high, last)
     }
 
     #[inline(always)]
     fn visit_from(
         &self,
         block: &[u8],
-        spot: u32,
-        Range { low, high }: Range<F>,
-        near: Near<F>,
+        start_index: u32,
+        FingerprintRange { low, high }: FingerprintRange<F>,
+        ball: HammingBall<F>,
         mut visitor: impl FnMut(usize, F),
     ) -> Result<(), Damage> {
-        let directory = Directory::read(&self.spans, block)?;
-        let mut steps = Steps::NONE;
-        for span in spot as usize..directory.spans {
+        let directory = SpanDirectory::read(&self.spans, block)?;
+        let mut deltas = GroupDeltas::NONE;
+        for span in start_index as usize..directory.spans {
             let first = directory.restart(span);
             if first > high {
                 break;
             }
-            let at = span * self.spans.span;
-            let count = (directory.header.count - at).min(self.spans.span);
-            if first >= low && near.holds(first) {
+            let at = span * self.spans.span_len;
+            let count = (directory.header.count - at).min(self.spans.span_len);
+            if first >= low && ball.contains(first) {
                 visitor(at, first);
             }
-            let (mut word, end) = directory.bounds(span)?;
-            let mut walk = Walk::new(block, end, first);
-            for start in (1..count).step_by(AT_ONCE) {
-                let here = AT_ONCE.min(count - start);
-                let mut words = [0; AT_ONCE];
+            let (mut word, end) = directory.span_bounds(span)?;
+            let mut reader = SpanReader::new(block, end, first);
+            for start in (1..count).step_by(GROUP_LEN) {
+                let here = GROUP_LEN.min(count - start);
+                let mut words = [0; GROUP_LEN];
                 for some in words.as_chunks_mut().0 {
-                    word = self.decoder.read(block, word, some);
+                    word = self.decoder.read_words(block, word, some);
                 }
-                walk.read(&words, here, &mut steps)?;
+                reader.read_tails(&words, here, &mut deltas)?;
                 for i in 0..here {
-                    let value = walk.step(&steps, i);
+                    let value = reader.next_fingerprint(&deltas, i);
                     if value > high {
                         return Ok(());
                     }
-                    if near.holds(value) && value >= low {
+                    if ball.contains(value) && value >= low {
                         visitor(at + start + i, value);
                     }
                 }

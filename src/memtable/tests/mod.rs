@@ -1,5 +1,5 @@
-mod bands;
-mod filling;
+mod bulk_writer;
+mod multi_index;
 mod speed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use self::filling::{assert_same, filled};
+use self::bulk_writer::{assert_same, filled};
 use super::*;
 use crate::wal;
 
 #[derive(Clone, Debug)]
-enum Operation<F> {
+enum ModelOperation<F> {
     Insert(F, u64, Option<String>),
     Delete(F, u64),
     Note(u64, Vec<u8>),
@@ -20,16 +20,16 @@ enum Operation<F> {
 
 /// The contents of a memtable at one version.
 #[derive(Clone, Debug)]
-struct Model<F> {
+struct MemtableModel<F> {
     live: BTreeSet<(F, u64)>,
     tombstones: BTreeSet<(F, u64)>,
     names: BTreeMap<u64, String>,
     notes: BTreeMap<u64, Vec<u8>>,
 }
 
-impl<F: Fingerprint> Model<F> {
+impl<F: Fingerprint> MemtableModel<F> {
     fn new() -> Self {
-        Model {
+        MemtableModel {
             live: BTreeSet::new(),
             tombstones: BTreeSet::new(),
             names: BTreeMap::new(),
@@ -37,21 +37,21 @@ impl<F: Fingerprint> Model<F> {
         }
     }
 
-    fn apply(&mut self, operation: &Operation<F>) {
+    fn apply(&mut self, operation: &ModelOperation<F>) {
         match operation {
-            Operation::Insert(fingerprint, id, name) => {
+            ModelOperation::Insert(fingerprint, id, name) => {
                 self.live.insert((*fingerprint, *id));
                 if let Some(name) = name {
                     self.names.insert(*id, name.clone());
                 }
             }
-            Operation::Delete(fingerprint, id) => {
+            ModelOperation::Delete(fingerprint, id) => {
                 self.live.remove(&(*fingerprint, *id));
                 self.tombstones.insert((*fingerprint, *id));
                 self.names.remove(id);
                 self.notes.remove(id);
             }
-            Operation::Note(id, note) => drop(self.notes.insert(*id, note.clone())),
+            ModelOperation::Note(id, note) => drop(self.notes.insert(*id, note.clone())),
         }
     }
 
@@ -60,15 +60,15 @@ impl<F: Fingerprint> Model<F> {
     }
 }
 
-impl<F: Fingerprint> Operation<F> {
-    /// The operation as a log has it.
+impl<F: Fingerprint> ModelOperation<F> {
+    /// The operation in the form in which it comes from a log.
     fn logged(&self) -> wal::Operation<'_, F> {
         match *self {
-            Operation::Insert(fingerprint, id, ref name) => {
+            ModelOperation::Insert(fingerprint, id, ref name) => {
                 wal::Operation::Insert { fingerprint, id, name: name.as_deref() }
             }
-            Operation::Delete(fingerprint, id) => wal::Operation::Delete { fingerprint, id },
-            Operation::Note(id, ref note) => wal::Operation::Note { id, note },
+            ModelOperation::Delete(fingerprint, id) => wal::Operation::Delete { fingerprint, id },
+            ModelOperation::Note(id, ref note) => wal::Operation::Note { id, note },
         }
     }
 }
@@ -83,7 +83,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// The pairs of the matches, ascending. Checks their distances.
+/// Returns the pairs of the matches, ascending. Checks their distances.
 fn pairs<F: Fingerprint>(query: F, mut matches: Vec<Match<F>>) -> Vec<(F, u64)> {
     matches.sort_by_key(|found| (found.fingerprint, found.id));
     assert!(matches.iter().all(|found| found.distance == query.distance(found.fingerprint)));
@@ -94,9 +94,9 @@ fn query<F: Fingerprint>(memtable: &Memtable<F>, version: u64, query: F, distanc
     let (mut matches, mut searched) = (Vec::new(), Vec::new());
     memtable.query(version, query, distance, &mut matches);
     let found = pairs(query, matches);
-    // Searches the bands even if the query would not have chosen them: it does not for few pairs.
-    if memtable.bands.serves(distance, u32::MAX) {
-        dispatch(Search { memtable, version, query, distance, matches: &mut searched });
+    // Also searches the index, which a query of few pairs does not use.
+    if memtable.index.is_faster_than_scan(distance, u32::MAX) {
+        dispatch(MultiIndexSearch { memtable, version, query, distance, matches: &mut searched });
         assert_eq!(pairs(query, searched), found);
     }
     found
@@ -114,7 +114,7 @@ fn since<F: Fingerprint>(
     pairs(query, matches)
 }
 
-/// Few base fingerprints, including both ends of the range, and their neighbours.
+/// A few base fingerprints, including both ends of the range, and their neighbours.
 fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
     let few = prop::sample::select(vec![0, u128::MAX, 0x0123_4567_89ab_cdef_0246_8ace_1357_9bdf]);
     let bits = prop::collection::vec(0..F::BITS, 0..4);
@@ -123,15 +123,15 @@ fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
     })
 }
 
-fn operation<F: Fingerprint>() -> impl Strategy<Value = (Operation<F>, bool)> {
+fn operation<F: Fingerprint>() -> impl Strategy<Value = (ModelOperation<F>, bool)> {
     let id = prop_oneof![0_u64..4, Just(u64::MAX)];
     let name = prop::option::of("[ab]{0,1}");
     (0..4, fingerprint(), id, name, prop::bool::weighted(0.3)).prop_map(
         |(kind, fingerprint, id, name, publish)| {
             let operation = match kind {
-                0 => Operation::Delete(fingerprint, id),
-                1 => Operation::Note(id, name.unwrap_or_default().into_bytes()),
-                _ => Operation::Insert(fingerprint, id, name),
+                0 => ModelOperation::Delete(fingerprint, id),
+                1 => ModelOperation::Note(id, name.unwrap_or_default().into_bytes()),
+                _ => ModelOperation::Insert(fingerprint, id, name),
             };
             (operation, publish)
         },
@@ -141,11 +141,11 @@ fn operation<F: Fingerprint>() -> impl Strategy<Value = (Operation<F>, bool)> {
 fn same_as_model<F: Fingerprint>(
     distance: u32,
     bytes: u64,
-    operations: &[(Operation<F>, bool)],
+    operations: &[(ModelOperation<F>, bool)],
     queries: &[F],
 ) {
     let memtable = Memtable::new(distance, bytes);
-    let mut model = Model::new();
+    let mut model = MemtableModel::new();
     let mut versions = vec![(0, model.clone())];
     for (operation, publish) in operations {
         memtable.apply(&operation.logged());
@@ -171,18 +171,18 @@ fn same_as_model<F: Fingerprint>(
             assert_eq!(memtable.note(*version, id), model.notes.get(&id).cloned());
             assert_eq!(memtable.name(*version, id), model.names.get(&id).cloned());
             let is_deleted = model.tombstones.iter().any(|pair| pair.1 == id);
-            assert_eq!(memtable.forgets(*version, id), is_deleted);
+            assert_eq!(memtable.has_forgotten(*version, id), is_deleted);
         }
         for &one in queries {
-            for asked in [0, 1, distance / 2, distance, distance + 2] {
-                assert_eq!(query(&memtable, *version, one, asked), model.query(one, asked));
+            for query_distance in [0, 1, distance / 2, distance, distance + 2] {
+                assert_eq!(query(&memtable, *version, one, query_distance), model.query(one, query_distance));
             }
             for id in ids {
                 let hidden = model.tombstones.contains(&(one, id));
                 let state =
                     if model.live.contains(&(one, id)) { Some(true) } else { hidden.then_some(false) };
                 assert_eq!(memtable.state(*version, one, id), state);
-                assert_eq!(memtable.hides(*version, one, id), hidden);
+                assert_eq!(memtable.has_tombstone(*version, one, id), hidden);
             }
         }
     }
@@ -197,8 +197,8 @@ fn same_as_model<F: Fingerprint>(
 /// Checks the pairs that were inserted after one version and are live at another.
 fn since_as_model<F: Fingerprint>(
     memtable: &Memtable<F>,
-    operations: &[(Operation<F>, bool)],
-    versions: &[(u64, Model<F>)],
+    operations: &[(ModelOperation<F>, bool)],
+    versions: &[(u64, MemtableModel<F>)],
     queries: &[F],
 ) {
     for (old, _) in versions.iter().step_by(3) {
@@ -207,13 +207,13 @@ fn since_as_model<F: Fingerprint>(
             let mut inserted = BTreeMap::new();
             for (number, (operation, _)) in (1..=*version).zip(operations) {
                 match operation {
-                    Operation::Insert(fingerprint, id, _) => {
+                    ModelOperation::Insert(fingerprint, id, _) => {
                         inserted.entry((*fingerprint, *id)).or_insert(number);
                     }
-                    Operation::Delete(fingerprint, id) => {
+                    ModelOperation::Delete(fingerprint, id) => {
                         inserted.remove(&(*fingerprint, *id));
                     }
-                    Operation::Note(..) => {}
+                    ModelOperation::Note(..) => {}
                 }
             }
             for &one in queries {
@@ -225,7 +225,7 @@ fn since_as_model<F: Fingerprint>(
     }
 }
 
-fn operations<F: Fingerprint>() -> impl Strategy<Value = Vec<(Operation<F>, bool)>> {
+fn operations<F: Fingerprint>() -> impl Strategy<Value = Vec<(ModelOperation<F>, bool)>> {
     prop::collection::vec(operation(), 0..120)
 }
 
@@ -255,7 +255,7 @@ proptest! {
 
 /// Pseudorandom numbers, the same in each run.
 fn random(number: u64) -> u64 {
-    growing::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    append_vec::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn every_neighbour_is_found() {
         let memtable = Memtable::<F>::new(distance, bytes);
         let one = F::from_u128(0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
         memtable.insert(one, u64::MAX, None);
-        // As many flipped bits as the distance allows, in a row and spread out.
+        // Flips the maximum number of bits: adjacent ones, and spread out.
         for start in 0..F::BITS {
             let row =
                 |step: u32| (0..distance).fold(one, |x, i| x ^ F::bit_mask((start + i * step) % F::BITS));
@@ -319,7 +319,7 @@ fn nothing_shows_before_it_is_published() {
     memtable.delete(2, 2);
     assert_eq!(memtable.version(), 0);
     assert_eq!((memtable.len(0), memtable.name(0, 1), memtable.state(0, 1, 1)), (0, None, None));
-    assert!(!memtable.hides(0, 2, 2) && query(&memtable, 0, 1, 3).is_empty());
+    assert!(!memtable.has_tombstone(0, 2, 2) && query(&memtable, 0, 1, 3).is_empty());
     let version = memtable.publish();
     assert_eq!(memtable.publish(), version);
     assert_eq!(memtable.state(version, 1, 1), Some(true));

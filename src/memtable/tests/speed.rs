@@ -1,12 +1,12 @@
-//! How long operations take.
+//! Measures the time of operations.
 
 use super::random;
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;
-use crate::memtable::bands::Bands;
-use crate::memtable::pairs::Pairs;
+use crate::memtable::multi_index::MultiIndex;
+use crate::memtable::pairs::VersionedPairs;
 
-/// Nanoseconds that this thread has run: others may be running on the same core.
+/// CPU time of this thread in nanoseconds, without the time of other threads on the same core.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
@@ -17,7 +17,8 @@ fn processor_time() -> u64 {
 #[ignore = "a measurement"]
 fn speed() {
     fn measure<F: Fingerprint>(entries: u64, distance: u32) {
-        let each = (Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance)) as u64;
+        let each =
+            (VersionedPairs::<F>::RECORD_BYTES + MultiIndex::<F>::bytes_per_fingerprint(distance)) as u64;
         let memtable = Memtable::<F>::new(distance, entries * each);
         let fingerprint =
             |i: u64| F::from_u128(u128::from(random(i)) << 64 | u128::from(random(i + (1 << 40))));
@@ -46,7 +47,7 @@ fn speed() {
             F::BITS
         );
     }
-    // Twice, as the first run meets cold memory.
+    // The first distance runs twice, since the first run meets cold memory.
     for distance in [3, 3, 0, 6, 8, 9, 10, 16] {
         measure::<u64>(600_000, distance);
     }

@@ -1,15 +1,15 @@
 use super::*;
-use crate::segment::chunks::ChunksWriter;
+use crate::segment::chunked_file::ChunkedFileWriter;
 use crate::segment::tests::every_damage_is_found;
 
-/// The ids of each fingerprint of each block.
-type Blocks = Vec<Vec<Vec<u64>>>;
+/// Ids of each fingerprint of each block.
+type BlockIds = Vec<Vec<Vec<u64>>>;
 
-fn encoded(blocks: &Blocks) -> Vec<u8> {
+fn encoded(blocks: &BlockIds) -> Vec<u8> {
     let fingerprints: usize = blocks.iter().map(Vec::len).sum();
     let ids: usize = blocks.iter().flatten().map(Vec::len).sum();
-    let mut writer = IdsWriter::new(Vec::new(), Path::new("i"), fingerprints as u64, ids as u64).unwrap();
-    // As a builder does: the first ids of the next block may have been pushed when a block is closed.
+    let mut writer = IdFileWriter::new(Vec::new(), Path::new("i"), fingerprints as u64, ids as u64).unwrap();
+    // As in a builder, the first ids of the next block may have been pushed when a block is closed.
     let mut open = blocks.iter();
     for block in blocks {
         for ids in block {
@@ -25,16 +25,16 @@ fn encoded(blocks: &Blocks) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-fn open(bytes: &[u8], blocks: &Blocks) -> Result<Ids> {
+fn open(bytes: &[u8], blocks: &BlockIds) -> Result<IdFile> {
     let fingerprints: usize = blocks.iter().map(Vec::len).sum();
-    Ids::open(Path::new("i"), bytes.to_vec().into(), fingerprints as u64, blocks.len())
+    IdFile::open(Path::new("i"), bytes.to_vec().into(), fingerprints as u64, blocks.len())
 }
 
-fn example() -> Blocks {
+fn example() -> BlockIds {
     vec![
-        // One id each, the same one: no bits at all.
+        // One equal id for each fingerprint: the packed ids take no bits.
         vec![vec![7], vec![7], vec![7]],
-        // As wide as ids can be, and a fingerprint with several.
+        // Ids of the maximum width, and a fingerprint with several ids.
         vec![vec![0], vec![3, 9, u64::MAX], vec![5]],
         vec![vec![u64::MAX]],
         vec![vec![1, 2]],
@@ -70,13 +70,13 @@ fn ids_of_another_table_are_refused() {
     let blocks = example();
     let bytes = encoded(&blocks);
     let opened = |fingerprints, blocks| {
-        let error = Ids::open(Path::new("i"), bytes.clone().into(), fingerprints, blocks).unwrap_err();
+        let error = IdFile::open(Path::new("i"), bytes.clone().into(), fingerprints, blocks).unwrap_err();
         error.to_string()
     };
     assert!(opened(307, 5).contains("the numbers of fingerprints of the ids and of the first table"));
     assert!(opened(308, 4).contains("the chunks of ids and the blocks of the first table"));
-    let writer = IdsWriter::new(Vec::new(), Path::new("i"), 2, 1).unwrap();
-    let error = Ids::open(Path::new("i"), writer.finish().unwrap().into(), 2, 0).unwrap_err();
+    let writer = IdFileWriter::new(Vec::new(), Path::new("i"), 2, 1).unwrap();
+    let error = IdFile::open(Path::new("i"), writer.finish().unwrap().into(), 2, 0).unwrap_err();
     assert!(error.to_string().contains("the numbers of ids and of fingerprints"), "{error}");
 }
 
@@ -92,16 +92,16 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     every_damage_is_found(bytes, read);
 }
 
-/// A file of one chunk of these fields and this body, with right checksums.
-fn file_of(count: u32, width: u8, grouped: u8, reserved: u8, body: &[u8]) -> Ids {
+/// A file of one chunk with these fields and this body, and valid checksums.
+fn file_of(count: u32, width: u8, grouped: u8, reserved: u8, body: &[u8]) -> IdFile {
     let mut chunk = vec![0; field::LEN];
     LittleEndian::write_u32(&mut chunk[field::COUNT..], count);
     (chunk[field::WIDTH], chunk[field::GROUPED], chunk[field::RESERVED]) = (width, grouped, reserved);
     chunk.extend_from_slice(body);
-    let sound = IdsWriter::new(Vec::new(), Path::new("i"), 1, 1).unwrap().finish().unwrap();
-    let mut writer = ChunksWriter::new(Vec::new(), Path::new("i"), &sound[..header::LEN]).unwrap();
+    let sound = IdFileWriter::new(Vec::new(), Path::new("i"), 1, 1).unwrap().finish().unwrap();
+    let mut writer = ChunkedFileWriter::new(Vec::new(), Path::new("i"), &sound[..header::LEN]).unwrap();
     writer.write(&mut chunk, None).unwrap();
-    Ids::open(Path::new("i"), writer.finish().unwrap().into(), 1, 1).unwrap()
+    IdFile::open(Path::new("i"), writer.finish().unwrap().into(), 1, 1).unwrap()
 }
 
 #[test]
@@ -124,10 +124,10 @@ fn hostile_chunks_are_refused() {
         let Error::Corrupt { damage: Damage::Field { name, .. }, .. } = error else { panic!("{error}") };
         assert_eq!(name, field);
     }
-    // An id that belongs to no fingerprint, as no first one comes before it.
+    // The first id is not flagged as the first id of a fingerprint.
     let ids = file_of(2, 0, 1, 0, &[0b10]);
     assert!(ids.pairs(0, &["x"], &mut Vec::new()).is_err());
-    // The base of these is 0: the largest id there is.
+    // Base 0 with the maximum difference: the largest possible id.
     let ids = file_of(1, 64, 0, 0, &[0xff; 8]);
     let mut all = Vec::new();
     ids.visit_all(0, |id, first| {
@@ -138,10 +138,10 @@ fn hostile_chunks_are_refused() {
     assert_eq!(all, [(u64::MAX, true)]);
 }
 
-/// What lies before the first damaged chunk and behind the last one can be counted; what is between cannot.
+/// Positions are known before the first damaged chunk and after the last one, but not between them.
 #[test]
 fn places_of_chunks_beside_damaged_ones() {
-    let blocks: Blocks = [2, 3, 1, 4, 2].map(|len| (0..len).map(|i| vec![i]).collect()).to_vec();
+    let blocks: BlockIds = [2, 3, 1, 4, 2].map(|len| (0..len).map(|i| vec![i]).collect()).to_vec();
     let sound = encoded(&blocks);
     let places = |damaged: &[usize], count: u64| {
         let mut bytes = sound.clone();

@@ -1,4 +1,4 @@
-//! Several segments at once against the plain loop over each.
+//! Queries over several segments, compared with a linear scan of each.
 
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
 use crate::permutation::Permutation;
 use crate::plan::{self, Plan, PlanChoice, TablePlan};
-use crate::progress::Steps;
+use crate::progress::ProgressCounter;
 
-/// Fingerprints of a few clusters, and others, each with an id.
+/// Random fingerprints, and fingerprints near a few centres, each with an id.
 fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, distance: u32) -> Vec<(F, u64)> {
     let mut wide = || F::from_u128(u128::from(random()) << 64 | u128::from(random()));
     let centres = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)];
@@ -29,13 +29,13 @@ fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, dista
                 (0..flips)
                     .fold(centre, |x, j| x ^ F::bit_mask(way.rotate_right(8 + 5 * j as u32) as u32 % F::BITS))
             };
-            // The same ones come in several segments.
+            // The centres are the same in all segments, so some fingerprints occur in several segments.
             (if way % 8 == 0 { value } else { near(centres[(way % 3) as usize]) }, i % 7)
         })
         .collect()
 }
 
-/// Writes the tables of a segment again, with any bits for prefixes, as older versions did for some sets.
+/// Rewrites the tables of a segment with arbitrary prefix bits, as older versions did for some sets.
 fn with_other_bits<F: Fingerprint>(
     folder: &Path,
     mut entry: SegmentEntry,
@@ -46,7 +46,7 @@ fn with_other_bits<F: Fingerprint>(
     let (plan, first) = (segment.plan().clone(), &segment.tables()[0]);
     let (codec, fingerprints) = (first.header().codec, first.scan().collect::<Result<Vec<F>>>().unwrap());
     drop(segment);
-    // The first table stays as it is: the order of its bits is that of the ids.
+    // The first table is not changed: the ids are in its order.
     let mut order: Vec<u8> = (0..F::BITS as u8).collect();
     let (leading, others) = order.split_at_mut(plan.tables()[0].prefix_bits as usize);
     for bits in [leading, others] {
@@ -58,20 +58,21 @@ fn with_other_bits<F: Fingerprint>(
         let mut permuted: Vec<F> = fingerprints.iter().map(|&x| table.permutation.apply(x)).collect();
         permuted.sort_unstable();
         let file = Table::encode(&permuted, &table, codec, Some(256)).unwrap();
-        entry.footers[number] = footer_crc(&file);
-        fs::write(folder.join(entry.table_name(number as u32)), file).unwrap();
+        entry.footer_crcs[number] = footer_crc(&file);
+        fs::write(folder.join(entry.table_file_name(number as u32)), file).unwrap();
     }
     entry
 }
 
-struct Several<F> {
+struct SegmentSet<F> {
     folder: TempDir,
     segments: Vec<Arc<Segment<F>>>,
     entries: Vec<Vec<(F, Option<u64>)>>,
 }
 
-/// A segment of each size, with another codec and plan each, filters for every other one, and other bits in every third.
-fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> Several<F> {
+/// Builds a segment of each size, with random codecs and plans. Every second segment has filters, every third other
+/// prefix bits.
+fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> SegmentSet<F> {
     let folder = tempfile::tempdir().unwrap();
     let plans = plan::names::<F>(distance);
     let mut state = seed;
@@ -79,7 +80,7 @@ fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> Several<F
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state ^ state >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
     };
-    let mut all = Several { folder, segments: Vec::new(), entries: Vec::new() };
+    let mut all = SegmentSet { folder, segments: Vec::new(), entries: Vec::new() };
     for (i, &size) in sizes.iter().enumerate() {
         let options = BuildOptions {
             distance,
@@ -113,7 +114,7 @@ fn is_hidden<F: Fingerprint>(segment: usize, fingerprint: F, id: Option<u64>) ->
     (segment as u64 + fingerprint.low_u64() % 5 + id.unwrap_or(0)).is_multiple_of(5)
 }
 
-impl<F: Fingerprint> Several<F> {
+impl<F: Fingerprint> SegmentSet<F> {
     fn query(&self, query: F, distance: u32) -> Result<Vec<(F, Option<u64>)>> {
         let mut matches = Vec::new();
         super::query(&self.segments, query, distance, is_hidden, &mut matches)?;
@@ -123,8 +124,8 @@ impl<F: Fingerprint> Several<F> {
         Ok(found)
     }
 
-    /// The oracle.
-    fn plain(&self, query: F, distance: u32) -> Vec<(F, Option<u64>)> {
+    /// Expected matches, by a linear scan.
+    fn expected(&self, query: F, distance: u32) -> Vec<(F, Option<u64>)> {
         let each = self.entries.iter().enumerate().flat_map(|(segment, entries)| {
             let near = entries.iter().filter(move |entry| entry.0.distance(query) <= distance);
             near.filter(move |entry| !is_hidden(segment, entry.0, entry.1))
@@ -140,11 +141,11 @@ impl<F: Fingerprint> Several<F> {
         };
         let stored = self.entries.iter().flatten().step_by(23).enumerate().map(|(i, entry)| near(i, entry.0));
         for (i, query) in stored.chain([F::ZERO, F::MAX, F::from_u128(u128::MAX / 5)]).enumerate() {
-            let asked = if i % 4 == 0 { i as u32 / 4 % (distance + 1) } else { distance };
+            let query_distance = if i % 4 == 0 { i as u32 / 4 % (distance + 1) } else { distance };
             assert_eq!(
-                self.query(query, asked).unwrap(),
-                self.plain(query, asked),
-                "{query:x} within {asked}"
+                self.query(query, query_distance).unwrap(),
+                self.expected(query, query_distance),
+                "{query:x} within {query_distance}"
             );
         }
     }
@@ -172,14 +173,14 @@ proptest! {
     }
 }
 
-/// More tables than go through the stages at once, and more finds than fit without memory of the heap.
+/// More tables than are probed together, and more matches than fit without heap memory.
 #[test]
 fn dozens_of_segments() {
     build::<u64>(&[60; 40], 3, 7).check(3);
     build::<u128>(&[60; 40], 6, 8).check(6);
 }
 
-/// Each table holds its own permutation: whatever bits a plan of this name has today, those of the files count.
+/// Each table file has its own permutation, which counts even if plans of the same name have other prefix bits today.
 #[test]
 fn tables_with_other_bits_are_read() {
     fn check<F: Fingerprint>(distance: u32) {
@@ -189,17 +190,17 @@ fn tables_with_other_bits_are_read() {
         let others: Vec<_> = all.segments.iter().filter(|segment| is_other(segment.plan())).collect();
         assert!(others.len() > 5);
         for segment in others {
-            segment.verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap();
+            segment.verify(&ProgressCounter::new(None, 0), |error| panic!("{error}")).unwrap();
         }
     }
     check::<u64>(3);
     check::<u128>(3);
 }
 
-/// Filters that nobody made come after enough queries, where there are several segments.
+/// Missing filters are built after enough queries if there are several segments.
 #[test]
 fn filters_are_made_when_they_are_worth_it() {
-    let count = 40 * SPARED as usize;
+    let count = 40 * FINGERPRINTS_PER_QUERY as usize;
     for segments in [1, 2] {
         let all = build::<u64>(&vec![count; segments], 3, 9);
         let reopened: Vec<_> = all
@@ -219,12 +220,15 @@ fn filters_are_made_when_they_are_worth_it() {
             super::query(&reopened, i << 50, 3, |_, _, _| false, &mut matches).unwrap();
         }
         assert_eq!(memory(&reopened) > before, segments > 1);
-        assert_eq!(reopened.iter().all(|segment| segment.filtered.load(Ordering::Relaxed)), segments > 1);
+        assert_eq!(
+            reopened.iter().all(|segment| segment.filters_decided.load(Ordering::Relaxed)),
+            segments > 1
+        );
     }
 }
 
-/// Whatever block of whatever segment is damaged: an answer is right, or an error that names the file, and of each file
-/// some query tells.
+/// If a block of any segment is damaged, each answer is either right or an error that names the file, and at least one
+/// query returns the error.
 #[test]
 fn a_damaged_block_of_any_segment_is_told_by_its_file() {
     let distance = 3;
@@ -233,7 +237,7 @@ fn a_damaged_block_of_any_segment_is_told_by_its_file() {
     for i in 0..all.segments.len() {
         let (sound, entry) = (all.segments[i].clone(), all.segments[i].entry.clone());
         for number in 0..entry.tables {
-            let path = all.folder.path().join(entry.table_name(number));
+            let path = all.folder.path().join(entry.table_file_name(number));
             let bytes = fs::read(&path).unwrap();
             let mut damaged = bytes.clone();
             let info = sound.tables[number as usize].block_info(0).unwrap();
@@ -242,18 +246,18 @@ fn a_damaged_block_of_any_segment_is_told_by_its_file() {
             for filters in [false, true] {
                 let segment =
                     Segment::open(&Disk::default(), all.folder.path(), entry.clone(), distance).unwrap();
-                // A filter is none where a block cannot be read.
+                // A table with a damaged block gets no filter.
                 let _ = if filters { segment.make_filters() } else { Ok(()) };
                 all.segments[i] = Arc::new(segment);
-                let mut told = 0;
+                let mut errors = 0;
                 for &query in &queries {
                     match all.query(query, distance) {
-                        Ok(found) => assert_eq!(found, all.plain(query, distance)),
-                        Err(Error::Corrupt { path: of, .. }) if of == path => told += 1,
+                        Ok(found) => assert_eq!(found, all.expected(query, distance)),
+                        Err(Error::Corrupt { path: of, .. }) if of == path => errors += 1,
                         Err(error) => panic!("{error}"),
                     }
                 }
-                assert!(told > 0, "{}", path.display());
+                assert!(errors > 0, "{}", path.display());
             }
             fs::write(&path, bytes).unwrap();
         }

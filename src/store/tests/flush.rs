@@ -4,33 +4,33 @@ use super::*;
 
 #[test]
 fn a_memtable_becomes_a_segment_and_its_log_goes() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit(|batch| batch.insert_named(5, 50, "five").unwrap());
-    store.commit(|batch| batch.mark("key", b"value").unwrap());
+    store.commit(|batch| batch.set_metadata("key", b"value").unwrap());
     store.commit_and_flush(|batch| batch.insert(6, 60));
     let manifest = store.manifest();
-    assert_eq!((manifest.first_log, manifest.sequence, manifest.highest_id), (2, 3, Some(60)));
+    assert_eq!((manifest.first_log, manifest.first_sequence, manifest.highest_id), (2, 3, Some(60)));
     assert_eq!(store.files(".log"), ["000002.log"]);
     assert_eq!(store.segments(), [(3, 2, 0)]);
     assert!(manifest.next_number > 3);
     let snapshot = store.snapshot();
     assert_eq!(
-        (snapshot.stats().memtable_entries, snapshot.stats().names, snapshot.stats().marks),
+        (snapshot.stats().memtable_entries, snapshot.stats().names, snapshot.stats().metadata),
         (0, 1, 1)
     );
     assert_eq!(store.pairs(), [(5, 50), (6, 60)]);
     assert_eq!(snapshot.name(50).unwrap().as_deref(), Some("five"));
-    let written = *lock(&store.shared.written);
+    let written = *lock(&store.shared.write_stats);
     assert_eq!((written.flushes, written.flush_bytes), (1, snapshot.segments()[0].stats().bytes));
     // Nothing has been written since, so no segment is made.
     store.flush().unwrap();
     assert_eq!(store.segments(), [(3, 2, 0)]);
 }
 
-/// Tombstones hide pairs in older segments; without older segments, a deleted pair is simply left out.
+/// Tombstones hide pairs in older segments; without older segments, a deleted pair leaves no tombstone.
 #[test]
 fn tombstones_are_kept_where_there_is_something_to_hide() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         batch.insert(1, 1);
         batch.insert(2, 2);
@@ -52,21 +52,21 @@ fn tombstones_are_kept_where_there_is_something_to_hide() {
 
 #[test]
 fn what_was_deleted_at_once_leaves_no_segment_and_no_log() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         batch.insert_named(1, 100, "gone").unwrap();
         batch.delete(1, 100);
     });
     let manifest = store.manifest();
-    assert_eq!((manifest.segments.len(), manifest.first_log, manifest.sequence), (0, 2, 1));
+    assert_eq!((manifest.segments.len(), manifest.first_log, manifest.first_sequence), (0, 2, 1));
     assert_eq!(store.files(".names"), [""; 0]);
-    // No id is used twice, not even a deleted document's.
+    // The highest id stays, so that a deleted id is not used again.
     assert_eq!(manifest.highest_id, Some(100));
 }
 
 #[test]
 fn the_name_of_a_deleted_document_goes_with_it() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         for (fingerprint, id) in [(1, 10), (2, 20), (3, 20)] {
             batch.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
@@ -83,11 +83,11 @@ fn the_name_of_a_deleted_document_goes_with_it() {
 /// A delete removes the note of its id, even if the id has another fingerprint.
 #[test]
 fn the_note_of_a_deleted_document_goes_with_it() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         for (fingerprint, id) in [(1, 10), (2, 20), (3, 20)] {
             batch.insert(fingerprint, id);
-            batch.note(id, &[id as u8]).unwrap();
+            batch.set_note(id, &[id as u8]).unwrap();
         }
         batch.delete(1, 10);
         batch.delete(2, 20);
@@ -97,28 +97,31 @@ fn the_note_of_a_deleted_document_goes_with_it() {
     store.commit_and_flush(|batch| {
         batch.insert_named(4, 20, "new").unwrap();
         batch.delete(4, 20);
-        batch.note(20, b"new").unwrap();
+        batch.set_note(20, b"new").unwrap();
     });
     let snapshot = store.snapshot();
     assert_eq!(snapshot.note(20).unwrap().as_deref(), Some(&b"new"[..]));
     assert_eq!(snapshot.name(20).unwrap(), None);
     // A note alone makes a segment, too.
-    store.commit_and_flush(|batch| batch.note(20, b"newer").unwrap());
+    store.commit_and_flush(|batch| batch.set_note(20, b"newer").unwrap());
     assert_eq!(store.snapshot().note(20).unwrap().as_deref(), Some(&b"newer"[..]));
     assert_eq!((store.manifest().segments.len(), store.snapshot().stats().notes), (3, 2));
 }
 
-/// Memtables are flushed in the order of freezing, and each manifest on the way describes a whole store.
+/// Memtables are flushed in the order of freezing. Each intermediate manifest describes a complete store.
 #[test]
 fn memtables_are_flushed_in_order() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     for i in 0..3 {
         store.commit(|batch| batch.insert(i, i));
         store.writer.freeze().unwrap();
     }
     for i in 0..3 {
         let manifest = store.manifest();
-        assert_eq!((manifest.first_log, manifest.sequence, manifest.segments.len()), (1 + i, i, i as usize));
+        assert_eq!(
+            (manifest.first_log, manifest.first_sequence, manifest.segments.len()),
+            (1 + i, i, i as usize)
+        );
         assert_eq!(Snapshot::<u64>::open(store.path()).unwrap().iter().count(), 3);
         super::super::flush::flush(&store.shared).unwrap();
     }
@@ -127,13 +130,13 @@ fn memtables_are_flushed_in_order() {
 
 #[test]
 fn after_a_failed_flush_nothing_more_is_written() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit(|batch| batch.insert(1, 1));
     store.writer.freeze().unwrap();
     std::fs::remove_dir_all(store.path()).unwrap();
     let error = store.shared.in_pool(|| super::super::flush::flush(&store.shared)).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
-    // As the thread that flushes reports its failure.
+    // The flush thread reports its failure like this.
     store.shared.fail(&error);
     assert!(matches!(store.try_commit(|batch| batch.insert(2, 2)), Err(Error::Poisoned { .. })));
     assert_eq!(store.pairs(), [(1, 1)]);

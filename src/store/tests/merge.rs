@@ -1,17 +1,17 @@
-//! What segments become.
+//! Merges of segments.
 
-use super::super::merge::{Way, merge};
+use super::super::merge::{MergeMode, merge};
 use super::*;
 
-impl Idle {
+impl ManualStore {
     pub(super) fn merge(&self, range: std::ops::Range<usize>) {
-        merge(&self.shared, range, self.snapshot().distance(), Way::Waiting(None)).unwrap();
+        merge(&self.shared, range, self.snapshot().distance(), MergeMode::Foreground(None)).unwrap();
     }
 }
 
-/// Four segments: a pair each, and a pair that the second and third delete.
-fn four() -> Idle {
-    let store = Idle::new(small());
+/// A store with four segments. The first has three pairs; the second and third segments delete one of them each.
+fn four() -> ManualStore {
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         [(1, 1), (11, 1), (12, 2)].into_iter().for_each(|(x, id)| batch.insert(x, id));
     });
@@ -32,13 +32,13 @@ fn four() -> Idle {
 fn a_merge_takes_the_place_of_its_segments() {
     let store = four();
     store.merge(1..3);
-    // Older ones are left that tombstones hide something of.
+    // An older segment remains, so the tombstones stay.
     assert_eq!(store.segments(), [(3, 3, 0), (10, 2, 2), (9, 1, 0)]);
     assert_eq!(store.pairs(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
     assert_eq!(Snapshot::<u64>::open(store.path()).unwrap().iter().count(), 4);
     let numbers: Vec<String> = store.files("-00.table").iter().map(|name| name[..6].to_string()).collect();
     assert_eq!(numbers, ["000003", "000009", "000010"]);
-    let written = *lock(&store.shared.written);
+    let written = *lock(&store.shared.write_stats);
     assert_eq!((written.compactions, written.flushes), (1, 4));
 }
 
@@ -55,7 +55,7 @@ fn the_oldest_segments_leave_no_tombstones() {
 
 #[test]
 fn where_all_is_deleted_no_segment_is_left() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| batch.insert_named(1, 1, "one").unwrap());
     store.commit_and_flush(|batch| batch.delete(1, 1));
     store.merge(0..2);
@@ -67,36 +67,36 @@ fn where_all_is_deleted_no_segment_is_left() {
 
 #[test]
 fn the_newest_name_note_and_mark_count() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     for (i, text) in ["old", "new"].into_iter().enumerate() {
         store.commit_and_flush(|batch| {
             batch.insert_named(i as u64, 7, text).unwrap();
-            batch.note(7, text.as_bytes()).unwrap();
-            batch.mark("key", text.as_bytes()).unwrap();
-            batch.mark(text, b"").unwrap();
+            batch.set_note(7, text.as_bytes()).unwrap();
+            batch.set_metadata("key", text.as_bytes()).unwrap();
+            batch.set_metadata(text, b"").unwrap();
         });
     }
     store.merge(0..2);
     let snapshot = store.snapshot();
     assert_eq!(snapshot.name(7).unwrap().as_deref(), Some("new"));
     assert_eq!(snapshot.note(7).unwrap().as_deref(), Some(&b"new"[..]));
-    assert_eq!(snapshot.mark("key").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(snapshot.metadata("key").unwrap().as_deref(), Some(&b"new"[..]));
     let stats = snapshot.stats();
-    assert_eq!((stats.names, stats.notes, stats.marks), (1, 1, 3));
+    assert_eq!((stats.names, stats.notes, stats.metadata), (1, 1, 3));
 }
 
 #[test]
 fn names_and_notes_of_deleted_documents_go_and_those_of_others_stay() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         for (fingerprint, id) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
             batch.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
-            batch.note(id, &[id as u8]).unwrap();
+            batch.set_note(id, &[id as u8]).unwrap();
         }
     });
     store.commit_and_flush(|batch| {
         [(1, 10), (2, 20)].into_iter().for_each(|(x, id)| batch.delete(x, id));
-        batch.note(20, b"new").unwrap();
+        batch.set_note(20, b"new").unwrap();
     });
     let check = || {
         let names = [10, 20, 30].map(|id| store.snapshot().name(id).unwrap());
@@ -111,13 +111,13 @@ fn names_and_notes_of_deleted_documents_go_and_those_of_others_stay() {
     assert_eq!((stats.names, stats.notes), (1, 2));
 }
 
-/// Merging segments in the middle changes no answer: their tombstones stay, and with them what is forgotten.
+/// Merging segments in the middle changes no result: their tombstones stay, and still delete older names and notes.
 #[test]
 fn names_and_notes_are_forgotten_across_segments_that_are_not_merged() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         batch.insert_named(1, 10, "old").unwrap();
-        batch.note(10, b"old").unwrap();
+        batch.set_note(10, b"old").unwrap();
         batch.insert_named(5, 50, "five").unwrap();
     });
     store.commit_and_flush(|batch| batch.delete(1, 10));
@@ -144,13 +144,13 @@ fn names_and_notes_are_forgotten_across_segments_that_are_not_merged() {
 fn the_distance_rises_with_a_merge_of_all() {
     let store = four();
     assert!(store.snapshot().query(1, 5).is_err());
-    merge(&store.shared, 0..4, 5, Way::Waiting(None)).unwrap();
+    merge(&store.shared, 0..4, 5, MergeMode::Foreground(None)).unwrap();
     assert_eq!((store.snapshot().distance(), store.manifest().settings.distance), (5, 5));
     // 1 is within 2 bits of 2, 3 and 4, and of itself.
     assert_eq!(store.snapshot().query(1, 5).unwrap().len(), 4);
 }
 
-/// What is written while a merge goes on is newer than what it makes.
+/// Writes during a merge are newer than the merged segment.
 #[test]
 fn what_comes_meanwhile_stays_newer() {
     let store = four();

@@ -1,11 +1,11 @@
+mod damaged_store;
 mod flush;
-mod following;
+mod log_tail;
 mod merge;
 mod notes;
+mod open_retrying;
 mod recovery;
-mod remains;
-mod settling;
-mod throttle;
+mod throttled_fs;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::shared::Shared;
-use super::writer::Writer;
+use super::shared_state::SharedState;
+use super::writer::StoreWriter;
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::fs::Disk;
@@ -22,40 +22,40 @@ use crate::manifest::Manifest;
 use crate::threads::lock;
 use crate::{BuildOptions, Durability, PlanChoice, StoreOptions};
 
-/// A store without its threads: what they do is done when a test says so.
-struct Idle {
-    shared: Arc<Shared<u64>>,
-    writer: Writer<u64>,
-    torn_end: Option<Error>,
+/// A store without background threads. Tests call flushes and merges themselves.
+struct ManualStore {
+    shared: Arc<SharedState<u64>>,
+    writer: StoreWriter<u64>,
+    torn_tail: Option<Error>,
     _folder: TempDir,
 }
 
-/// Options of a store that takes little memory.
+/// Options of a store with a small memtable.
 fn small() -> StoreOptions {
     StoreOptions { memtable: 1 << 20, ..StoreOptions::default() }
 }
 
-impl Idle {
-    fn new(options: StoreOptions) -> Idle {
-        Idle::open(tempfile::tempdir().unwrap(), options).unwrap()
+impl ManualStore {
+    fn new(options: StoreOptions) -> ManualStore {
+        ManualStore::open(tempfile::tempdir().unwrap(), options).unwrap()
     }
 
-    fn open(folder: TempDir, options: StoreOptions) -> Result<Idle> {
+    fn open(folder: TempDir, options: StoreOptions) -> Result<ManualStore> {
         let path = folder.path().join("store");
         let opened = open::open::<u64>(&path, &options)?;
         let distance = opened.view.manifest.settings.distance;
         let pool = crate::threads::pool("test")?;
         let options = StoreOptions { fs: opened.fs, ..options };
-        let shared = Arc::new(Shared::new(path, options, opened.view, opened.next_number, pool));
-        let writer = Writer::new(shared.clone(), opened.log, distance);
-        Ok(Idle { shared, writer, torn_end: opened.torn_end, _folder: folder })
+        let shared = Arc::new(SharedState::new(path, options, opened.view, opened.next_number, pool));
+        let writer = StoreWriter::new(shared.clone(), opened.log, distance);
+        Ok(ManualStore { shared, writer, torn_tail: opened.torn_tail, _folder: folder })
     }
 
-    /// Opens it again, without having closed it.
-    fn again(self) -> Result<Idle> {
-        let Idle { shared, writer, _folder: folder, .. } = self;
+    /// Opens the store again without closing it, as after a crash.
+    fn reopen(self) -> Result<ManualStore> {
+        let ManualStore { shared, writer, _folder: folder, .. } = self;
         drop((shared, writer));
-        Idle::open(folder, small())
+        ManualStore::open(folder, small())
     }
 
     fn path(&self) -> &Path {
@@ -72,12 +72,12 @@ impl Idle {
         transaction.commit(Durability::Os)
     }
 
-    /// One record of the log.
+    /// Writes one log record.
     fn commit(&self, write: impl FnOnce(&mut Transaction<'_, u64>)) {
         self.try_commit(write).unwrap();
     }
 
-    /// Makes all that was written a segment.
+    /// Writes all memtables as segments.
     fn flush(&self) -> Result<()> {
         self.writer.freeze()?;
         while self.shared.view().memtables.len() > 1 {
@@ -99,17 +99,17 @@ impl Idle {
         self.snapshot().iter().map(|entry| entry.map(|e| (e.fingerprint, e.id.unwrap())).unwrap()).collect()
     }
 
-    /// The manifest on the disk.
+    /// Reads the manifest from the disk.
     fn manifest(&self) -> Manifest {
         Manifest::load(&Disk::default(), self.path()).unwrap()
     }
 
-    /// Numbers, pairs and tombstones of the segments on the disk.
+    /// Number, pairs and tombstones of each segment in the manifest on the disk.
     fn segments(&self) -> Vec<(u64, u64, u64)> {
         self.manifest().segments.iter().map(|entry| (entry.number, entry.ids, entry.tombstones)).collect()
     }
 
-    /// The files in its folder with this ending.
+    /// File names in the folder that end in `ending`, sorted.
     fn files(&self, ending: &str) -> Vec<String> {
         let names = std::fs::read_dir(self.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -136,7 +136,7 @@ fn a_small_store() {
     let ids: Vec<_> = store.query(7, 3).unwrap().iter().map(|m| (m.distance, m.id)).collect();
     assert_eq!(ids, [(0, Some(1)), (0, Some(2)), (1, Some(u64::MAX))]);
     assert!(store.contains(6).unwrap() && !store.contains(5).unwrap());
-    assert!(matches!(store.query(7, 4), Err(Error::Distance { asked: 4, supported: 3, .. })));
+    assert!(matches!(store.query(7, 4), Err(Error::Distance { requested: 4, supported: 3, .. })));
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     assert_eq!(
         store.iter().map(Result::unwrap).map(|e| e.id.unwrap()).collect::<Vec<_>>(),

@@ -1,29 +1,29 @@
-//! What logs are found, and what they say.
+//! Log recovery: which logs are read, how they are checked against one another, and torn tails.
 
 use std::fs::{copy, read, remove_file, write};
 
-use super::super::reading::{LogInfo, Replayed};
-use super::super::recovery::Logs;
+use super::super::log_chain::{LogChain, LogInfo};
+use super::super::recovery::UnflushedLogs;
 use super::*;
 use crate::error::Damage;
 use crate::memtable::Memtable;
 
-/// A store with three logs: two records of two operations, one of one, one of one.
-fn three_logs() -> Idle {
-    let store = Idle::new(small());
+/// A store with three logs. The first has two records of two operations each; the others have one record of one operation.
+fn three_logs() -> ManualStore {
+    let store = ManualStore::new(small());
     for i in 0..2 {
         store.commit(|batch| (0..2).for_each(|j| batch.insert(10 * i + j, i)));
     }
     store.writer.freeze().unwrap();
     store.commit(|batch| batch.delete(0, 0));
     store.writer.freeze().unwrap();
-    store.commit(|batch| batch.mark("key", b"value").unwrap());
+    store.commit(|batch| batch.set_metadata("key", b"value").unwrap());
     store
 }
 
-fn replay(store: &Idle, manifest: &Manifest) -> Result<(Replayed, Memtable<u64>)> {
-    let logs = Logs::find(&Disk::default(), store.path(), manifest)?;
-    let memtable = Memtable::for_pairs(3, logs.pairs::<u64>());
+fn replay(store: &ManualStore, manifest: &Manifest) -> Result<(LogChain, Memtable<u64>)> {
+    let logs = UnflushedLogs::open(&Disk::default(), store.path(), manifest)?;
+    let memtable = Memtable::with_expected_pairs(3, logs.insert_count::<u64>());
     Ok((logs.replay(store.path(), manifest, &memtable)?, memtable))
 }
 
@@ -38,20 +38,20 @@ fn what(error: &Error) -> &'static str {
 fn logs_are_replayed_in_order() {
     let store = three_logs();
     let manifest = store.manifest();
-    let logs = Logs::find(&Disk::default(), store.path(), &manifest).unwrap();
+    let logs = UnflushedLogs::open(&Disk::default(), store.path(), &manifest).unwrap();
     assert_eq!(logs.numbers().collect::<Vec<_>>(), [1, 2, 3]);
     let (replayed, memtable) = replay(&store, &manifest).unwrap();
     let counts: Vec<_> = replayed.logs.iter().map(|log| (log.number, log.records, log.operations)).collect();
     assert_eq!(counts, [(1, 2, 4), (2, 1, 1), (3, 1, 1)]);
-    assert_eq!(replayed.sequence, 4);
+    assert_eq!(replayed.next_sequence, 4);
     assert_eq!(replayed.last.map(|last| (last.number, last.len)), Some((3, replayed.logs[2].bytes)));
     assert_eq!(replayed.before_last.map(|last| last.number), Some(2));
-    // All but the last were ended by the one after them.
-    assert_eq!(replayed.logs.iter().map(|log| log.ended).collect::<Vec<_>>(), [true, true, false]);
+    // Each log but the last is sealed by its successor.
+    assert_eq!(replayed.logs.iter().map(|log| log.is_sealed).collect::<Vec<_>>(), [true, true, false]);
     let version = memtable.version();
     assert_eq!(memtable.entries(version), [(1, 0), (10, 1), (11, 1)]);
     assert_eq!(memtable.tombstones(version), [(0, 0)]);
-    assert_eq!(memtable.marks(version).len(), 1);
+    assert_eq!(memtable.all_metadata(version).len(), 1);
 }
 
 #[test]
@@ -65,14 +65,14 @@ fn a_missing_log_is_told_by_its_name() {
     }
 }
 
-/// Those that the manifest has left behind, and none at all where it names none.
+/// Logs with a smaller number than the manifest's first log are ignored. If the manifest has no first log, all logs are.
 #[test]
 fn logs_before_the_first_are_not_read() {
     let store = three_logs();
-    let manifest = Manifest { first_log: 2, sequence: 2, ..store.manifest() };
+    let manifest = Manifest { first_log: 2, first_sequence: 2, ..store.manifest() };
     write(store.file("000001.log"), b"anything").unwrap();
     let (replayed, memtable) = replay(&store, &manifest).unwrap();
-    assert_eq!((replayed.logs.len(), replayed.sequence), (2, 4));
+    assert_eq!((replayed.logs.len(), replayed.next_sequence), (2, 4));
     assert_eq!(memtable.entries(memtable.version()), []);
     let manifest = Manifest { first_log: 0, ..manifest };
     assert_eq!(replay(&store, &manifest).unwrap().0.logs, []);
@@ -82,10 +82,10 @@ fn logs_before_the_first_are_not_read() {
 fn logs_that_do_not_follow_one_another_are_refused() {
     let store = three_logs();
     let manifest = store.manifest();
-    let error = replay(&store, &Manifest { sequence: 1, ..manifest.clone() }).map(drop).unwrap_err();
+    let error = replay(&store, &Manifest { first_sequence: 1, ..manifest.clone() }).map(drop).unwrap_err();
     assert_eq!(what(&error), "the records of this log and of what comes before it");
 
-    // Less of the first than the second says was synced: its last record is gone.
+    // The first log is shorter than the length that the second one records: its last record is missing.
     let bytes = read(store.file("000001.log")).unwrap();
     write(store.file("000001.log"), &bytes[..bytes.len() - 8]).unwrap();
     let error = replay(&store, &manifest).map(drop).unwrap_err();
@@ -93,9 +93,9 @@ fn logs_that_do_not_follow_one_another_are_refused() {
     assert!(error.to_string().contains("000001.log"), "{error}");
     write(store.file("000001.log"), bytes).unwrap();
 
-    // The second log of another store, which follows a longer one.
+    // The second log is from another store, where the first log is longer.
     let other = three_logs();
-    let longer = Idle::new(small());
+    let longer = ManualStore::new(small());
     (0..5).for_each(|i| longer.commit(|batch| batch.insert(i, i)));
     longer.writer.freeze().unwrap();
     longer.commit(|batch| batch.insert(9, 9));
@@ -113,48 +113,48 @@ fn a_log_without_a_header_is_damage() {
     assert!(error.to_string().contains("000004.log"), "{error}");
 }
 
-/// What a crash cut off is left out, and told: damage could have made it.
+/// A torn tail is left out, and reported, since it may be damage.
 #[test]
-fn a_torn_end_is_left_out() {
+fn a_torn_tail_is_left_out() {
     let store = three_logs();
     store.commit(|batch| batch.insert(77, 7));
     let bytes = read(store.file("000003.log")).unwrap();
     write(store.file("000003.log"), &bytes[..bytes.len() - 8]).unwrap();
-    let store = store.again().unwrap();
+    let store = store.reopen().unwrap();
     assert_eq!(store.pairs(), [(1, 0), (10, 1), (11, 1)]);
-    assert_eq!(store.snapshot().mark("key").unwrap().as_deref(), Some(&b"value"[..]));
-    let Some(Error::TornEnd { path, bytes, .. }) = &store.torn_end else { panic!("{:?}", store.torn_end) };
+    assert_eq!(store.snapshot().metadata("key").unwrap().as_deref(), Some(&b"value"[..]));
+    let Some(Error::TornEnd { path, bytes, .. }) = &store.torn_tail else { panic!("{:?}", store.torn_tail) };
     assert!(path.ends_with("000003.log") && *bytes > 0);
-    // The log that was started then vouches for what was left of it.
-    assert!(store.again().unwrap().torn_end.is_none());
+    // The log that this open started seals the torn log, so the next open reports nothing.
+    assert!(store.reopen().unwrap().torn_tail.is_none());
 }
 
 #[test]
-fn only_an_end_that_nobody_vouches_for_is_torn() {
-    let log = LogInfo { number: 7, bytes: 100, torn_bytes: 0, ended: false, records: 1, operations: 1 };
-    assert!(log.torn_end(Path::new("s")).is_none());
-    assert!(LogInfo { torn_bytes: 30, ended: true, ..log }.torn_end(Path::new("s")).is_none());
+fn only_an_unsealed_log_can_have_a_torn_tail() {
+    let log = LogInfo { number: 7, bytes: 100, torn_bytes: 0, is_sealed: false, records: 1, operations: 1 };
+    assert!(log.torn_tail(Path::new("s")).is_none());
+    assert!(LogInfo { torn_bytes: 30, is_sealed: true, ..log }.torn_tail(Path::new("s")).is_none());
     let Some(Error::TornEnd { path, offset, bytes }) =
-        LogInfo { torn_bytes: 30, ..log }.torn_end(Path::new("s"))
+        LogInfo { torn_bytes: 30, ..log }.torn_tail(Path::new("s"))
     else {
         panic!()
     };
     assert_eq!((path, offset, bytes), (Path::new("s").join("000007.log"), 70, 30));
 }
 
-/// Calls that add a little leave one log each; when there are many they are handed over to be flushed.
+/// Each short run leaves one log. If there are too many, the next open freezes their memtable.
 #[test]
 fn many_logs_are_frozen_when_the_store_is_opened() {
-    let mut store = Idle::new(small());
+    let mut store = ManualStore::new(small());
     for i in 0..9 {
         assert_eq!(store.shared.view().memtables.len(), 1, "{i}");
         store.commit(|batch| batch.insert(i, i));
-        store = store.again().unwrap();
+        store = store.reopen().unwrap();
     }
     let view = store.shared.view();
-    assert_eq!(view.memtables[0].logs, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!((&view.memtables[1].logs[..], view.memtables[1].sequence), (&[10][..], 9));
-    // A new log takes the place of one that nothing was written to.
-    let store = store.again().unwrap();
+    assert_eq!(view.memtables[0].log_numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!((&view.memtables[1].log_numbers[..], view.memtables[1].first_sequence), (&[10][..], 9));
+    // A new log replaces an empty one.
+    let store = store.reopen().unwrap();
     assert_eq!(store.files(".log").len(), 10);
 }

@@ -1,4 +1,4 @@
-//! What a commit does to log, memtable and waiting threads.
+//! Commits: their effects on log, memtable and waiting threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_full_memtable_is_frozen_with_its_log() {
-    let store = Idle::new(StoreOptions { memtable: 1 << 16, ..small() });
+    let store = ManualStore::new(StoreOptions { memtable: 1 << 16, ..small() });
     let mut records = 0;
     while store.shared.view().memtables.len() == 1 {
         store.commit(|batch| (0..100).for_each(|i| batch.insert(1000 * records + i, i)));
@@ -15,18 +15,21 @@ fn a_full_memtable_is_frozen_with_its_log() {
     }
     let view = store.shared.view();
     assert!(view.memtables[0].memtable.bytes() >= 1 << 16);
-    // What made it overflow is in the next one already.
-    assert_eq!((&view.memtables[1].logs[..], view.memtables[1].sequence), (&[2][..], records - 1));
+    // The commit that found the memtable full is in the next memtable.
+    assert_eq!(
+        (&view.memtables[1].log_numbers[..], view.memtables[1].first_sequence),
+        (&[2][..], records - 1)
+    );
     assert_eq!(view.memtables[1].memtable.entries(view.memtables[1].memtable.version()).len(), 100);
     let first = std::fs::metadata(store.file("000001.log")).unwrap().len();
-    assert_eq!(lock(&store.shared.written).log_bytes, first);
-    assert_eq!(store.again().unwrap().pairs().len() as u64, 100 * records);
+    assert_eq!(lock(&store.shared.write_stats).log_bytes, first);
+    assert_eq!(store.reopen().unwrap().pairs().len() as u64, 100 * records);
 }
 
 #[test]
 fn a_writer_waits_while_two_memtables_wait() {
     // Each commit finds the memtable full.
-    let store = Idle::new(StoreOptions { memtable: 0, ..small() });
+    let store = ManualStore::new(StoreOptions { memtable: 0, ..small() });
     (0..2).for_each(|i| store.commit(|batch| batch.insert(i, i)));
     assert_eq!(store.shared.view().memtables.len(), 3);
     let done = AtomicBool::new(false);
@@ -44,10 +47,10 @@ fn a_writer_waits_while_two_memtables_wait() {
     assert_eq!(store.pairs(), [(0, 0), (1, 1), (7, 7)]);
 }
 
-/// Nobody waits for a flush that will never come.
+/// After a failure, no writer waits for a flush.
 #[test]
 fn a_writer_that_waits_is_told_of_a_failure() {
-    let store = Idle::new(StoreOptions { memtable: 0, ..small() });
+    let store = ManualStore::new(StoreOptions { memtable: 0, ..small() });
     (0..2).for_each(|i| store.commit(|batch| batch.insert(i, i)));
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| store.try_commit(|batch| batch.insert(7, 7)));
@@ -60,7 +63,7 @@ fn a_writer_that_waits_is_told_of_a_failure() {
 
 #[test]
 fn after_a_failure_nothing_is_written_and_all_is_read() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit(|batch| batch.insert(1, 1));
     let log = std::fs::read(store.file("000001.log")).unwrap();
     store.shared.fail(&Error::BadArgument("first".to_string()));
@@ -85,7 +88,7 @@ fn after_a_failure_nothing_is_written_and_all_is_read() {
 
 #[test]
 fn a_transaction_is_seen_whole_or_not_at_all() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     let before = store.snapshot();
     let mut transaction = Transaction::new(&store.writer);
     transaction.insert(1, 1);
@@ -93,10 +96,10 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     transaction.delete(1, 1);
     transaction.insert(3, 3);
     assert_eq!(store.pairs(), []);
-    // What was refused when it was added is no part of it.
+    // An operation that returned an error is not part of the transaction.
     transaction.commit(Durability::Os).unwrap();
     assert_eq!((store.pairs(), before.len()), (vec![(3, 3)], 0));
-    let store = store.again().unwrap();
+    let store = store.reopen().unwrap();
     assert_eq!(store.pairs(), [(3, 3)]);
     assert_eq!(
         store.snapshot().logs().iter().map(|log| (log.records, log.operations)).collect::<Vec<_>>(),
@@ -104,10 +107,10 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     );
 }
 
-/// The first note starts a log of another version, and so do those who open the store after that; without notes, nobody does.
+/// The first note starts a log of a newer version, and later opens do, too. In a store without notes, logs keep the older version.
 #[test]
 fn notes_come_in_logs_of_their_version() {
-    let versions = |store: &Idle| -> Vec<(String, u8)> {
+    let versions = |store: &ManualStore| -> Vec<(String, u8)> {
         let version = |name: String| {
             let version = std::fs::read(store.file(&name)).unwrap()[8];
             (name, version)
@@ -115,48 +118,53 @@ fn notes_come_in_logs_of_their_version() {
         store.files(".log").into_iter().map(version).collect()
     };
     let log = |number: u64, version| (format!("{number:06}.log"), version);
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit(|batch| batch.insert(1, 1));
     store.commit(|batch| {
         batch.insert(2, 2);
-        batch.note(2, b"two").unwrap();
-        assert!(batch.note(3, &vec![0; (1 << 24) + 1]).is_err());
+        batch.set_note(2, b"two").unwrap();
+        assert!(batch.set_note(3, &vec![0; (1 << 24) + 1]).is_err());
     });
-    store.commit(|batch| batch.note(1, b"one").unwrap());
+    store.commit(|batch| batch.set_note(1, b"one").unwrap());
     assert_eq!(versions(&store), [log(1, 3), log(2, 4)]);
-    let store = store.again().unwrap();
+    let store = store.reopen().unwrap();
     assert_eq!(versions(&store), [log(1, 3), log(2, 4), log(3, 4)]);
     assert_eq!(
         store.snapshot().notes_of(&[1, 2, 3]).unwrap(),
         [Some(b"one".to_vec()), Some(b"two".to_vec()), None]
     );
-    // In the memtable it is told that there may be so many, in segments there are.
+    // After the flush, the segment has the two notes.
     store.flush().unwrap();
     assert_eq!((versions(&store), store.snapshot().stats().notes), (vec![log(4, 4)], 2));
     assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 4);
-    let store = store.again().unwrap();
+    let store = store.reopen().unwrap();
     assert_eq!(versions(&store), [log(4, 4)]);
-    // When the last note is gone, the store is again as if it had never had one.
+    // After the last note is deleted and merged away, the manifest has the older version again.
     store.commit_and_flush(|batch| (1..3).for_each(|i| batch.delete(i, i)));
     let segments = store.manifest().segments.len();
-    super::super::merge::merge(&store.shared, 0..segments, 3, super::super::merge::Way::Waiting(None))
-        .unwrap();
+    super::super::merge::merge(
+        &store.shared,
+        0..segments,
+        3,
+        super::super::merge::MergeMode::Foreground(None),
+    )
+    .unwrap();
     assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 3);
 }
 
 #[test]
 fn a_closed_log_says_so_and_takes_no_more() {
-    let store = Idle::new(small());
+    let store = ManualStore::new(small());
     store.commit(|batch| batch.insert(1, 1));
     store.writer.close().unwrap();
     assert!(store.try_commit(|batch| batch.insert(2, 2)).is_err());
     let snapshot = Snapshot::<u64>::open(store.path()).unwrap();
-    assert!(snapshot.logs()[0].ended && snapshot.len() == 1);
+    assert!(snapshot.logs()[0].is_sealed && snapshot.len() == 1);
 }
 
 #[test]
 fn a_store_without_ids_takes_all_for_one() {
-    let store = Idle::new(StoreOptions { ids: Some(false), ..small() });
+    let store = ManualStore::new(StoreOptions { ids: Some(false), ..small() });
     store.commit(|batch| [1, 2].into_iter().for_each(|id| batch.insert(5, id)));
     assert_eq!(store.snapshot().len(), 1);
     assert_eq!(store.writer.delete_all(&[(5, 77)], Durability::Os).unwrap(), [true]);

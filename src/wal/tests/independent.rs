@@ -1,11 +1,11 @@
-//! The golden logs, and `reader.py`, which shares nothing with the crate.
+//! Tests of the golden logs, and comparisons with the independent reader `reader.py`.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::*;
 
-/// What `reader.py` says of a log; `None` if there is no Python, which on CI is a failure.
+/// Output or error message of `reader.py` for a log. `None` if Python is missing, which is a failure on CI.
 fn run_reader(bytes: &[u8], number: u64) -> Option<Result<String, String>> {
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/reader.py");
     let folder = tempfile::tempdir().unwrap();
@@ -22,26 +22,28 @@ fn run_reader(bytes: &[u8], number: u64) -> Option<Result<String, String>> {
     }
 }
 
-/// The lines that `reader.py` prints for the records of a log; texts must have no control characters.
-fn lines<F: Fingerprint>(batches: &Batches) -> String {
+/// Expected lines of `reader.py` for the records of a log. Texts must not have control characters.
+fn lines<F: Fingerprint>(batches: &NumberedBatches) -> String {
     let mut text = String::new();
     let hex = |fingerprint: &u128| F::from_u128(*fingerprint).to_hex();
     for (sequence, operation) in
         batches.iter().flat_map(|(sequence, all)| all.iter().map(move |o| (sequence, o)))
     {
         text += &match operation {
-            Owned::Insert(fingerprint, id, None) => {
+            OwnedOperation::Insert(fingerprint, id, None) => {
                 format!("{sequence}\tinsert\t{}\t{id}\n", hex(fingerprint))
             }
-            Owned::Insert(fingerprint, id, Some(name)) => {
+            OwnedOperation::Insert(fingerprint, id, Some(name)) => {
                 format!("{sequence}\tinsert\t{}\t{id}\t{name}\n", hex(fingerprint))
             }
-            Owned::Delete(fingerprint, id) => format!("{sequence}\tdelete\t{}\t{id}\n", hex(fingerprint)),
-            Owned::Mark(key, value) => {
+            OwnedOperation::Delete(fingerprint, id) => {
+                format!("{sequence}\tdelete\t{}\t{id}\n", hex(fingerprint))
+            }
+            OwnedOperation::Mark(key, value) => {
                 let value: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
                 format!("{sequence}\tmark\t{key}\t{value}\n")
             }
-            Owned::Note(id, note) => {
+            OwnedOperation::Note(id, note) => {
                 let note: String = note.iter().map(|byte| format!("{byte:02x}")).collect();
                 format!("{sequence}\tnote\t{id}\t{note}\n")
             }
@@ -50,15 +52,15 @@ fn lines<F: Fingerprint>(batches: &Batches) -> String {
     text
 }
 
-/// Compares both readers; returns whether Python was there.
+/// Compares both readers. Returns whether Python was found.
 fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     let Some(output) = run_reader(bytes, number) else { return false };
     match (read::<F>(bytes, number), output) {
         (Ok(Some((end, batches))), Ok(text)) => {
-            let (bits, start, sound, torn) = (F::BITS, end.start, end.sound_bytes, end.torn_bytes);
-            let first = start.first_sequence;
+            let (bits, header, sound, torn) = (F::BITS, end.header, end.sound_bytes, end.torn_bytes);
+            let first = header.first_sequence;
             let PreviousLog { number: previous, len } =
-                start.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
+                header.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
             let closed = if end.closed { "True" } else { "False" };
             let header = format!(
                 "number: {number}\nbits: {bits}\nfirst sequence: {first}\nprevious: {previous}\n\
@@ -73,8 +75,8 @@ fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     true
 }
 
-/// `UPDATE_GOLDEN=1 cargo test --lib wal` writes the golden logs anew.
-fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: &Batches, torn: u64) {
+/// Compares a log with its golden file. `UPDATE_GOLDEN=1 cargo test --lib wal` rewrites the golden logs.
+fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: &NumberedBatches, torn: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden").join(name);
     let path = folder.join(format!("{number:06}.log"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -87,11 +89,15 @@ fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: 
     check_reader::<F>(bytes, number);
 }
 
-/// A log of which the last record is torn.
-fn torn_log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>]) -> (Vec<u8>, Batches) {
+/// A log whose last record is torn, and the batches before that record.
+fn torn_log<F: Fingerprint>(
+    number: u64,
+    first: u64,
+    batches: &[Vec<OwnedOperation>],
+) -> (Vec<u8>, NumberedBatches) {
     let mut bytes = log::<F>(number, first, batches, &[0]);
     let last = batches.len() - 1;
-    bytes.truncate(places(&bytes)[last] + 45);
+    bytes.truncate(record_offsets(&bytes)[last] + 45);
     (bytes, numbered(first, &batches[..last]))
 }
 
@@ -101,10 +107,11 @@ fn golden_logs() {
     let (bytes, found) = torn_log::<u64>(1, 5, &[example(), vec![torn.clone()]].concat());
     check_golden::<u64>("log-64", 1, &bytes, &found, 45);
     let previous = PreviousLog { number: 1, len: bytes.len() as u64 - 45 };
-    let after = [vec![Owned::Delete(0x13, 2)]];
+    let after = [vec![OwnedOperation::Delete(0x13, 2)]];
     let bytes = log_after::<u64>(Some(previous), 2, 8, &after, &[], true);
     check_golden::<u64>("log-64", 2, &bytes, &numbered(8, &after), 0);
-    let wide = vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), Owned::Mark(String::new(), Vec::new())];
+    let wide =
+        vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), OwnedOperation::Mark(String::new(), Vec::new())];
     let (bytes, found) = torn_log::<u128>(1_000_000, 1 << 63, &[vec![wide], vec![torn]].concat());
     check_golden::<u128>("log-128", 1_000_000, &bytes, &found, 45);
 }
@@ -124,7 +131,7 @@ fn the_independent_reader_agrees() {
             logs.push(bytes);
         }
     }
-    // Fields of the header behind a checksum that is right, and of an end record.
+    // Changed fields of the header and of an end record, with valid checksums.
     for at in log_header::VERSION..log_header::CRC {
         let mut bytes = closed.clone();
         bytes[at] ^= 1;
@@ -138,13 +145,13 @@ fn the_independent_reader_agrees() {
         seal(&mut bytes, 3, closed.len() - 32, closed.len());
         logs.push(bytes);
     }
-    let places = places(&sound);
-    for at in (places[1] + 8..places[2]).step_by(3) {
+    let offsets = record_offsets(&sound);
+    for at in (offsets[1] + 8..offsets[2]).step_by(3) {
         let mut bytes = sound.clone();
         bytes[at] = bytes[at].wrapping_add(1);
-        seal(&mut bytes, 3, places[1], places[2]);
-        // The length takes another end.
-        if at >= places[1] + 12 {
+        seal(&mut bytes, 3, offsets[1], offsets[2]);
+        // A changed length would need a checksum up to another end.
+        if at >= offsets[1] + 12 {
             logs.push(bytes);
         }
     }
@@ -153,10 +160,15 @@ fn the_independent_reader_agrees() {
             return;
         }
     }
-    let names: Vec<Owned> = (0..500_u64).map(|i| insert(u128::from(i) << 99, i, Some("长"))).collect();
+    let names: Vec<OwnedOperation> =
+        (0..500_u64).map(|i| insert(u128::from(i) << 99, i, Some("长"))).collect();
     check_reader::<u128>(&log::<u128>(3, 1, &[names], &[]), 3);
-    let mut noted =
-        log::<u64>(3, 1, &[vec![Owned::Note(1, vec![0, 255]), Owned::Note(u64::MAX, vec![9; 1 << 24])]], &[]);
+    let mut noted = log::<u64>(
+        3,
+        1,
+        &[vec![OwnedOperation::Note(1, vec![0, 255]), OwnedOperation::Note(u64::MAX, vec![9; 1 << 24])]],
+        &[],
+    );
     check_reader::<u64>(&noted, 3);
     noted[log_header::VERSION] = 3;
     let crc = crc32fast::hash(&noted[..log_header::CRC]);

@@ -1,4 +1,4 @@
-//! What is written comes back, or less of it, or an error: never anything else.
+//! Tests of logs: reading returns what was written, a prefix of it, or an error, but never anything else.
 
 mod independent;
 mod long_notes;
@@ -9,65 +9,70 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::reader::LogEnd;
+use super::reader::LogPosition;
 use super::*;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
 use crate::fs::{Disk, Fs};
 
-/// An operation that owns its text.
+/// An [`Operation`] that owns its data, with 128 bits for fingerprints of both widths.
 #[derive(Clone, Debug, PartialEq)]
-enum Owned {
+enum OwnedOperation {
     Insert(u128, u64, Option<String>),
     Delete(u128, u64),
     Mark(String, Vec<u8>),
     Note(u64, Vec<u8>),
 }
 
-impl Owned {
-    fn of<F: Fingerprint>(operation: Operation<'_, F>) -> Owned {
+impl OwnedOperation {
+    fn from_operation<F: Fingerprint>(operation: Operation<'_, F>) -> OwnedOperation {
         match operation {
             Operation::Insert { fingerprint, id, name } => {
-                Owned::Insert(fingerprint.to_u128(), id, name.map(str::to_string))
+                OwnedOperation::Insert(fingerprint.to_u128(), id, name.map(str::to_string))
             }
-            Operation::Delete { fingerprint, id } => Owned::Delete(fingerprint.to_u128(), id),
-            Operation::Mark { key, value } => Owned::Mark(key.to_string(), value.to_vec()),
-            Operation::Note { id, note } => Owned::Note(id, note.to_vec()),
+            Operation::Delete { fingerprint, id } => OwnedOperation::Delete(fingerprint.to_u128(), id),
+            Operation::Metadata { key, value } => OwnedOperation::Mark(key.to_string(), value.to_vec()),
+            Operation::Note { id, note } => OwnedOperation::Note(id, note.to_vec()),
         }
     }
 
     fn push<F: Fingerprint>(&self, payload: &mut Payload<F>) -> Result<()> {
         payload.push(&match self {
-            Owned::Insert(fingerprint, id, name) => {
+            OwnedOperation::Insert(fingerprint, id, name) => {
                 Operation::Insert { fingerprint: F::from_u128(*fingerprint), id: *id, name: name.as_deref() }
             }
-            Owned::Delete(fingerprint, id) => {
+            OwnedOperation::Delete(fingerprint, id) => {
                 Operation::Delete { fingerprint: F::from_u128(*fingerprint), id: *id }
             }
-            Owned::Mark(key, value) => Operation::Mark { key, value },
-            Owned::Note(id, note) => Operation::Note { id: *id, note },
+            OwnedOperation::Mark(key, value) => Operation::Metadata { key, value },
+            OwnedOperation::Note(id, note) => Operation::Note { id: *id, note },
         })
     }
 }
 
-fn payload<F: Fingerprint>(operations: &[Owned]) -> Payload<F> {
+fn payload<F: Fingerprint>(operations: &[OwnedOperation]) -> Payload<F> {
     let mut payload = Payload::default();
     operations.iter().for_each(|operation| operation.push(&mut payload).unwrap());
     payload
 }
 
-/// A log of these batches, synced after each whose number is in `synced`.
-fn log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>], synced: &[usize]) -> Vec<u8> {
+/// A log with a record for each batch, synced after the batches whose indexes are in `synced`.
+fn log<F: Fingerprint>(
+    number: u64,
+    first: u64,
+    batches: &[Vec<OwnedOperation>],
+    synced: &[usize],
+) -> Vec<u8> {
     log_after::<F>(None, number, first, batches, synced, false)
 }
 
-/// The same after another one, and closed if it says so.
+/// Like [`log`], with a reference to a previous log, and closed if `closed` is true.
 fn log_after<F: Fingerprint>(
     previous: Option<PreviousLog>,
     number: u64,
     first: u64,
-    batches: &[Vec<Owned>],
+    batches: &[Vec<OwnedOperation>],
     synced: &[usize],
     closed: bool,
 ) -> Vec<u8> {
@@ -75,8 +80,8 @@ fn log_after<F: Fingerprint>(
     let path = folder.path().join("log");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     let version = batches.iter().map(|batch| payload::<F>(batch).version()).max().unwrap_or(format::VERSION);
-    let start = LogStart { version, first_sequence: first, previous };
-    let mut writer = LogWriter::<F>::create(&fs, &path, number, start).unwrap();
+    let header = LogHeader { version, first_sequence: first, previous };
+    let mut writer = LogWriter::<F>::create(&fs, &path, number, header).unwrap();
     for (i, batch) in batches.iter().enumerate() {
         assert_eq!(writer.append(&payload(batch)).unwrap(), first + i as u64);
         if synced.contains(&i) {
@@ -94,70 +99,72 @@ fn log_after<F: Fingerprint>(
     bytes
 }
 
-type Batches = Vec<(u64, Vec<Owned>)>;
+type NumberedBatches = Vec<(u64, Vec<OwnedOperation>)>;
 
-fn read<F: Fingerprint>(bytes: &[u8], number: u64) -> Result<Option<(LogEnd, Batches)>> {
-    let mut batches = Batches::new();
+fn read<F: Fingerprint>(bytes: &[u8], number: u64) -> Result<Option<(LogPosition, NumberedBatches)>> {
+    let mut batches = NumberedBatches::new();
     let end = read_log::<F>(Path::new("l"), bytes, number, |sequence, operation| {
         if batches.last().is_none_or(|last| last.0 != sequence) {
             batches.push((sequence, Vec::new()));
         }
-        batches.last_mut().unwrap().1.push(Owned::of(operation));
+        batches.last_mut().unwrap().1.push(OwnedOperation::from_operation(operation));
         Ok(())
     })?;
     Ok(end.map(|end| (end, batches)))
 }
 
-fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> Owned {
-    Owned::Insert(fingerprint, id, name.map(str::to_string))
+fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> OwnedOperation {
+    OwnedOperation::Insert(fingerprint, id, name.map(str::to_string))
 }
 
-/// The golden log without its torn end.
-fn example() -> Vec<Vec<Owned>> {
+/// The golden log without its torn tail.
+fn example() -> Vec<Vec<OwnedOperation>> {
     vec![
         vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
-        vec![Owned::Delete(0x10, 1), Owned::Mark("feed".to_string(), vec![0x2c, 1])],
-        vec![insert(u128::from(u64::MAX), u64::MAX, Some("")), Owned::Delete(0, 0)],
+        vec![OwnedOperation::Delete(0x10, 1), OwnedOperation::Mark("feed".to_string(), vec![0x2c, 1])],
+        vec![insert(u128::from(u64::MAX), u64::MAX, Some("")), OwnedOperation::Delete(0, 0)],
     ]
 }
 
-fn numbered(first: u64, batches: &[Vec<Owned>]) -> Batches {
+fn numbered(first: u64, batches: &[Vec<OwnedOperation>]) -> NumberedBatches {
     (first..).zip(batches.iter().cloned()).collect()
 }
 
-/// Where the records start, and the end.
-fn places(bytes: &[u8]) -> Vec<usize> {
-    let mut places = vec![log_header::LEN];
-    while *places.last().unwrap() < bytes.len() {
-        let at = *places.last().unwrap();
+/// Byte offsets of the records, and of the end of the log.
+fn record_offsets(bytes: &[u8]) -> Vec<usize> {
+    let mut offsets = vec![log_header::LEN];
+    while *offsets.last().unwrap() < bytes.len() {
+        let at = *offsets.last().unwrap();
         let len = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
-        places.push(at + 32 + len.next_multiple_of(8));
+        offsets.push(at + 32 + len.next_multiple_of(8));
     }
-    places
+    offsets
 }
 
-/// Gives the record at a place the right checksum.
+/// Recomputes the checksum of the record from `at` to `end`.
 fn seal(bytes: &mut [u8], number: u64, at: usize, end: usize) {
     let crc = record_crc(number, at as u64, &bytes[at..end]);
     bytes[at + 4..at + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
-fn operation() -> impl Strategy<Value = Owned> {
+fn operation() -> impl Strategy<Value = OwnedOperation> {
     prop_oneof![
         (any::<u128>(), any::<u64>(), proptest::option::of(".{0,40}"))
-            .prop_map(|(fingerprint, id, name)| Owned::Insert(fingerprint, id, name)),
-        (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| Owned::Delete(fingerprint, id)),
+            .prop_map(|(fingerprint, id, name)| OwnedOperation::Insert(fingerprint, id, name)),
+        (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| OwnedOperation::Delete(fingerprint, id)),
         (".{0,20}", proptest::collection::vec(any::<u8>(), 0..9))
-            .prop_map(|(key, value)| Owned::Mark(key, value)),
+            .prop_map(|(key, value)| OwnedOperation::Mark(key, value)),
         (any::<u64>(), proptest::collection::vec(any::<u8>(), 0..9))
-            .prop_map(|(id, note)| Owned::Note(id, note)),
+            .prop_map(|(id, note)| OwnedOperation::Note(id, note)),
     ]
 }
 
-fn narrow(batches: &[Vec<Owned>]) -> Vec<Vec<Owned>> {
-    let narrow = |operation: &Owned| match operation.clone() {
-        Owned::Insert(fingerprint, id, name) => Owned::Insert(u128::from(fingerprint as u64), id, name),
-        Owned::Delete(fingerprint, id) => Owned::Delete(u128::from(fingerprint as u64), id),
+fn narrow(batches: &[Vec<OwnedOperation>]) -> Vec<Vec<OwnedOperation>> {
+    let narrow = |operation: &OwnedOperation| match operation.clone() {
+        OwnedOperation::Insert(fingerprint, id, name) => {
+            OwnedOperation::Insert(u128::from(fingerprint as u64), id, name)
+        }
+        OwnedOperation::Delete(fingerprint, id) => OwnedOperation::Delete(u128::from(fingerprint as u64), id),
         other => other,
     };
     batches.iter().map(|batch| batch.iter().map(narrow).collect()).collect()
@@ -180,12 +187,12 @@ proptest! {
         let wide = log_after::<u128>(previous, number, first, &batches, &synced, closed);
         let (end, found) = read::<u128>(&wide, number).unwrap().unwrap();
         prop_assert_eq!(&found, &numbered(first, &batches));
-        let has_notes = batches.iter().flatten().any(|operation| matches!(operation, Owned::Note(..)));
-        let start = LogStart { version: if has_notes { 4 } else { 3 }, first_sequence: first, previous };
+        let has_notes = batches.iter().flatten().any(|operation| matches!(operation, OwnedOperation::Note(..)));
+        let header = LogHeader { version: if has_notes { 4 } else { 3 }, first_sequence: first, previous };
         let (records, sound_bytes) = (batches.len() as u64, wide.len() as u64);
         let closed = closed && records > 0;
         let next_sequence = first + records + u64::from(closed);
-        prop_assert_eq!(end, LogEnd { start, next_sequence, closed, sound_bytes, torn_bytes: 0, last: end.last });
+        prop_assert_eq!(end, LogPosition { header, next_sequence, closed, sound_bytes, torn_bytes: 0, last: end.last });
         prop_assert_eq!(end.records(), records);
         let batches = narrow(&batches);
         let bytes = log::<u64>(number, first, &batches, &synced);
@@ -199,9 +206,9 @@ proptest! {
         random in proptest::collection::vec(0_u8..8, 1..80),
         start in 0_usize..40,
     ) {
-        // Starts like a sound payload, so that it gets further than the first byte.
+        // Starts like a sound payload, so that decoding gets past the first byte.
         let mut bytes = log::<u64>(1, 1, &example(), &[]);
-        let at = places(&bytes)[2];
+        let at = record_offsets(&bytes)[2];
         bytes.truncate(at + 32 + start);
         bytes.extend(&random);
         let len = (bytes.len() - at - 32) as u32;
@@ -232,20 +239,20 @@ fn batches_are_refused_when_they_do_not_fit() {
     let mut full = Payload::<u64>::default();
     let long = "x".repeat((1 << 16) + 1);
     assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
-    assert!(Owned::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
-    assert!(Owned::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
-    assert!(Owned::Note(1, vec![1; (1 << 24) + 1]).push(&mut full).is_err());
+    assert!(OwnedOperation::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
+    assert!(OwnedOperation::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
+    assert!(OwnedOperation::Note(1, vec![1; (1 << 24) + 1]).push(&mut full).is_err());
     assert!(full.is_empty());
     insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
-    Owned::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
+    OwnedOperation::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
     assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 4 + 4096));
     let folder = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let start = LogStart { version: 3, first_sequence: 1, previous: None };
-    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, start).unwrap();
+    let header = LogHeader { version: 3, first_sequence: 1, previous: None };
+    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, header).unwrap();
     writer.append(&full).unwrap();
-    // What the log's version does not have, and nothing.
-    Owned::Note(1, vec![1; 1 << 24]).push(&mut full).unwrap();
+    // An operation that the log's version does not support, and an empty payload.
+    OwnedOperation::Note(1, vec![1; 1 << 24]).push(&mut full).unwrap();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     full = Payload::default();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
@@ -256,7 +263,7 @@ fn batches_are_refused_when_they_do_not_fit() {
 /// A log of version 3 has no notes: a reader of that version must not find one.
 #[test]
 fn notes_make_another_version() {
-    let batches = [vec![Owned::Note(7, vec![0, 255, 10])]];
+    let batches = [vec![OwnedOperation::Note(7, vec![0, 255, 10])]];
     let mut bytes = log::<u64>(1, 1, &batches, &[]);
     assert_eq!(bytes[log_header::VERSION], 4);
     assert_eq!(read::<u64>(&bytes, 1).unwrap().unwrap().1, numbered(1, &batches));
@@ -278,9 +285,9 @@ fn notes_make_another_version() {
 fn every_truncation_reads_a_prefix() {
     for synced in [&[][..], &[0], &[0, 1, 2]] {
         let bytes = log::<u64>(1, 7, &example(), synced);
-        let places = places(&bytes);
+        let offsets = record_offsets(&bytes);
         for len in 0..bytes.len() {
-            let whole = places.iter().filter(|&&place| place <= len).count();
+            let whole = offsets.iter().filter(|&&place| place <= len).count();
             match read::<u64>(&bytes[..len], 1).unwrap() {
                 None => assert_eq!(whole, 0, "{len}"),
                 Some((end, found)) => {
@@ -305,15 +312,15 @@ fn every_truncation_reads_a_prefix() {
 fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     for synced in [&[][..], &[0], &[1], &[0, 1, 2]] {
         let sound = log::<u64>(1, 7, &example(), synced);
-        let places = places(&sound);
-        // What the records themselves say was synced before they were written.
-        let known = (0..3).map(|i| u64::from_le_bytes(sound[places[i] + 24..][..8].try_into().unwrap()));
+        let offsets = record_offsets(&sound);
+        // Bytes that were durable when each record was written, according to the record.
+        let known = (0..3).map(|i| u64::from_le_bytes(sound[offsets[i] + 24..][..8].try_into().unwrap()));
         let known: Vec<u64> = known.collect();
         for bit in 0..sound.len() * 8 {
             let mut bytes = sound.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let record = places.iter().filter(|&&place| place <= bit / 8).count();
-            let start = if record == 0 { 0 } else { places[record - 1] };
+            let record = offsets.iter().filter(|&&place| place <= bit / 8).count();
+            let start = if record == 0 { 0 } else { offsets[record - 1] };
             let covered = known.iter().skip(record).any(|&durable| durable > start as u64);
             match read::<u64>(&bytes, 1) {
                 Ok(read) => {
@@ -322,7 +329,7 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
                     assert_eq!(found, numbered(7, &example()[..record.max(1) - 1]), "bit {bit}");
                 }
                 Err(Error::Corrupt { offset, .. }) => {
-                    // The header's magic and fields need no witness.
+                    // A damaged magic or field of the header is an error even if no record says that it was synced.
                     assert!(covered || record == 0, "bit {bit}");
                     assert_eq!(offset, start as u64, "bit {bit}");
                 }
@@ -333,7 +340,7 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     }
 }
 
-/// Of a log that was closed, no bit can flip unnoticed: before its last record it is damage, in it a torn end.
+/// In a closed log, every flipped bit is noticed: it is damage before the end record, and a torn tail inside it.
 #[test]
 fn every_flipped_bit_of_a_closed_log() {
     let previous = PreviousLog { number: 1, len: 96 };
@@ -377,12 +384,12 @@ fn what_is_said_of_the_log_before() {
     }
 }
 
-/// An end record vouches for all before it, or is none.
+/// An end record must say that all bytes before it are durable.
 #[test]
 fn an_end_record_that_says_less() {
     let mut bytes = log_after::<u64>(None, 1, 7, &example(), &[], true);
-    let places = places(&bytes);
-    let at = places[places.len() - 2];
+    let offsets = record_offsets(&bytes);
+    let at = offsets[offsets.len() - 2];
     bytes[at + 24..][..8].copy_from_slice(&(at as u64 - 8).to_le_bytes());
     seal(&mut bytes, 1, at, at + 32);
     assert!(matches!(read::<u64>(&bytes, 1), Err(Error::Corrupt { offset, .. }) if offset == at as u64 + 24));
@@ -390,11 +397,15 @@ fn an_end_record_that_says_less() {
 
 #[test]
 fn records_in_another_place_or_of_another_log_are_not_read() {
-    let batches = [vec![Owned::Delete(1, 1)], vec![Owned::Delete(2, 2)], vec![Owned::Delete(3, 3)]];
+    let batches = [
+        vec![OwnedOperation::Delete(1, 1)],
+        vec![OwnedOperation::Delete(2, 2)],
+        vec![OwnedOperation::Delete(3, 3)],
+    ];
     let sound = log::<u64>(1, 1, &batches, &[]);
-    let places = places(&sound);
-    let record = |i: usize| &sound[places[i]..places[i + 1]];
-    let header = &sound[..places[0]];
+    let offsets = record_offsets(&sound);
+    let record = |i: usize| &sound[offsets[i]..offsets[i + 1]];
+    let header = &sound[..offsets[0]];
     let swapped = [header, record(1), record(0), record(2)].concat();
     assert_eq!(read::<u64>(&swapped, 1).unwrap().unwrap().1, []);
     let moved = [header, record(0), record(0), record(2)].concat();
@@ -402,12 +413,12 @@ fn records_in_another_place_or_of_another_log_are_not_read() {
     let gone = [header, record(0), record(2)].concat();
     assert_eq!(read::<u64>(&gone, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
     let other = log::<u64>(2, 1, &batches, &[0, 1]);
-    let mixed = [&sound[..places[1]], &other[places[1]..]].concat();
+    let mixed = [&sound[..offsets[1]], &other[offsets[1]..]].concat();
     assert_eq!(read::<u64>(&mixed, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
     assert!(matches!(read::<u64>(&sound, 2), Err(Error::Corrupt { offset: 16, .. })));
-    // The right place and checksum, but one that was left out before it.
+    // The record has a valid checksum at its offset, but the record before it is missing.
     let mut skipped = [header, record(0), record(2)].concat();
-    seal(&mut skipped, 1, places[1], places[2]);
+    seal(&mut skipped, 1, offsets[1], offsets[2]);
     assert_eq!(read::<u64>(&skipped, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
 }
 
@@ -426,7 +437,7 @@ fn a_torn_header_is_damage_only_if_it_was_synced() {
     assert!(matches!(damage, Error::Corrupt { damage: Damage::Magic { .. }, .. }), "{damage}");
 }
 
-/// Records that overlap, each nearly as long as the file: no more than a small multiple of it is checksummed.
+/// If many records overlap, each nearly as long as the file, only a small multiple of the file size is checksummed.
 #[test]
 fn hostile_logs_do_not_take_long() {
     let mut bytes = log::<u64>(1, 1, &example()[..1], &[]);

@@ -3,36 +3,36 @@
 use std::sync::Arc;
 
 use super::SimulatedDisk;
-use super::action::Operation;
-use super::world::{Folder, Inode, Names, Node, SECTOR, World, push_range, sector_end};
+use super::operation::DiskOperation;
+use super::file_tree::{SimulatedFolder, Inode, FolderEntries, Node, SECTOR_BYTES, FileTree, push_range, sector_end};
 use crate::support::random::Random;
 
 /// How much of what was not synced a power loss leaves.
 #[derive(Clone, Debug)]
-pub(crate) enum Choice {
+pub(crate) enum SurvivalChoice {
     Nothing,
     Everything,
     Random(Random),
 }
 
-impl Choice {
+impl SurvivalChoice {
     /// The choice number `seed` after so many operations.
-    pub(crate) fn seeded(seed: u64, done: usize) -> Choice {
+    pub(crate) fn seeded(seed: u64, done: usize) -> SurvivalChoice {
         let mut random = Random(seed);
-        Choice::Random(Random(random.next() ^ done as u64))
+        SurvivalChoice::Random(Random(random.next() ^ done as u64))
     }
 }
 
 /// What power losses leave, after one operation after the other.
-pub(crate) struct Crashes {
-    operations: Vec<Arc<Operation>>,
-    world: Arc<World>,
+pub(crate) struct CrashReplay {
+    operations: Vec<Arc<DiskOperation>>,
+    world: Arc<FileTree>,
     done: usize,
 }
 
-impl Crashes {
-    pub(super) fn new(world: Arc<World>, operations: Vec<Arc<Operation>>) -> Crashes {
-        Crashes { operations, world, done: 0 }
+impl CrashReplay {
+    pub(super) fn new(world: Arc<FileTree>, operations: Vec<Arc<DiskOperation>>) -> CrashReplay {
+        CrashReplay { operations, world, done: 0 }
     }
 
     /// The number of operations done.
@@ -41,7 +41,7 @@ impl Crashes {
     }
 
     /// Does the next operation, and returns it; `None` if all are done.
-    pub(crate) fn advance(&mut self) -> Option<&Operation> {
+    pub(crate) fn advance(&mut self) -> Option<&DiskOperation> {
         let operation = self.operations.get(self.done)?;
         if operation.applied {
             // It fails now if it failed then.
@@ -52,14 +52,14 @@ impl Crashes {
     }
 
     /// A disk as a power loss could leave it now; all on it is durable.
-    pub(crate) fn image(&self, choice: &mut Choice) -> SimulatedDisk {
-        let mut image = World::empty();
+    pub(crate) fn image(&self, choice: &mut SurvivalChoice) -> SimulatedDisk {
+        let mut image = FileTree::empty();
         copy_folder(&self.world, 0, &mut image, 0, choice);
         SimulatedDisk::with(image)
     }
 }
 
-fn copy_folder(world: &World, from: usize, image: &mut World, to: usize, choice: &mut Choice) {
+fn copy_folder(world: &FileTree, from: usize, image: &mut FileTree, to: usize, choice: &mut SurvivalChoice) {
     let mut names = surviving_names(&world.folders[from], choice);
     for node in names.values_mut() {
         match *node {
@@ -70,20 +70,20 @@ fn copy_folder(world: &World, from: usize, image: &mut World, to: usize, choice:
             Node::Folder(folder) => {
                 let new = image.folders.len();
                 *node = Node::Folder(new);
-                image.folders.push(Folder::default());
+                image.folders.push(SimulatedFolder::default());
                 copy_folder(world, folder, image, new, choice);
             }
         }
     }
-    image.folders[to] = Folder::durable(names);
+    image.folders[to] = SimulatedFolder::durable(names);
 }
 
-fn surviving_names(folder: &Folder, choice: &mut Choice) -> Names {
+fn surviving_names(folder: &SimulatedFolder, choice: &mut SurvivalChoice) -> FolderEntries {
     let random = match choice {
-        Choice::Nothing => return folder.durable.clone(),
-        Choice::Everything => return folder.names.clone(),
-        Choice::Random(_) if folder.changes.is_empty() => return folder.names.clone(),
-        Choice::Random(random) => random,
+        SurvivalChoice::Nothing => return folder.durable.clone(),
+        SurvivalChoice::Everything => return folder.names.clone(),
+        SurvivalChoice::Random(_) if folder.changes.is_empty() => return folder.names.clone(),
+        SurvivalChoice::Random(random) => random,
     };
     let mut names = folder.durable.clone();
     let count = folder.changes.len() as u64;
@@ -99,12 +99,12 @@ fn surviving_names(folder: &Folder, choice: &mut Choice) -> Names {
     names
 }
 
-fn surviving_bytes(file: &Inode, choice: &mut Choice) -> Arc<Vec<u8>> {
+fn surviving_bytes(file: &Inode, choice: &mut SurvivalChoice) -> Arc<Vec<u8>> {
     match choice {
         _ if file.is_durable() => file.bytes.clone(),
-        Choice::Nothing => Arc::new(file.on_disk().to_vec()),
-        Choice::Everything => file.bytes.clone(),
-        Choice::Random(random) => Arc::new(random_bytes(file, random)),
+        SurvivalChoice::Nothing => Arc::new(file.on_disk().to_vec()),
+        SurvivalChoice::Everything => file.bytes.clone(),
+        SurvivalChoice::Random(random) => Arc::new(random_bytes(file, random)),
     }
 }
 
@@ -116,7 +116,7 @@ fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
     let [old_percent, garbage_percent] =
         [[40, 20], [0, 0], [10, 0], [90, 0], [5, 5]][random.below(5) as usize];
     let mut bytes = Vec::with_capacity(len);
-    bytes.extend_from_slice(&file.bytes[..file.synced.min(len)]);
+    bytes.extend_from_slice(&file.bytes[..file.synced_len.min(len)]);
     while bytes.len() < len {
         let end = sector_end(bytes.len()).min(len);
         let dice = random.below(100);
@@ -139,7 +139,7 @@ fn random_len(file: &Inode, random: &mut Random) -> usize {
         0 => old,
         1 => low + random.below((high - low) as u64 + 1) as usize,
         2 => sector_end(low + random.below((high - low) as u64 + 1) as usize).min(high),
-        3 => high + random.below(3 * SECTOR as u64) as usize,
+        3 => high + random.below(3 * SECTOR_BYTES as u64) as usize,
         _ => new,
     }
 }

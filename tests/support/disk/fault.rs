@@ -2,19 +2,19 @@
 
 use std::io;
 
-use super::action::Kind;
+use super::operation::OperationKind;
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
     /// Nothing is done: EIO.
-    Broken,
+    IoError,
     /// Nothing is done: ENOSPC.
-    Full,
+    NoSpace,
     /// Nothing is done, and it may be tried again: EINTR.
     Interrupted,
     /// It is done, but its caller is told of EIO.
-    DoneButBroken,
+    DoneButIoError,
     /// A write of so many bytes, at least one, but fewer than asked if that is more than one; no error. Other operations succeed.
     Short(usize),
     /// The sync of a file fails with EIO, and each of its unsynced sectors falls back to what is on the disk with
@@ -27,7 +27,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(super) fn error(self) -> io::Error {
         match self {
-            Failure::Full => io::Error::from_raw_os_error(28),
+            Failure::NoSpace => io::Error::from_raw_os_error(28),
             Failure::Interrupted => io::ErrorKind::Interrupted.into(),
             _ => io::Error::from_raw_os_error(5),
         }
@@ -36,19 +36,19 @@ impl Failure {
 
 /// Which operations are counted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Counted {
+pub(crate) enum OperationFilter {
     /// Those that change the disk: their numbers are those of the listing.
     Changes,
     All,
-    Of(Kind),
+    Kind(OperationKind),
 }
 
-impl Counted {
-    fn counts(self, kind: Kind) -> bool {
+impl OperationFilter {
+    fn counts(self, kind: OperationKind) -> bool {
         match self {
-            Counted::Changes => !kind.reads(),
-            Counted::All => true,
-            Counted::Of(wanted) => kind == wanted,
+            OperationFilter::Changes => !kind.is_read(),
+            OperationFilter::All => true,
+            OperationFilter::Kind(wanted) => kind == wanted,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Counted {
 /// The n-th of these operations since the disk was made, from 0, fails; with `lasting`, all later ones too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    pub(crate) counted: Counted,
+    pub(crate) counted: OperationFilter,
     pub(crate) n: usize,
     pub(crate) lasting: bool,
     pub(crate) failure: Failure,
@@ -64,34 +64,34 @@ pub(crate) struct Fault {
 
 /// Counts operations, and says which fail.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct FaultPlan {
     pub(super) planned: Vec<Fault>,
     /// Bytes that may still be written; `None` is no limit.
-    pub(super) room: Option<usize>,
-    counts: [usize; Kind::List as usize + 1],
+    pub(super) free_bytes: Option<usize>,
+    counts: [usize; OperationKind::List as usize + 1],
 }
 
-impl Faults {
-    pub(super) fn count(&self, counted: Counted) -> usize {
-        let kinds = KINDS.into_iter().filter(|&kind| counted.counts(kind));
+impl FaultPlan {
+    pub(super) fn count(&self, counted: OperationFilter) -> usize {
+        let kinds = COUNTED_KINDS.into_iter().filter(|&kind| counted.counts(kind));
         kinds.map(|kind| self.counts[kind as usize]).sum()
     }
 
     /// As `next`, for a write of so many bytes, for which there may be no room.
     pub(super) fn next_write(&mut self, len: usize) -> Option<Failure> {
-        let planned = self.next(Kind::Write);
-        let Some(room) = &mut self.room else { return planned };
+        let planned = self.next(OperationKind::Write);
+        let Some(room) = &mut self.free_bytes else { return planned };
         let fits = len.min(*room);
         *room -= fits;
         match fits {
-            0 if len > 0 => Some(Failure::Full),
+            0 if len > 0 => Some(Failure::NoSpace),
             _ if fits < len => Some(Failure::Short(fits)),
             _ => planned,
         }
     }
 
     /// Counts an operation, and says how it fails if it does.
-    pub(super) fn next(&mut self, kind: Kind) -> Option<Failure> {
+    pub(super) fn next(&mut self, kind: OperationKind) -> Option<Failure> {
         let fails = |fault: &&Fault| {
             let n = self.count(fault.counted);
             // Who is interrupted for ever tries for ever.
@@ -104,17 +104,17 @@ impl Faults {
     }
 }
 
-const KINDS: [Kind; Kind::List as usize + 1] = [
-    Kind::Create,
-    Kind::Write,
-    Kind::SyncFile,
-    Kind::Rename,
-    Kind::Remove,
-    Kind::CreateDir,
-    Kind::RemoveDir,
-    Kind::SyncDir,
-    Kind::Lock,
-    Kind::Map,
-    Kind::Open,
-    Kind::List,
+const COUNTED_KINDS: [OperationKind; OperationKind::List as usize + 1] = [
+    OperationKind::Create,
+    OperationKind::Write,
+    OperationKind::SyncFile,
+    OperationKind::Rename,
+    OperationKind::Remove,
+    OperationKind::CreateDir,
+    OperationKind::RemoveDir,
+    OperationKind::SyncDir,
+    OperationKind::Lock,
+    OperationKind::Map,
+    OperationKind::Open,
+    OperationKind::List,
 ];

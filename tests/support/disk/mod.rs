@@ -3,10 +3,10 @@
 //! A file's content becomes durable by a sync of the file, and its name by a sync of its folder; neither makes the
 //! other durable. Operations are in the order of taking the disk's lock.
 
-mod action;
+mod operation;
 mod crash;
 mod fault;
-mod world;
+mod file_tree;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -15,38 +15,38 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use simstore::fs::{Fs, Held, Lock, SyncFile, WriteFile};
+use simstore::fs::{Fs, Lock, LockHandle, SyncFile, WriteFile};
 use simstore::raw::Bytes;
 
-pub(crate) use self::action::Kind;
-use self::action::{Action, Operation};
-pub(crate) use self::crash::{Choice, Crashes};
-use self::fault::Faults;
-pub(crate) use self::fault::{Counted, Failure, Fault};
-pub(crate) use self::world::SECTOR;
-use self::world::{Node, World};
+pub(crate) use self::operation::OperationKind;
+use self::operation::{Action, DiskOperation};
+pub(crate) use self::crash::{SurvivalChoice, CrashReplay};
+use self::fault::FaultPlan;
+pub(crate) use self::fault::{OperationFilter, Failure, Fault};
+pub(crate) use self::file_tree::SECTOR_BYTES;
+use self::file_tree::{Node, FileTree};
 
 /// Called before an operation with its kind.
-type Hook = Arc<dyn Fn(&SimulatedDisk, Kind) + Send + Sync>;
+type Hook = Arc<dyn Fn(&SimulatedDisk, OperationKind) + Send + Sync>;
 
-struct State {
+struct DiskState {
     /// The initial contents of the disk.
-    start: Arc<World>,
-    world: Arc<World>,
-    operations: Vec<Arc<Operation>>,
+    initial: Arc<FileTree>,
+    world: Arc<FileTree>,
+    operations: Vec<Arc<DiskOperation>>,
     /// The files whose locks are held.
-    held: BTreeSet<usize>,
-    faults: Faults,
+    locked_files: BTreeSet<usize>,
+    faults: FaultPlan,
     hook: Option<Hook>,
 }
 
 /// Files and folders in memory. Clones share them.
 #[derive(Clone)]
-pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+pub(crate) struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
 impl Default for SimulatedDisk {
     fn default() -> Self {
-        SimulatedDisk::with(World::empty())
+        SimulatedDisk::with(FileTree::empty())
     }
 }
 
@@ -57,19 +57,19 @@ impl fmt::Debug for SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    fn with(world: World) -> SimulatedDisk {
+    fn with(world: FileTree) -> SimulatedDisk {
         let start = Arc::new(world);
-        SimulatedDisk(Arc::new(Mutex::new(State {
+        SimulatedDisk(Arc::new(Mutex::new(DiskState {
             world: start.clone(),
-            start,
+            initial: start,
             operations: Vec::new(),
-            held: BTreeSet::new(),
-            faults: Faults::default(),
+            locked_files: BTreeSet::new(),
+            faults: FaultPlan::default(),
             hook: None,
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         // A thread that panicked has reported it itself.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl SimulatedDisk {
     }
 
     /// The number of operations of some kind, including reads.
-    pub(crate) fn count(&self, counted: Counted) -> usize {
+    pub(crate) fn count(&self, counted: OperationFilter) -> usize {
         self.state().faults.count(counted)
     }
 
@@ -99,16 +99,16 @@ impl SimulatedDisk {
     }
 
     /// The disk after a power failure right after the first `done` operations, numbered from 0.
-    pub(crate) fn crash(&self, done: usize, choice: &mut Choice) -> SimulatedDisk {
-        let mut crashes = self.crashes();
+    pub(crate) fn crash(&self, done: usize, choice: &mut SurvivalChoice) -> SimulatedDisk {
+        let mut crashes = self.replay();
         while crashes.done() < done && crashes.advance().is_some() {}
         crashes.image(choice)
     }
 
     /// All disks that a power failure can leave, after each of the current operations.
-    pub(crate) fn crashes(&self) -> Crashes {
+    pub(crate) fn replay(&self) -> CrashReplay {
         let state = self.state();
-        Crashes::new(state.start.clone(), state.operations.clone())
+        CrashReplay::new(state.initial.clone(), state.operations.clone())
     }
 
     /// Plans a failure.
@@ -117,24 +117,24 @@ impl SimulatedDisk {
     }
 
     /// Cancels all planned failures.
-    pub(crate) fn heal(&self) {
+    pub(crate) fn clear_faults(&self) {
         self.state().faults.planned.clear();
     }
 
     /// Limits the bytes that can still be written; `None` is no limit.
-    pub(crate) fn set_room(&self, room: Option<usize>) {
-        self.state().faults.room = room;
+    pub(crate) fn set_free_bytes(&self, room: Option<usize>) {
+        self.state().faults.free_bytes = room;
     }
 
     /// Sets a hook that is called before each operation that changes the disk, and before each check of a lock's
     /// file. The hook may use the disk; its own operations do not call it.
-    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, Kind) + Send + Sync + 'static) {
+    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, OperationKind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
 
     /// The paths of all files and folders.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        fn collect(world: &World, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
+        fn collect(world: &FileTree, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
             for (name, node) in &world.folders[folder].names {
                 paths.push(path.join(&**name));
                 if let Node::Folder(inner) = *node {
@@ -148,7 +148,7 @@ impl SimulatedDisk {
     }
 
     /// Creates a file with these contents. Its folder must exist.
-    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
+    pub(crate) fn write_file(&self, path: &str, bytes: &[u8]) {
         self.create(Path::new(path)).and_then(|mut file| file.write_all(bytes)).unwrap();
     }
 
@@ -159,7 +159,7 @@ impl SimulatedDisk {
     }
 
     /// Whether two disks share the bytes of a file in memory.
-    pub(crate) fn shares(&self, other: &SimulatedDisk, path: &Path) -> bool {
+    pub(crate) fn shares_bytes(&self, other: &SimulatedDisk, path: &Path) -> bool {
         let bytes = |disk: &SimulatedDisk| {
             let state = disk.state();
             state.world.file(path).ok().map(|file| state.world.files[file].bytes.clone())
@@ -167,7 +167,7 @@ impl SimulatedDisk {
         bytes(self).zip(bytes(other)).is_some_and(|(one, other)| Arc::ptr_eq(&one, &other))
     }
 
-    fn run_hook(&self, kind: Kind) {
+    fn run_hook(&self, kind: OperationKind) {
         thread_local! {
             static RUNNING: Cell<bool> = const { Cell::new(false) };
         }
@@ -180,7 +180,7 @@ impl SimulatedDisk {
         }
     }
 
-    fn perform(&self, action: Action) -> io::Result<MutexGuard<'_, State>> {
+    fn perform(&self, action: Action) -> io::Result<MutexGuard<'_, DiskState>> {
         self.run_hook(action.kind());
         let mut state = self.state();
         state.perform(action)?;
@@ -188,7 +188,7 @@ impl SimulatedDisk {
     }
 
     /// Counts a read, and then performs it.
-    fn read<T>(&self, kind: Kind, read: impl FnOnce(&World) -> io::Result<T>) -> io::Result<T> {
+    fn read<T>(&self, kind: OperationKind, read: impl FnOnce(&FileTree) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
         match state.faults.next(kind) {
             None | Some(Failure::Short(_) | Failure::LosePages { .. } | Failure::Ignored) => {
@@ -199,7 +199,7 @@ impl SimulatedDisk {
     }
 }
 
-impl State {
+impl DiskState {
     /// Performs or fails an operation, and records the result.
     fn perform(&mut self, mut action: Action) -> io::Result<()> {
         let failure = match &action {
@@ -209,7 +209,7 @@ impl State {
         let mut error = failure.map(Failure::error);
         let mut applied = true;
         match (failure, &mut action) {
-            (None | Some(Failure::DoneButBroken), _) => {}
+            (None | Some(Failure::DoneButIoError), _) => {}
             (Some(Failure::Short(len)), Action::Write { bytes, .. }) => {
                 let fewer = len.min(bytes.len().saturating_sub(1)).max(1);
                 *bytes = bytes[..fewer.min(bytes.len())].into();
@@ -230,7 +230,7 @@ impl State {
             result = Err(error);
         }
         let error = result.as_ref().err().map(ToString::to_string);
-        self.operations.push(Arc::new(Operation { action, applied, error }));
+        self.operations.push(Arc::new(DiskOperation { action, applied, error }));
         result
     }
 }
@@ -239,16 +239,16 @@ impl Fs for SimulatedDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let state = self.perform(Action::Create(path.to_path_buf()))?;
         let file = state.world.file(path)?;
-        Ok(Box::new(Handle { disk: self.clone(), path: path.into(), file, at: 0 }))
+        Ok(Box::new(OpenFile { disk: self.clone(), path: path.into(), file, at: 0 }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        let bytes = self.read(Kind::Open, |world| Ok(world.files[world.file(path)?].bytes.to_vec()))?;
+        let bytes = self.read(OperationKind::Open, |world| Ok(world.files[world.file(path)?].bytes.to_vec()))?;
         Ok(Box::new(Cursor::new(bytes)))
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
-        self.read(Kind::Map, |world| Ok(Bytes::from(world.files[world.file(path)?].bytes.to_vec())))
+        self.read(OperationKind::Map, |world| Ok(Bytes::from(world.files[world.file(path)?].bytes.to_vec())))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -268,7 +268,7 @@ impl Fs for SimulatedDisk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.read(Kind::List, |world| {
+        self.read(OperationKind::List, |world| {
             let folder = &world.folders[world.folder(path)?];
             Ok(folder.names.keys().map(ToString::to_string).collect())
         })
@@ -287,7 +287,7 @@ impl Fs for SimulatedDisk {
         let mut state = self.perform(Action::Lock(path.to_path_buf()))?;
         let file = state.world.file(path)?;
         let path = path.to_path_buf();
-        Ok(state.held.insert(file).then(|| Lock::new(LockedFile { disk: self.clone(), path, file })))
+        Ok(state.locked_files.insert(file).then(|| Lock::new(LockedFile { disk: self.clone(), path, file })))
     }
 }
 
@@ -298,29 +298,29 @@ struct LockedFile {
     file: usize,
 }
 
-impl Held for LockedFile {
+impl LockHandle for LockedFile {
     fn is_in_place(&self) -> io::Result<bool> {
-        self.disk.run_hook(Kind::IsInPlace);
+        self.disk.run_hook(OperationKind::IsInPlace);
         Ok(self.disk.state().world.file(&self.path).is_ok_and(|file| file == self.file))
     }
 }
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        self.disk.state().held.remove(&self.file);
+        self.disk.state().locked_files.remove(&self.file);
     }
 }
 
 /// An open file, which may have lost its name.
 #[derive(Clone)]
-struct Handle {
+struct OpenFile {
     disk: SimulatedDisk,
     path: Arc<Path>,
     file: usize,
     at: usize,
 }
 
-impl Write for Handle {
+impl Write for OpenFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let action =
             Action::Write { path: self.path.clone(), file: self.file, at: self.at, bytes: bytes.into() };
@@ -340,7 +340,7 @@ impl Write for Handle {
     }
 }
 
-impl WriteFile for Handle {
+impl WriteFile for OpenFile {
     fn sync(&mut self) -> io::Result<()> {
         SyncFile::sync(self)
     }
@@ -350,7 +350,7 @@ impl WriteFile for Handle {
     }
 }
 
-impl SyncFile for Handle {
+impl SyncFile for OpenFile {
     fn sync(&self) -> io::Result<()> {
         self.disk.perform(Action::SyncFile { path: self.path.clone(), file: self.file }).map(|_| ())
     }

@@ -1,35 +1,35 @@
-//! Elements and attributes of HTML.
+//! HTML elements and attributes.
 
-use crate::splitmix::STEP;
+use crate::splitmix::GOLDEN_GAMMA;
 
-/// The effect of an element's tags on the text.
+/// The effect of an element's tags on the extracted text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Its content is not text: `script` and `style`.
+pub(super) enum ElementKind {
+    /// `script` and `style`, whose content is not text.
     Code,
-    /// Inside a word or between words; breaks nothing.
+    /// Leaves no break: may occur inside a word.
     Inline,
-    /// Hidden in most browsers, or drawn: text, but not main text.
+    /// Hidden in most browsers, or graphical. The content is text, but not main text.
     Hidden,
-    /// Surrounds the main text.
-    Around,
-    /// Surrounds the main text, or is the head or foot of an article.
-    Edge,
-    /// Holds main text.
+    /// Navigation, side notes and controls around the main text.
+    Boilerplate,
+    /// `header` and `footer`: main text inside of an `article` or `main`, boilerplate elsewhere.
+    HeaderFooter,
+    /// `article` and `main`, which contain main text.
     Main,
-    /// Breaks lines, and may hold any other element.
+    /// Breaks lines, and may contain any other element.
     Container,
-    /// Breaks lines. Its end tag is often missing.
-    Line,
-    /// Breaks a line and has no content.
-    Break,
+    /// Breaks lines. The end tag is often missing.
+    Block,
+    /// Breaks a line, and has no content.
+    LineBreak,
 }
 
 /// All elements of the HTML standard, obsolete ones included, by the effect of their tags.
-const GROUPS: &[(Kind, &[&str])] = &[
-    (Kind::Code, &["script", "style"]),
+const GROUPS: &[(ElementKind, &[&str])] = &[
+    (ElementKind::Code, &["script", "style"]),
     (
-        Kind::Inline,
+        ElementKind::Inline,
         &[
             "a", "abbr", "acronym", "applet", "area", "audio", "b", "base", "basefont", "bdi", "bdo",
             "bgsound", "big", "blink", "canvas", "cite", "code", "col", "colgroup", "data", "del", "dfn",
@@ -40,18 +40,18 @@ const GROUPS: &[(Kind, &[&str])] = &[
             "time", "track", "tt", "u", "var", "video", "wbr",
         ],
     ),
-    (Kind::Hidden, &["iframe", "noembed", "noframes", "noscript", "svg", "template"]),
+    (ElementKind::Hidden, &["iframe", "noembed", "noframes", "noscript", "svg", "template"]),
     (
-        Kind::Around,
+        ElementKind::Boilerplate,
         &[
             "aside", "button", "datalist", "dialog", "label", "legend", "menu", "nav", "search", "select",
             "textarea",
         ],
     ),
-    (Kind::Edge, &["footer", "header"]),
-    (Kind::Main, &["article", "main"]),
+    (ElementKind::HeaderFooter, &["footer", "header"]),
+    (ElementKind::Main, &["article", "main"]),
     (
-        Kind::Container,
+        ElementKind::Container,
         &[
             "address", "blockquote", "body", "caption", "center", "details", "dir", "div", "dl", "fieldset",
             "figcaption", "figure", "form", "frameset", "hgroup", "html", "listing", "multicol", "ol",
@@ -60,13 +60,13 @@ const GROUPS: &[(Kind, &[&str])] = &[
         ],
     ),
     (
-        Kind::Line,
+        ElementKind::Block,
         &["dd", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "head", "li", "optgroup", "option", "p", "title"],
     ),
-    (Kind::Break, &["br", "hr"]),
+    (ElementKind::LineBreak, &["br", "hr"]),
 ];
 
-const COUNT: usize = {
+const ELEMENT_COUNT: usize = {
     let (mut count, mut group) = (0, 0);
     while group < GROUPS.len() {
         count += GROUPS[group].1.len();
@@ -76,8 +76,8 @@ const COUNT: usize = {
 };
 
 /// All elements, each with the effect of its tags.
-pub(super) const ELEMENTS: &[(&str, Kind); COUNT] = &{
-    let mut elements = [("", Kind::Inline); COUNT];
+pub(super) const ELEMENTS: &[(&str, ElementKind); ELEMENT_COUNT] = &{
+    let mut elements = [("", ElementKind::Inline); ELEMENT_COUNT];
     let (mut at, mut group) = (0, 0);
     while group < GROUPS.len() {
         let (kind, names) = GROUPS[group];
@@ -92,7 +92,7 @@ pub(super) const ELEMENTS: &[(&str, Kind); COUNT] = &{
     elements
 };
 
-/// Attributes that may stand without a value, in alphabetical order.
+/// Attributes that need no value, in alphabetical order.
 const BOOLEAN_ATTRIBUTES: &[&str] = &[
     "allowfullscreen", "async", "autofocus", "autoplay", "checked", "compact", "controls", "declare",
     "default", "defer", "disabled", "download", "formnovalidate", "hidden", "inert", "ismap", "itemscope",
@@ -100,8 +100,8 @@ const BOOLEAN_ATTRIBUTES: &[&str] = &[
     "playsinline", "readonly", "required", "reversed", "selected",
 ];
 
-/// Attributes of the HTML standard that have a value, obsolete ones included, in alphabetical order. Those that begin with `aria-`,
-/// `data-` or `on` are not listed.
+/// Attributes of the HTML standard that have a value, obsolete ones included, in alphabetical order. Attributes that begin with
+/// `aria-`, `data-` or `on` are not listed.
 const ATTRIBUTES: &[&str] = &[
     "abbr", "accept", "accept-charset", "accesskey", "action", "align", "alink", "allow", "alt", "archive",
     "as", "autocapitalize", "autocomplete", "axis", "background", "bgcolor", "border", "bordercolor",
@@ -121,27 +121,27 @@ const ATTRIBUTES: &[&str] = &[
     "valuetype", "vlink", "vspace", "width", "wrap", "xmlns",
 ];
 
-/// The longest name of an element in bytes: `blockquote` and `figcaption`.
+/// Length in bytes of the longest element names, `blockquote` and `figcaption`.
 const NAME_MAX: usize = 10;
 
-/// Names of [`ELEMENTS`] as numbers, which are compared faster.
-static NAMES: [u128; COUNT] = {
-    let mut names = [0; COUNT];
+/// Names of [`ELEMENTS`] as numbers, which compare faster than strings.
+static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
+    let mut names = [0; ELEMENT_COUNT];
     let mut at = 0;
     while at < names.len() {
-        names[at] = number(ELEMENTS[at].0.as_bytes());
+        names[at] = name_number(ELEMENTS[at].0.as_bytes());
         at += 1;
     }
     names
 };
 
-/// An open table of the positions of [`ELEMENTS`], by the hashes of their names; `FREE` is a free slot.
+/// A hash table with open addressing, from names to indices in [`ELEMENTS`]. A free slot is [`FREE_SLOT`].
 static SLOTS: [u8; 1 << SLOT_BITS] = {
-    let mut slots = [FREE; 1 << SLOT_BITS];
+    let mut slots = [FREE_SLOT; 1 << SLOT_BITS];
     let mut at = 0;
-    while at < NAMES.len() {
-        let mut slot = slot(NAMES[at]);
-        while slots[slot] != FREE {
+    while at < NAME_NUMBERS.len() {
+        let mut slot = first_slot(NAME_NUMBERS[at]);
+        while slots[slot] != FREE_SLOT {
             slot = (slot + 1) % slots.len();
         }
         slots[slot] = at as u8;
@@ -150,16 +150,16 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
     slots
 };
 const SLOT_BITS: u32 = 9;
-const FREE: u8 = u8::MAX;
+const FREE_SLOT: u8 = u8::MAX;
 
-/// Returns the first slot of a name.
-const fn slot(number: u128) -> usize {
+/// Returns the first slot of the search for a name.
+const fn first_slot(number: u128) -> usize {
     let folded = number as u64 ^ ((number >> 64) as u64).rotate_left(48);
-    (folded.wrapping_mul(STEP) >> (u64::BITS - SLOT_BITS)) as usize
+    (folded.wrapping_mul(GOLDEN_GAMMA) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
-/// Returns a name as a number.
-const fn number(name: &[u8]) -> u128 {
+/// Returns a name of at most 16 bytes, in lower case, as a number.
+const fn name_number(name: &[u8]) -> u128 {
     let (mut number, mut at) = (0, 0);
     while at < name.len() {
         number = number << 8 | name[at].to_ascii_lowercase() as u128;
@@ -168,28 +168,28 @@ const fn number(name: &[u8]) -> u128 {
     number
 }
 
-/// Returns the position in [`ELEMENTS`] of an element. Upper and lower case are equal.
-pub(super) fn position(name: &[u8]) -> Option<usize> {
+/// Returns the index in [`ELEMENTS`] of the element with this name, ignoring case.
+pub(super) fn element_index(name: &[u8]) -> Option<usize> {
     if name.len() > NAME_MAX {
         return None;
     }
-    let number = number(name);
-    let mut slot = slot(number);
+    let number = name_number(name);
+    let mut slot = first_slot(number);
     loop {
         match SLOTS[slot] {
-            FREE => return None,
-            at if NAMES[usize::from(at)] == number => return Some(at.into()),
+            FREE_SLOT => return None,
+            at if NAME_NUMBERS[usize::from(at)] == number => return Some(at.into()),
             _ => slot = (slot + 1) % SLOTS.len(),
         }
     }
 }
 
-/// Whether an attribute may stand without a value, by its name in lower case.
+/// Whether an attribute needs no value. `name` is in lower case.
 pub(super) fn is_boolean_attribute(name: &str) -> bool {
     BOOLEAN_ATTRIBUTES.binary_search(&name).is_ok()
 }
 
-/// Whether the HTML standard defines an attribute, by its name in lower case.
+/// Whether the HTML standard defines an attribute. `name` is in lower case.
 pub(super) fn is_attribute(name: &str) -> bool {
     ["aria-", "data-", "on"].iter().any(|start| name.starts_with(start))
         || ATTRIBUTES.binary_search(&name).is_ok()
@@ -202,15 +202,21 @@ mod tests {
 
     #[test]
     fn tables_are_sorted_and_elements_found() {
-        assert!(GROUPS.iter().all(|(_, names)| names.is_sorted_by(|a, b| a < b)) && COUNT < FREE.into());
+        assert!(
+            GROUPS.iter().all(|(_, names)| names.is_sorted_by(|a, b| a < b))
+                && ELEMENT_COUNT < FREE_SLOT.into()
+        );
         assert_eq!(ELEMENTS.iter().map(|(name, _)| name.len()).max(), Some(NAME_MAX));
         for (at, (name, _)) in ELEMENTS.iter().enumerate() {
             assert_eq!(
-                (position(name.as_bytes()), position(name.to_uppercase().as_bytes())),
+                (element_index(name.as_bytes()), element_index(name.to_uppercase().as_bytes())),
                 (Some(at), Some(at))
             );
         }
-        assert_eq!((position(b"x"), position(b""), position(b"blockquotes")), (None, None, None));
+        assert_eq!(
+            (element_index(b"x"), element_index(b""), element_index(b"blockquotes")),
+            (None, None, None)
+        );
         assert!(BOOLEAN_ATTRIBUTES.is_sorted_by(|a, b| a < b));
         assert!(ATTRIBUTES.is_sorted_by(|a, b| a < b));
     }

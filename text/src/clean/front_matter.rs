@@ -1,14 +1,15 @@
-//! YAML front matter.
+//! YAML front matter at the beginning of a text.
 
-/// The most lines of front matter, without its first line.
+/// Maximum number of lines in front matter, without the first line.
 const LINES_MAX: usize = 200;
-/// The most bytes of front matter.
+/// Maximum size of front matter in bytes.
 const BYTES_MAX: usize = 16 << 10;
 
 /// Splits a text into its YAML front matter and the text after it.
 ///
-/// The first line is `---`. Each line up to the next line `---` or `...` is a `key:`, a list item, an indented line, a comment or empty.
-/// Any other text after `---` begins with a rule, and so does front matter of more than 200 lines or 16 KiB.
+/// Front matter starts with a line `---` and ends with the next line `---` or `...`. Each line between them is a `key:`, a list
+/// item, an indented line, a comment or empty. If another line occurs, or front matter would exceed 200 lines or 16 KiB, the
+/// first line is a thematic break of Markdown, and the text has no front matter.
 pub(super) fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     if !bytes.starts_with(b"---") {
@@ -33,12 +34,12 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     ("", text)
 }
 
-/// Returns where the line ends that starts at a position, with its line feed.
+/// Returns the end of the line that starts at `start`, after its line feed.
 fn line_end(bytes: &[u8], start: usize) -> usize {
     memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
 }
 
-/// Whether a line, without white space at its end, may be part of front matter.
+/// Whether a line without trailing white space may occur in front matter.
 fn is_yaml(line: &[u8]) -> bool {
     if matches!(line, [] | [b' ' | b'\t' | b'#', ..] | b"-" | [b'-', b' ', ..]) {
         return true;

@@ -1,82 +1,85 @@
-//! The text of an HTML document.
+//! Text extraction from HTML documents.
 
 use std::convert::Infallible;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-use crate::clean::elements::{ELEMENTS, Kind, position};
+use crate::clean::elements::{ELEMENTS, ElementKind, element_index};
 
-/// Appends the text of an HTML document, or of a part of one.
+/// Appends the text of an HTML document or fragment.
 ///
-/// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The content of
-/// `script` and `style` is left out.
+/// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The
+/// content of `script` and `style` is omitted.
 ///
-/// With `main_only`, text around the main text is left out too: elements for navigation and side notes, and controls of forms. Headers
-/// and footers outside of an `article` or `main` are left out, and so are elements with such a role. Hidden elements such as `template`
-/// and `noscript` are left out as well. A `form` itself stays, because some sites put their whole pages into a form.
+/// With `main_only`, text around the main text is omitted too:
+/// - elements for navigation and side notes, and form controls;
+/// - headers and footers outside of an `article` or `main`;
+/// - elements with one of the [`BOILERPLATE_ROLES`];
+/// - hidden elements such as `template` and `noscript`.
 ///
-/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag closes all elements that are
-/// open in its element.
+/// A `form` itself stays, because some sites put whole pages into a form.
+///
+/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag also closes all elements that
+/// were opened inside its element.
 pub(super) fn push(html: &str, main_only: bool, text: &mut String) {
-    let mut reader = Reader::new(main_only, text);
+    let mut reader = HtmlReader::new(main_only, text);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
-        reader.take(&event);
+        reader.handle_event(&event);
         None
     });
-    // The contents of a script hold no tags.
+    // The tokenizer then finds no tags inside scripts.
     emitter.naively_switch_states(true);
     let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
 }
 
-/// Roles of elements around the main text, by WAI-ARIA 1.2.
-const ROLES_AROUND: &[&[u8]] = &[
+/// WAI-ARIA 1.2 roles of elements that surround the main text.
+const BOILERPLATE_ROLES: &[&[u8]] = &[
     b"alert", b"alertdialog", b"banner", b"complementary", b"contentinfo", b"dialog", b"menu", b"menubar",
     b"navigation", b"search", b"tablist", b"toolbar",
 ];
 
-struct Reader<'a> {
+struct HtmlReader<'a> {
     main_only: bool,
     text: &'a mut String,
-    /// The open elements that may hold others: position in `ELEMENTS`, and whether each is left
-    /// out.
+    /// Open elements that may contain others: the index in `ELEMENTS`, and whether the element is omitted.
     open: Vec<(usize, bool)>,
-    /// Number of elements in `open` that are left out.
-    left_out: usize,
-    /// Occurrences of each element in `open`: an end tag without a start tag is found without a search.
+    /// Number of omitted elements in `open`.
+    omitted_count: usize,
+    /// Number of times each element occurs in `open`. So an end tag without a start tag needs no search of `open`.
     times_open: [u32; ELEMENTS.len()],
-    /// The start tag that is being read, and whether its role is around the main text.
+    /// Element of the start tag that is being read, as an index in `ELEMENTS`.
     start: Option<usize>,
-    is_role: bool,
-    role_is_around: bool,
+    is_role_attribute: bool,
+    has_boilerplate_role: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HtmlReader<'a> {
     fn new(main_only: bool, text: &'a mut String) -> Self {
-        Reader {
+        HtmlReader {
             main_only,
             text,
             open: Vec::new(),
-            left_out: 0,
+            omitted_count: 0,
             times_open: [0; ELEMENTS.len()],
             start: None,
-            is_role: false,
-            role_is_around: false,
+            is_role_attribute: false,
+            has_boilerplate_role: false,
         }
     }
 
-    fn take(&mut self, event: &CallbackEvent<'_>) {
+    fn handle_event(&mut self, event: &CallbackEvent<'_>) {
         match *event {
-            CallbackEvent::String { value } if self.left_out == 0 => {
+            CallbackEvent::String { value } if self.omitted_count == 0 => {
                 self.text.push_str(&String::from_utf8_lossy(value));
             }
             CallbackEvent::OpenStartTag { name } => {
-                self.start = position(name);
-                self.role_is_around = false;
+                self.start = element_index(name);
+                self.has_boilerplate_role = false;
             }
-            CallbackEvent::AttributeName { name } => self.is_role = name == b"role",
-            CallbackEvent::AttributeValue { value } if self.is_role => {
-                self.role_is_around = ROLES_AROUND.contains(&value);
+            CallbackEvent::AttributeName { name } => self.is_role_attribute = name == b"role",
+            CallbackEvent::AttributeValue { value } if self.is_role_attribute => {
+                self.has_boilerplate_role = BOILERPLATE_ROLES.contains(&value);
             }
             CallbackEvent::CloseStartTag { self_closing } => {
                 if let Some(start) = self.start.take() {
@@ -84,7 +87,7 @@ impl<'a> Reader<'a> {
                 }
             }
             CallbackEvent::EndTag { name } => {
-                if let Some(end) = position(name) {
+                if let Some(end) = element_index(name) {
                     self.end_tag(end);
                 }
             }
@@ -96,30 +99,33 @@ impl<'a> Reader<'a> {
         let (name, kind) = ELEMENTS[element];
         self.break_line(kind);
         let stays_open = match kind {
-            Kind::Break | Kind::Line | Kind::Inline => false,
-            Kind::Code => true,
-            // Only foreign elements can close themselves.
-            Kind::Hidden => self.main_only && !(self_closing && name == "svg"),
-            Kind::Around | Kind::Edge | Kind::Main | Kind::Container => true,
+            ElementKind::LineBreak | ElementKind::Block | ElementKind::Inline => false,
+            ElementKind::Code => true,
+            // Of these elements, only `svg` can be self-closing: it is a foreign element.
+            ElementKind::Hidden => self.main_only && !(self_closing && name == "svg"),
+            ElementKind::Boilerplate
+            | ElementKind::HeaderFooter
+            | ElementKind::Main
+            | ElementKind::Container => true,
         };
         if !stays_open {
             return;
         }
-        let left_out = match kind {
-            Kind::Code => true,
-            Kind::Around | Kind::Hidden => self.main_only,
-            Kind::Edge => self.main_only && (self.role_is_around || !self.is_in_main()),
-            _ => self.main_only && self.role_is_around,
+        let is_omitted = match kind {
+            ElementKind::Code => true,
+            ElementKind::Boilerplate | ElementKind::Hidden => self.main_only,
+            ElementKind::HeaderFooter => self.main_only && (self.has_boilerplate_role || !self.is_in_main()),
+            _ => self.main_only && self.has_boilerplate_role,
         };
-        self.open.push((element, left_out));
-        self.left_out += usize::from(left_out);
+        self.open.push((element, is_omitted));
+        self.omitted_count += usize::from(is_omitted);
         self.times_open[element] += 1;
     }
 
     fn end_tag(&mut self, element: usize) {
         if self.times_open[element] > 0 {
-            while let Some((inner, left_out)) = self.open.pop() {
-                self.left_out -= usize::from(left_out);
+            while let Some((inner, is_omitted)) = self.open.pop() {
+                self.omitted_count -= usize::from(is_omitted);
                 self.times_open[inner] -= 1;
                 if inner == element {
                     break;
@@ -130,13 +136,15 @@ impl<'a> Reader<'a> {
     }
 
     fn is_in_main(&self) -> bool {
-        (0..ELEMENTS.len()).any(|i| ELEMENTS[i].1 == Kind::Main && self.times_open[i] > 0)
+        (0..ELEMENTS.len()).any(|i| ELEMENTS[i].1 == ElementKind::Main && self.times_open[i] > 0)
     }
 
-    /// Ends words, and phrases unless the element is a mere break.
-    fn break_line(&mut self, kind: Kind) {
-        if self.left_out == 0 && !matches!(kind, Kind::Code | Kind::Hidden | Kind::Inline) {
-            self.text.push_str(if kind == Kind::Break { "\n" } else { "\n\n" });
+    /// Appends one line break for a [`ElementKind::LineBreak`], and an empty line for other elements that break lines.
+    fn break_line(&mut self, kind: ElementKind) {
+        if self.omitted_count == 0
+            && !matches!(kind, ElementKind::Code | ElementKind::Hidden | ElementKind::Inline)
+        {
+            self.text.push_str(if kind == ElementKind::LineBreak { "\n" } else { "\n\n" });
         }
     }
 }
@@ -221,7 +229,7 @@ mod tests {
         }
     }
 
-    /// A piece of a document, and its text.
+    /// A fragment of a document, and the text of the fragment.
     fn piece() -> impl Strategy<Value = (String, String)> {
         let leaf = "[a-z]{1,5}|[中文]{1,3}|[<>&\"]{1,2}".prop_map(|text: String| {
             let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -248,7 +256,7 @@ mod tests {
         #[test]
         fn text_by_construction((html, text) in piece()) {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Scripts hold the text itself, without escapes: a script has no tags.
+            // Scripts in the fragment hold the unescaped text. The tokenizer finds no tags there.
             prop_assert_eq!(all(&html), text.clone());
             prop_assert_eq!(main(&html), text);
         }

@@ -1,43 +1,45 @@
-//! Code and links of Markdown, by CommonMark 0.31.
+//! Markdown code and links, by CommonMark 0.31.
 
-use crate::clean::tags::run;
+use crate::clean::tags::prefix_length;
 
-/// The largest run of backquotes that may enclose a code span here. A limit keeps the search linear.
+/// Maximum number of backquotes that enclose a code span. The limit keeps the search linear in the text.
 const BACKQUOTES_MAX: usize = 32;
-/// The deepest nesting of brackets in the target of a link.
+/// Maximum nesting depth of parentheses in a link target.
 const TARGET_DEPTH_MAX: usize = 32;
 
-/// The first line of fenced code.
+/// The opening line of a fenced code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
-    sign: u8,
-    /// Number of signs, at least 3.
+    /// Backquote or tilde.
+    marker: u8,
+    /// Number of markers, at least 3.
     length: usize,
-    /// Where the info string starts in the line.
+    /// Offset of the info string in the line, in bytes.
     pub(super) info: usize,
 }
 
 impl Fence {
-    /// Reads a line that opens fenced code, also inside block quotes and lists.
+    /// Parses a line that opens a fenced code block, also inside block quotes and lists. `None` for any other line.
     pub(super) fn parse(line: &str, list_indent: usize) -> Option<Fence> {
-        let start = containers_length(line);
+        let start = container_prefix_length(line);
         let bytes = &line.as_bytes()[start..];
-        let indent = run(bytes, |b| b == b' ');
-        let sign = *bytes.get(indent).filter(|&&sign| sign == b'`' || sign == b'~')?;
-        let length = run(&bytes[indent..], |b| b == sign);
+        let indent = prefix_length(bytes, |b| b == b' ');
+        let marker = *bytes.get(indent).filter(|&&marker| marker == b'`' || marker == b'~')?;
+        let length = prefix_length(&bytes[indent..], |b| b == marker);
         let info = start + indent + length;
-        // The info string after backquotes has no backquote: otherwise the line has code spans. A line of tildes with more
-        // tildes is a heading in some plain texts.
-        let is_fence = length >= 3 && indent <= 3 + list_indent && !line.as_bytes()[info..].contains(&sign);
-        is_fence.then_some(Fence { sign, length, info })
+        // An info string must not contain the marker. With further backquotes, the line contains code spans. With further
+        // tildes, the line is a heading in some plain texts.
+        let is_fence = length >= 3 && indent <= 3 + list_indent && !line.as_bytes()[info..].contains(&marker);
+        is_fence.then_some(Fence { marker, length, info })
     }
 
-    /// Returns the content up to the line that closes the code, and the lengths of both in bytes.
+    /// Returns the code before the closing line, and the length in bytes of the code with that line. `after` is the text after
+    /// the opening line. `None` if no line closes the block.
     pub(super) fn content<'a>(&self, after: &'a str) -> Option<(&'a str, usize)> {
         let mut end = 0;
         for line in after.split_inclusive('\n') {
-            let signs = line.trim_start_matches([' ', '\t', '>']).trim_end();
-            if signs.len() >= self.length && signs.bytes().all(|b| b == self.sign) {
+            let markers = line.trim_start_matches([' ', '\t', '>']).trim_end();
+            if markers.len() >= self.length && markers.bytes().all(|b| b == self.marker) {
                 return Some((&after[..end], end + line.len()));
             }
             end += line.len();
@@ -46,12 +48,12 @@ impl Fence {
     }
 }
 
-/// Returns the length of the signs of block quotes and lists at the beginning of a line.
-fn containers_length(line: &str) -> usize {
+/// Returns the length in bytes of all block quote and list markers at the beginning of a line.
+fn container_prefix_length(line: &str) -> usize {
     let bytes = line.as_bytes();
     let mut length = 0;
     loop {
-        let at = length + run(&bytes[length..], |b| b == b' ');
+        let at = length + prefix_length(&bytes[length..], |b| b == b' ');
         match marker_length(&bytes[at..]) {
             0 => return length,
             marker => length = at + marker,
@@ -59,13 +61,14 @@ fn containers_length(line: &str) -> usize {
     }
 }
 
-/// Returns the length of the sign of a block quote, with one space after it, or of a list item, with all spaces up to four.
+/// Returns the length in bytes of a block quote marker with at most one space, or of a list marker with its spaces. If more than
+/// four spaces follow a list marker, only one of them counts. Returns 0 for no marker.
 fn marker_length(bytes: &[u8]) -> usize {
-    let sign = match bytes.first() {
+    let marker = match bytes.first() {
         Some(b'>') => return 1 + usize::from(bytes.get(1) == Some(&b' ')),
         Some(b'-' | b'*' | b'+') => 1,
         Some(b'0'..=b'9') => {
-            let digits = run(bytes, |b| b.is_ascii_digit());
+            let digits = prefix_length(bytes, |b| b.is_ascii_digit());
             match bytes.get(digits) {
                 Some(b'.' | b')') if digits <= 9 => digits + 1,
                 _ => return 0,
@@ -73,17 +76,18 @@ fn marker_length(bytes: &[u8]) -> usize {
         }
         _ => return 0,
     };
-    match run(&bytes[sign..], |b| b == b' ') {
+    match prefix_length(&bytes[marker..], |b| b == b' ') {
         0 => 0,
-        spaces @ 1..=4 => sign + spaces,
-        _ => sign + 1,
+        spaces @ 1..=4 => marker + spaces,
+        _ => marker + 1,
     }
 }
 
-/// Returns the indentation of the content of a list item that begins in a line, or of the list item around it, in spaces.
+/// Returns the indentation, in spaces, of the content of the list item that a line begins or belongs to; 0 outside of lists.
+/// `around` is the indentation of the list item before the line.
 pub(super) fn list_indent(line: &str, around: usize) -> usize {
-    let containers = containers_length(line);
-    let indent = run(line.as_bytes(), |b| b == b' ');
+    let containers = container_prefix_length(line);
+    let indent = prefix_length(line.as_bytes(), |b| b == b' ');
     match containers > indent && !line.trim_start().starts_with('>') {
         true => containers,
         false if indent >= around || line.trim_end().is_empty() => around,
@@ -91,46 +95,47 @@ pub(super) fn list_indent(line: &str, around: usize) -> usize {
     }
 }
 
-/// The code spans of a paragraph.
+/// Finds code spans, in time linear in the text.
 pub(super) struct CodeSpans {
-    /// For each length of a run of backquotes, the paragraph that has no further run of this length.
-    searched: [usize; BACKQUOTES_MAX + 1],
+    /// For each number of backquotes, the paragraph without a further run of this length; 0 for none.
+    exhausted_in: [usize; BACKQUOTES_MAX + 1],
 }
 
 impl CodeSpans {
     pub(super) fn new() -> CodeSpans {
-        CodeSpans { searched: [0; BACKQUOTES_MAX + 1] }
+        CodeSpans { exhausted_in: [0; BACKQUOTES_MAX + 1] }
     }
 
-    /// Returns the length of the code span at the beginning of a text, with its backquotes, and the length of its first run of backquotes.
+    /// Returns the length in bytes of the code span at the beginning of a text, including its backquotes, and the length of the
+    /// opening run of backquotes. The former is `None` if the paragraph does not close the span.
     ///
-    /// `end` is the length of the rest of the paragraph, `paragraph` a number that no other paragraph has, at least 1.
+    /// The paragraph ends after `end` bytes. `paragraph` identifies the paragraph, and is at least 1.
     pub(super) fn length(&mut self, text: &str, end: usize, paragraph: usize) -> (Option<usize>, usize) {
         let bytes = &text.as_bytes()[..end];
-        let opening = run(bytes, |b| b == b'`');
-        if opening > BACKQUOTES_MAX || self.searched[opening] == paragraph {
+        let opening = prefix_length(bytes, |b| b == b'`');
+        if opening > BACKQUOTES_MAX || self.exhausted_in[opening] == paragraph {
             return (None, opening);
         }
         let mut at = opening;
         while let Some(distance) = memchr::memchr(b'`', &bytes[at..]) {
             at += distance;
-            let closing = run(&bytes[at..], |b| b == b'`');
+            let closing = prefix_length(&bytes[at..], |b| b == b'`');
             at += closing;
             if closing == opening {
                 return (Some(at), opening);
             }
         }
-        self.searched[opening] = paragraph;
+        self.exhausted_in[opening] = paragraph;
         (None, opening)
     }
 }
 
-/// The open brackets of a paragraph: `[` or `![`.
+/// The stack of open brackets, `[` or `![`, in a paragraph.
 #[derive(Default)]
 pub(super) struct Brackets {
-    /// For each open bracket, whether the bracket belongs to an image.
+    /// For each open bracket, whether it begins an image.
     are_images: Vec<bool>,
-    /// Brackets of links below this depth open no link: a link holds no links.
+    /// Open brackets at depths below this one begin no link, because a link must not contain a link.
     inactive: usize,
 }
 
@@ -144,9 +149,9 @@ impl Brackets {
         self.are_images.push(is_image);
     }
 
-    /// Closes a bracket. Returns the length of the target if the text begins with the target of an inline link.
+    /// Closes the innermost bracket. If that ends the text of an inline link or image, returns the length of the target in bytes.
     ///
-    /// The text starts after `]`, and ends with its paragraph.
+    /// `text` is the rest of the paragraph after `]`.
     pub(super) fn close(&mut self, text: &str) -> Option<usize> {
         let is_image = self.are_images.pop()?;
         let depth = self.are_images.len();
@@ -160,26 +165,26 @@ impl Brackets {
     }
 }
 
-/// Returns the length of the target of an inline link at the beginning of a text: `(address "title")`.
+/// Returns the length in bytes of the link target, `(address "title")`, at the beginning of a text.
 fn target_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     if bytes.first() != Some(&b'(') {
         return None;
     }
-    let mut at = 1 + spaces(&bytes[1..])?;
+    let mut at = 1 + white_space_length(&bytes[1..])?;
     at += address_length(&bytes[at..])?;
-    let space = spaces(&bytes[at..])?;
+    let space = white_space_length(&bytes[at..])?;
     at += space;
     if space > 0 && matches!(bytes.get(at), Some(b'"' | b'\'' | b'(')) {
         at += title_length(&bytes[at..])?;
-        at += spaces(&bytes[at..])?;
+        at += white_space_length(&bytes[at..])?;
     }
     (bytes.get(at) == Some(&b')')).then_some(at + 1)
 }
 
-/// Returns the length of white space with at most one line break.
-fn spaces(bytes: &[u8]) -> Option<usize> {
-    let length = run(bytes, |b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'));
+/// Returns the length in bytes of the leading white space, or `None` if it contains more than one line break.
+fn white_space_length(bytes: &[u8]) -> Option<usize> {
+    let length = prefix_length(bytes, |b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'));
     (bytes[..length].iter().filter(|&&b| b == b'\n').count() <= 1).then_some(length)
 }
 
@@ -222,7 +227,7 @@ fn title_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of a backslash with the sign that it makes literal, or of a lone backslash.
+/// Returns the length in bytes of a backslash escape: 2 if ASCII punctuation follows the backslash, otherwise 1.
 pub(super) fn escape_length(bytes: &[u8]) -> usize {
     1 + usize::from(bytes.get(1).is_some_and(u8::is_ascii_punctuation))
 }
@@ -282,7 +287,7 @@ mod tests {
         brackets.open(false);
         brackets.open(false);
         assert_eq!(brackets.close("(a)"), Some(3));
-        // A link holds no link, but an image.
+        // A link may contain an image, but no link.
         assert_eq!(brackets.close("(a)"), None);
         brackets.open(false);
         brackets.open(true);

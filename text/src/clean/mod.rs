@@ -1,27 +1,27 @@
-//! Cleaning: the steps before a text is cut into features.
+//! Cleaning of a text before tokenization: front matter, markup, normalisation.
 
 use std::borrow::Cow;
 
-use crate::clean::normal::Form;
-use crate::clean::signs::Signs;
+use crate::clean::markup_positions::MarkupPositions;
+use crate::clean::normaliser::Normaliser;
 
-mod dropped;
+mod drop_reason;
 mod elements;
 mod front_matter;
 mod han;
 mod html;
 mod markdown;
-mod normal;
+mod markup_positions;
+mod normaliser;
 mod plain_text;
 mod references;
-mod signs;
-mod simplified;
+mod simplify;
 mod tags;
 
-pub use crate::clean::dropped::Dropped;
+pub use crate::clean::drop_reason::DropReason;
 pub(crate) use crate::clean::han::is_mostly_han;
 
-/// How a text is cleaned. The steps come in the order of the fields.
+/// The cleaning options of a profile, in order of application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Cleaning {
     pub(crate) keep_front_matter: bool,
@@ -33,102 +33,108 @@ pub(crate) struct Cleaning {
     pub(crate) strip_digits: bool,
 }
 
-/// How markup is read.
+/// The kind of markup that cleaning removes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Markup {
-    /// Markup is text.
+    /// None: markup is kept as text.
     #[default]
     Keep,
-    /// The text may hold HTML, Markdown, both or none.
+    /// Any text: HTML tags and Markdown, if present.
     PlainText,
-    /// The text is HTML.
+    /// HTML: the text is always read as HTML.
     HtmlText,
-    /// The text is HTML, and navigation and the like are left out.
+    /// HTML without boilerplate, such as navigation.
     MainText,
 }
 
-/// Memory of texts between the steps of cleaning, which is used for one text after the other.
+/// Reusable buffers for the intermediate texts of cleaning.
 #[derive(Default)]
-pub(crate) struct Buffers {
-    signs: Signs,
+pub(crate) struct CleaningBuffers {
+    markup: MarkupPositions,
     plain: String,
     normal: String,
 }
 
-/// A text that is cleaned.
-pub(crate) struct Cleaned<'a> {
+/// A cleaned text, with a count of the words that cleaning dropped.
+pub(crate) struct CleanedText<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Number of words that were dropped with markup from a text that is no HTML. Front matter and addresses of links do not count.
+    /// Number of words dropped with markup. Front matter and link addresses do not count. 0 for HTML.
     dropped_words: usize,
 }
 
-impl<'a> Cleaned<'a> {
-    /// Makes a text that is not cleaned.
-    pub(crate) fn whole(text: &'a str) -> Cleaned<'a> {
-        Cleaned { text: text.into(), dropped_words: 0 }
+impl<'a> CleanedText<'a> {
+    /// Wraps a text that needs no cleaning.
+    pub(crate) fn from_uncleaned(text: &'a str) -> CleanedText<'a> {
+        CleanedText { text: text.into(), dropped_words: 0 }
     }
 
-    /// Whether more words were dropped than are left. Front matter does not count, and neither does HTML.
-    pub(crate) fn lost_most(&self) -> bool {
-        self.dropped_words > words_up_to(&self.text, self.dropped_words)
+    /// Whether cleaning dropped more words than it left. Always false for HTML; front matter does not count.
+    pub(crate) fn has_lost_most_words(&self) -> bool {
+        self.dropped_words > count_words_up_to(&self.text, self.dropped_words)
     }
 }
 
 impl Cleaning {
-    /// Returns the text that is cut into features.
-    pub(crate) fn clean<'a>(&self, text: &str, buffers: &'a mut Buffers) -> Cleaned<'a> {
+    /// Returns the cleaned text, ready for tokenization.
+    pub(crate) fn clean<'a>(&self, text: &str, buffers: &'a mut CleaningBuffers) -> CleanedText<'a> {
         let mut dropped_words = 0;
         let mut cleaned =
             self.clean_and_visit(text, buffers, |rule, piece| dropped_words += count_dropped(rule, piece));
-        // A part of an HTML document begins with a tag.
+        // A fragment of an HTML document begins with a tag.
         let is_html = || front_matter::split(text).1.trim_start().starts_with('<');
         cleaned.dropped_words = if dropped_words > 0 && is_html() { 0 } else { dropped_words };
         cleaned
     }
 
-    /// Like [`Cleaning::clean`]. Visits each piece that is dropped from a text that is no HTML document.
+    /// Like [`Cleaning::clean`], but calls `dropped` for each dropped piece instead of counting words. Pieces dropped from an
+    /// HTML document are not visited, except its front matter.
     pub(crate) fn clean_and_visit<'a, 'b>(
         &self,
         text: &'a str,
-        buffers: &'b mut Buffers,
-        mut dropped: impl FnMut(Dropped, &'a str),
-    ) -> Cleaned<'b> {
-        let Buffers { signs, plain, normal } = buffers;
+        buffers: &'b mut CleaningBuffers,
+        mut dropped: impl FnMut(DropReason, &'a str),
+    ) -> CleanedText<'b> {
+        let CleaningBuffers { markup, plain, normal } = buffers;
         plain.clear();
         normal.clear();
         let mut text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if !self.keep_front_matter {
             let (front_matter, rest) = front_matter::split(text);
             if !front_matter.is_empty() {
-                dropped(Dropped::FrontMatter, front_matter);
+                dropped(DropReason::FrontMatter, front_matter);
             }
             text = rest;
         }
         let is_plain = match self.markup {
             Markup::Keep => true,
-            Markup::PlainText => !plain_text::push(text, signs, plain, &mut dropped),
+            Markup::PlainText => !plain_text::push(text, markup, plain, &mut dropped),
             Markup::HtmlText | Markup::MainText => {
                 html::push(text, self.markup == Markup::MainText, plain);
                 false
             }
         };
-        self.form().push(if is_plain { text } else { plain }, normal);
-        Cleaned { text: self.reduce(normal.as_str().into()), dropped_words: 0 }
+        self.normaliser().push(if is_plain { text } else { plain }, normal);
+        CleanedText { text: self.convert_characters(normal.as_str().into()), dropped_words: 0 }
     }
 
-    /// Takes the steps after markup. Words of dictionaries and stop words take them too.
+    /// Applies the steps after markup removal. Dictionary words and stop words take the same steps, so that they match cleaned
+    /// texts.
     pub(crate) fn normalise<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.reduce(self.form().normalise(text))
+        self.convert_characters(self.normaliser().normalise(text))
     }
 
-    fn form(&self) -> Form {
-        Form { plain_signs: self.markup != Markup::Keep, nfkc: !self.no_nfkc, lower: !self.keep_case }
+    fn normaliser(&self) -> Normaliser {
+        Normaliser {
+            plain_punctuation: self.markup != Markup::Keep,
+            nfkc: !self.no_nfkc,
+            lower: !self.keep_case,
+        }
     }
 
-    /// Takes the steps after normalisation.
-    fn reduce<'a>(&self, mut text: Cow<'a, str>) -> Cow<'a, str> {
+    /// Applies the steps after normalisation: simplified Chinese, only Han characters, no digits.
+    fn convert_characters<'a>(&self, mut text: Cow<'a, str>) -> Cow<'a, str> {
         if self.simplified
-            && let Cow::Owned(simplified) = simplified::simplified(&text)
+            && let Cow::Owned(simplified) = simplify::simplify(&text)
         {
             text = simplified.into();
         }
@@ -142,27 +148,27 @@ impl Cleaning {
     }
 }
 
-/// Returns the number of words of a piece that was dropped, without names of elements and attributes, and without addresses. Attributes
-/// of one word, such as classes, do not count.
-fn count_dropped(rule: Dropped, piece: &str) -> usize {
+/// Returns the number of words in a dropped piece, without link addresses and the names of elements and attributes. Attribute
+/// values of one word, such as classes, do not count.
+fn count_dropped(rule: DropReason, piece: &str) -> usize {
     match rule {
-        Dropped::FrontMatter => 0,
-        Dropped::LinkTarget => piece.split_once([' ', '\n']).map_or(0, |(_, title)| count_words(title)),
-        Dropped::Tag => {
+        DropReason::FrontMatter => 0,
+        DropReason::LinkTarget => piece.split_once([' ', '\n']).map_or(0, |(_, title)| count_words(title)),
+        DropReason::Tag => {
             let values = piece.split(['"', '\'']).skip(1).step_by(2);
             values.filter(|value| value.contains(' ')).map(count_words).sum()
         }
-        Dropped::Comment | Dropped::Code | Dropped::FenceInfo => count_words(piece),
+        DropReason::Comment | DropReason::Code | DropReason::FenceInfo => count_words(piece),
     }
 }
 
-/// Returns the number of words by white space and ASCII signs. A Han character or kana is a word.
+/// Returns the number of words separated by white space and ASCII punctuation. Each Han character or kana is a word.
 fn count_words(text: &str) -> usize {
-    words_up_to(text, usize::MAX)
+    count_words_up_to(text, usize::MAX)
 }
 
-/// Returns the [number of words](count_words), or `most` if there are more.
-fn words_up_to(text: &str, most: usize) -> usize {
+/// Returns the smaller of `most` and the [number of words](count_words).
+fn count_words_up_to(text: &str, most: usize) -> usize {
     let mut before = false;
     let starts = |byte: u8| {
         let is_inside = std::mem::replace(&mut before, byte.is_ascii_alphanumeric() || byte >= 0x80);
@@ -176,7 +182,7 @@ mod tests {
     use super::*;
 
     fn cleaned(cleaning: &Cleaning, text: &str) -> String {
-        cleaning.clean(text, &mut Buffers::default()).text.into_owned()
+        cleaning.clean(text, &mut CleaningBuffers::default()).text.into_owned()
     }
 
     #[test]

@@ -1,28 +1,28 @@
-//! The plain text of a document that may hold HTML, Markdown, both or none.
+//! Removal of markup from a text that may contain HTML, Markdown, both or none.
 
-use crate::clean::dropped::Dropped;
-use crate::clean::elements::Kind;
+use crate::clean::drop_reason::DropReason;
+use crate::clean::elements::ElementKind;
 use crate::clean::markdown::{self, Brackets, CodeSpans, Fence};
-use crate::clean::signs::Signs;
+use crate::clean::markup_positions::MarkupPositions;
 use crate::clean::tags::Tag;
 use crate::clean::{html, references, tags};
 
-/// Appends a text without its markup, if the text may hold markup, and returns `true`. Otherwise, appends nothing.
+/// Appends a text without its markup and returns `true`. If the text contains no markup, appends nothing and returns `false`.
 ///
-/// An HTML document, which begins with its document type or its `html` tag, is read as HTML. Any other text may hold:
+/// An HTML document, which begins with its document type or its `html` tag, is read as HTML. In any other text, markup is:
 ///
-/// - Tags of known elements with well-formed attributes, and comments. All of them are dropped, also `script` and `style` elements
-///   with their content. A tag that breaks lines leaves a line break, other tags leave nothing.
-/// - Character references that end with a semicolon, in code too. A reference is decoded once.
+/// - Tags of known elements with well-formed attributes, and comments. They are dropped, and so is the content of `script` and
+///   `style` elements. A tag that breaks lines leaves a line break; other tags leave nothing.
+/// - Character references that end with a semicolon, also in code. A reference is decoded once.
 /// - Inline links and images of Markdown. Their targets are dropped.
-/// - Code of Markdown, in fences or between backquotes. Tags in code stay. The info string after a fence is dropped.
+/// - Code of Markdown, in fences or between backquotes. Tags in code are kept. The info string of a fence is dropped.
 ///
-/// Everything else is text. `dropped` gets each piece that is dropped from a text that is no HTML document.
+/// Everything else is text. `dropped` is called for each dropped piece, unless the text is an HTML document.
 pub(super) fn push<'a>(
     text: &'a str,
-    signs: &mut Signs,
+    markup: &mut MarkupPositions,
     plain: &mut String,
-    dropped: &mut impl FnMut(Dropped, &'a str),
+    dropped: &mut impl FnMut(DropReason, &'a str),
 ) -> bool {
     if !may_hold_markup(text) {
         return false;
@@ -32,10 +32,10 @@ pub(super) fn push<'a>(
         return true;
     }
     plain.reserve(text.len());
-    signs.find(text);
-    let mut scanner = Scanner {
+    markup.find(text);
+    let mut scanner = MarkupScanner {
         text,
-        signs,
+        markup,
         plain,
         brackets: Brackets::default(),
         code_spans: CodeSpans::new(),
@@ -51,65 +51,66 @@ pub(super) fn push<'a>(
     true
 }
 
-/// Whether a text holds any sign that begins markup here.
+/// Whether a text contains any character or marker that may begin markup.
 fn may_hold_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr2(b'<', b'&', bytes).is_some()
         || memchr::memchr3_iter(b']', b'`', b'~', bytes)
-            .any(|at| [&b"]("[..], b"```", b"~~~"].iter().any(|sign| bytes[at..].starts_with(sign)))
+            .any(|at| [&b"]("[..], b"```", b"~~~"].iter().any(|start| bytes[at..].starts_with(start)))
 }
 
-/// Whether a line that begins with a byte begins with no markup.
+/// Whether a line with this first byte cannot begin with markup.
 fn begins_text(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// The end of an HTML block of Markdown.
+/// A kind of HTML block in Markdown, by the condition that ends it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HtmlBlock {
-    /// The line with the end of the comment.
+    /// Ends with the last line of the comment.
     Comment,
-    /// The line with the end tag.
+    /// Ends with the line of the end tag.
     EndTag,
+    /// Ends before an empty line.
     EmptyLine,
 }
 
-struct Scanner<'a, 'd, F> {
+struct MarkupScanner<'a, 'd, F> {
     text: &'a str,
-    signs: &'d Signs,
+    markup: &'d MarkupPositions,
     plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
-    /// End of the current paragraph, at the next empty line, if already found.
+    /// End of the last paragraph whose end was searched. Not past the current position if the current paragraph's end is unknown.
     paragraph_end: usize,
     /// Whether the next line begins a paragraph.
     is_paragraph_start: bool,
-    /// The HTML block of Markdown around the current line. An HTML block has no links and no code spans.
+    /// The HTML block around the current line. An HTML block contains no links and no code spans.
     html_block: Option<HtmlBlock>,
     /// Indentation of the content of the current list item, in spaces.
     list_indent: usize,
-    /// Whether no `-->` is left. Repeating the search would take quadratic time.
+    /// Whether the rest of the text is known to contain no `-->`. Without this flag, repeated searches take quadratic time.
     has_no_comment_end: bool,
-    /// Whether no end tag of `script`, and of `style`, is left.
+    /// Whether the rest of the text is known to contain no end tag of `script` and of `style`.
     has_no_code_end: [bool; 2],
     dropped: &'d mut F,
 }
 
-impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
+impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
     fn scan(&mut self) {
         let bytes = self.text.as_bytes();
         let mut at = self.start_line(0);
         while at < bytes.len() {
-            let mut end = self.signs.next(at).min(bytes.len());
-            // A line that begins with a letter begins no markup.
+            let mut end = self.markup.next(at).min(bytes.len());
+            // Lines that begin with a letter need no check for markup at their start.
             while bytes.get(end) == Some(&b'\n') && bytes.get(end + 1).is_some_and(|&b| begins_text(b)) {
                 self.start_plain_line(0);
-                end = self.signs.next(end + 1).min(bytes.len());
+                end = self.markup.next(end + 1).min(bytes.len());
             }
             self.plain.push_str(&self.text[at..end]);
             at = end;
-            let Some(&sign) = bytes.get(at) else { return };
-            let length = match sign {
+            let Some(&start) = bytes.get(at) else { return };
+            let length = match start {
                 b'\n' => {
                     self.plain.push('\n');
                     at = self.start_line(at + 1);
@@ -118,7 +119,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
                 b'<' => self.tag(at),
                 b'&' => references::decode(&self.text[at..], self.plain),
                 _ if self.html_block.is_some() => None,
-                b'\\' => Some(self.keep(at, markdown::escape_length(&bytes[at..]))),
+                b'\\' => Some(self.copy(at, markdown::escape_length(&bytes[at..]))),
                 b'`' => Some(self.code_span(at)),
                 b'[' => {
                     self.brackets.open(at > 0 && bytes[at - 1] == b'!');
@@ -126,17 +127,17 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
                 }
                 _ => self.link_target(at),
             };
-            at += length.unwrap_or_else(|| self.keep(at, 1));
+            at += length.unwrap_or_else(|| self.copy(at, 1));
         }
     }
 
-    /// Appends a piece unchanged.
-    fn keep(&mut self, at: usize, length: usize) -> usize {
+    /// Appends `length` bytes of the text unchanged. Returns `length`.
+    fn copy(&mut self, at: usize, length: usize) -> usize {
         self.plain.push_str(&self.text[at..at + length]);
         length
     }
 
-    /// Ends a paragraph at an empty line. Returns where the line starts.
+    /// Ends the paragraph at the empty line that starts at `at`. Returns `at`.
     fn end_paragraph(&mut self, at: usize) -> usize {
         self.brackets.clear();
         self.html_block = self.html_block.filter(|&end| end == HtmlBlock::EndTag);
@@ -144,7 +145,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         at
     }
 
-    /// Starts a line that begins with no markup, after an indentation.
+    /// Updates the state for a line without markup at its start. `indent` is the line's indentation in bytes.
     fn start_plain_line(&mut self, indent: usize) {
         self.is_paragraph_start = false;
         if indent < self.list_indent {
@@ -153,25 +154,25 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
     }
 
-    /// Takes a piece of code as it is, but for character references. Returns its length.
-    fn keep_code(&mut self, start: usize, length: usize) -> usize {
+    /// Appends code unchanged, except that character references are decoded. Returns `length`.
+    fn copy_code(&mut self, start: usize, length: usize) -> usize {
         let (mut at, end) = (start, start + length);
         while let Some(distance) = memchr::memchr(b'&', &self.text.as_bytes()[at..end]) {
-            self.keep(at, distance);
+            self.copy(at, distance);
             at += distance;
             at += match references::decode(&self.text[at..end], self.plain) {
                 Some(length) => length,
-                None => self.keep(at, 1),
+                None => self.copy(at, 1),
             };
         }
-        self.keep(at, end - at);
+        self.copy(at, end - at);
         length
     }
 
-    /// Takes markup at the start of a line, such as a fence. Returns the start of the text that remains.
+    /// Handles markup at the start of a line, such as a code fence. Returns the position at which scanning continues.
     fn start_line(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
-        let indent = tags::run(rest.as_bytes(), |b| b == b' ' || b == b'\t');
+        let indent = tags::prefix_length(rest.as_bytes(), |b| b == b' ' || b == b'\t');
         let is_paragraph_start = std::mem::replace(&mut self.is_paragraph_start, false);
         match rest.as_bytes().get(indent) {
             None | Some(b'\n') => return self.end_paragraph(at),
@@ -187,7 +188,7 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         let line = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest, |end| &rest[..=end]);
         let first = &line[indent..];
         self.list_indent = markdown::list_indent(line, self.list_indent);
-        // Comments are dropped as a whole: their block ends with this line feed.
+        // A comment is dropped as a whole, so its block has ended before this line.
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
         if self.html_block.is_none() && first.starts_with('<') {
             self.html_block = html_block(first, is_paragraph_start);
@@ -205,24 +206,24 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         self.brackets.clear();
         let after = at + line.len();
         let Some((content, length)) = fence.content(&self.text[after..]) else {
-            // Code that is never closed extends to the end of the text.
-            return at + self.keep_code(at, self.text.len() - at);
+            // Unclosed code extends to the end of the text.
+            return at + self.copy_code(at, self.text.len() - at);
         };
-        (self.dropped)(Dropped::FenceInfo, line[fence.info..].trim());
+        (self.dropped)(DropReason::FenceInfo, line[fence.info..].trim());
         self.plain.push_str(&line[..fence.info]);
         self.plain.push('\n');
-        self.keep_code(after, content.len());
+        self.copy_code(after, content.len());
         self.plain.push('\n');
         after + length
     }
 
-    /// Returns where the current paragraph ends.
+    /// Returns the end of the paragraph that contains `at`.
     fn paragraph_end(&mut self, at: usize) -> usize {
         if self.paragraph_end <= at {
             let bytes = self.text.as_bytes();
             let mut ends = memchr::memchr_iter(b'\n', &bytes[at..]).filter(|&end| {
                 let next = &bytes[at + end + 1..];
-                let spaces = tags::run(next, |b| matches!(b, b' ' | b'\t' | b'\r'));
+                let spaces = tags::prefix_length(next, |b| matches!(b, b' ' | b'\t' | b'\r'));
                 next.get(spaces) == Some(&b'\n')
             });
             self.paragraph_end = ends.next().map_or(bytes.len(), |end| at + end + 1);
@@ -233,18 +234,18 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
     fn code_span(&mut self, at: usize) -> usize {
         let end = self.paragraph_end(at);
         let (span, backquotes) = self.code_spans.length(&self.text[at..], end - at, end);
-        self.keep_code(at, span.unwrap_or(backquotes))
+        self.copy_code(at, span.unwrap_or(backquotes))
     }
 
     fn link_target(&mut self, at: usize) -> Option<usize> {
         let end = if self.text[at..].starts_with("](") { self.paragraph_end(at) } else { at + 1 };
         let target = self.brackets.close(&self.text[at + 1..end])?;
-        (self.dropped)(Dropped::LinkTarget, &self.text[at + 1..at + 1 + target]);
+        (self.dropped)(DropReason::LinkTarget, &self.text[at + 1..at + 1 + target]);
         self.plain.push(']');
         Some(1 + target)
     }
 
-    /// Drops the tag or comment at a position. Returns its length.
+    /// Drops the tag or comment at a position. Returns the length of the dropped text in bytes, or `None` if `<` is text.
     fn tag(&mut self, at: usize) -> Option<usize> {
         let rest = &self.text[at..];
         if rest.starts_with("<!") {
@@ -255,22 +256,24 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         }
         let limit = self.paragraph_end(at) - at;
         let tag = Tag::parse(rest, limit)?;
-        (self.dropped)(Dropped::Tag, &rest[..tag.length]);
+        (self.dropped)(DropReason::Tag, &rest[..tag.length]);
         self.plain.push_str(match tag.kind() {
-            Kind::Code | Kind::Inline | Kind::Hidden => "",
-            Kind::Break => "\n",
+            ElementKind::Code | ElementKind::Inline | ElementKind::Hidden => "",
+            ElementKind::LineBreak => "\n",
             _ => "\n\n",
         });
-        if tag.is_end && self.html_block == Some(HtmlBlock::EndTag) && tags::RAW_BLOCKS.contains(&tag.name())
+        if tag.is_end
+            && self.html_block == Some(HtmlBlock::EndTag)
+            && tags::RAW_BLOCK_ELEMENTS.contains(&tag.name())
         {
             self.html_block = None;
         }
         let mut length = tag.length;
         let has_no_end = &mut self.has_no_code_end[usize::from(tag.name() == "style")];
-        if tag.kind() == Kind::Code && !tag.is_end && !*has_no_end {
+        if tag.kind() == ElementKind::Code && !tag.is_end && !*has_no_end {
             match tags::code_length(&rest[length..], tag.name()) {
                 Some(code) => {
-                    (self.dropped)(Dropped::Code, &rest[length..length + code]);
+                    (self.dropped)(DropReason::Code, &rest[length..length + code]);
                     length += code;
                 }
                 None => *has_no_end = true,
@@ -283,16 +286,16 @@ impl<'a, F: FnMut(Dropped, &'a str)> Scanner<'a, '_, F> {
         if rest.starts_with("<!--") && !self.has_no_comment_end {
             let length = tags::comment_length(rest);
             self.has_no_comment_end = length.is_none();
-            (self.dropped)(Dropped::Comment, &rest[..length?]);
+            (self.dropped)(DropReason::Comment, &rest[..length?]);
             return length;
         }
         let length = tags::doctype_length(rest)?;
-        (self.dropped)(Dropped::Tag, &rest[..length]);
+        (self.dropped)(DropReason::Tag, &rest[..length]);
         Some(length)
     }
 }
 
-/// Returns the HTML block that begins with a line.
+/// Returns the HTML block that a line starting with `<` opens, if any.
 fn html_block(line: &str, is_paragraph_start: bool) -> Option<HtmlBlock> {
     if line.starts_with("<!--") {
         return Some(HtmlBlock::Comment);

@@ -1,17 +1,18 @@
-//! Character references of HTML: `&eacute;`, `&#233;` and `&#xe9;`.
+//! HTML character references, such as `&eacute;`, `&#233;` and `&#xe9;`.
 
 use std::convert::Infallible;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// The longest name of a reference, `CounterClockwiseContourIntegral`, has 31 letters.
+/// Length of the longest name, `CounterClockwiseContourIntegral`, in bytes.
 const NAME_MAX: usize = 31;
 
-/// Appends the characters of the reference at the beginning of a text, and returns the length of the reference in bytes.
+/// Decodes the character reference at the beginning of a text. Appends the characters, and returns the reference's length in
+/// bytes.
 ///
-/// Returns `None` if the text begins with no reference. Unlike in HTML, a reference ends with a semicolon: `?a=1&copy=2` is text, as in
-/// CommonMark.
+/// Returns `None` if the text begins with no reference. As in CommonMark, and unlike in HTML, a reference must end with a
+/// semicolon: `?a=1&copy=2` is text.
 pub(super) fn decode(text: &str, decoded: &mut String) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_number = bytes.get(1) == Some(&b'#');
@@ -28,18 +29,19 @@ pub(super) fn decode(text: &str, decoded: &mut String) -> Option<usize> {
         "quot" => decoded.push('"'),
         "nbsp" => decoded.push('\u{a0}'),
         name if !is_number => push_named(name, &text[..=end], decoded)?,
-        digits => decoded.push(numbered(digits, &text[..=end])?),
+        digits => decoded.push(decode_number(digits, &text[..=end])?),
     }
     Some(end + 1)
 }
 
-/// Appends the characters of a named reference, if HTML defines the name.
+/// Appends the characters of a named reference; `None` if HTML does not define the name.
 fn push_named(name: &str, reference: &str, decoded: &mut String) -> Option<()> {
     if !name.as_bytes()[0].is_ascii_alphabetic() {
         return None;
     }
-    let characters = by_tokenizer(reference);
-    // An unknown name stays. Some names need no semicolon, and begin other names: `&notit;` is `¬it;` in HTML, and text here.
+    let characters = decode_with_tokenizer(reference);
+    // The tokenizer returns an unknown name unchanged. It also decodes a known name at the beginning of an unknown one:
+    // `&notit;` is `¬it;` in HTML, but text here.
     if characters.ends_with(';') && characters.len() > 1 {
         return None;
     }
@@ -47,8 +49,8 @@ fn push_named(name: &str, reference: &str, decoded: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Returns the character of a numeric reference.
-fn numbered(digits: &str, reference: &str) -> Option<char> {
+/// Returns the character of a numeric reference; `None` if `digits` are malformed.
+fn decode_number(digits: &str, reference: &str) -> Option<char> {
     let number = match digits.strip_prefix(['x', 'X']) {
         Some(hex) if hex.bytes().all(|b| b.is_ascii_hexdigit()) => u32::from_str_radix(hex, 16),
         None if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse(),
@@ -56,17 +58,17 @@ fn numbered(digits: &str, reference: &str) -> Option<char> {
     };
     let Ok(number) = number else {
         let is_empty = digits.len() == 1 && !digits.as_bytes()[0].is_ascii_digit();
-        // A number beyond all characters.
+        // The number overflows, so it is greater than any code point.
         return (!is_empty).then_some(char::REPLACEMENT_CHARACTER);
     };
     match char::from_u32(number) {
         Some(c @ ('\u{a0}'..='\u{fdcf}' | '\u{20}'..='\u{7e}')) => Some(c),
-        // Control characters are read as in windows-1252, and some numbers are replaced: the tokenizer knows the tables.
-        _ => by_tokenizer(reference).chars().next(),
+        // HTML maps control characters by windows-1252, and replaces some numbers. The tokenizer has these tables.
+        _ => decode_with_tokenizer(reference).chars().next(),
     }
 }
 
-fn by_tokenizer(reference: &str) -> String {
+fn decode_with_tokenizer(reference: &str) -> String {
     let mut characters = String::new();
     let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
         if let CallbackEvent::String { value } = event {
@@ -124,12 +126,12 @@ mod tests {
         }
     }
 
-    /// Each number gives the character that the tokenizer gives.
+    /// Numeric references decode as in the tokenizer.
     #[test]
     fn numbers_are_those_of_the_tokenizer() {
         for number in (0..0x3000).chain(0xd700..0xe100).chain(0xfd00..0x1_0100).chain(0x10_ff00..0x11_0010) {
             let reference = format!("&#{number};");
-            assert_eq!(decoded(&reference), Some((by_tokenizer(&reference), "")), "{reference}");
+            assert_eq!(decoded(&reference), Some((decode_with_tokenizer(&reference), "")), "{reference}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Tags and comments of HTML in a text that may be no HTML.
+//! HTML tags and comments in a text that may be no HTML.
 //!
-//! The WHATWG's tokenizer takes everything from `<` and a letter to the next `>` for a tag. In a plain text this may be many words.
-//! So a tag here is a tag for the tokenizer, with a known element and well-formed attributes. A tag does not reach over an empty line, as
-//! in CommonMark.
+//! For the WHATWG's tokenizer, `<` and a letter open a tag that ends at the next `>`. In plain text, many words may lie between
+//! them. So a tag must meet more conditions here: its element is known, its attributes are well-formed, and it contains no empty
+//! line (as in CommonMark).
 
-use crate::clean::elements::{self, ELEMENTS, Kind};
+use crate::clean::elements::{self, ELEMENTS, ElementKind};
 
-/// A tag at the beginning of a text.
+/// A start tag or end tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// Position of its element in [`ELEMENTS`].
+    /// Index of the element in [`ELEMENTS`].
     pub(super) element: usize,
     pub(super) is_end: bool,
     /// Length in bytes.
@@ -17,15 +17,15 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    /// Reads the tag at the beginning of a text. The tag must end within the first `limit` bytes.
+    /// Parses the tag at the beginning of a text, or returns `None`. The tag must end within the first `limit` bytes.
     pub(super) fn parse(text: &str, limit: usize) -> Option<Tag> {
         let bytes = &text.as_bytes()[..limit];
         let is_end = bytes.get(1) == Some(&b'/');
         let start = if is_end { 2 } else { 1 };
-        let mut at = start + run(&bytes[start.min(bytes.len())..], |b| b.is_ascii_alphanumeric());
-        let element = elements::position(bytes.get(start..at)?)?;
+        let mut at = start + prefix_length(&bytes[start.min(bytes.len())..], |b| b.is_ascii_alphanumeric());
+        let element = elements::element_index(bytes.get(start..at)?)?;
         loop {
-            let spaces = run(&bytes[at..], is_space);
+            let spaces = prefix_length(&bytes[at..], is_space);
             let has_space = spaces > 0;
             at += spaces;
             match *bytes.get(at)? {
@@ -33,7 +33,7 @@ impl Tag {
                 b'/' if bytes.get(at + 1) == Some(&b'>') && !is_end => {
                     return Some(Tag { element, is_end, length: at + 2 });
                 }
-                // Some writers leave out the space after a quoted value.
+                // The space after a quoted value is optional, because some authors omit it.
                 _ if !is_end && (has_space || matches!(bytes[at - 1], b'"' | b'\'')) => {
                     at += attribute_length(&text[at..limit])?;
                 }
@@ -42,7 +42,7 @@ impl Tag {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ElementKind {
         ELEMENTS[self.element].1
     }
 
@@ -51,33 +51,34 @@ impl Tag {
     }
 }
 
-/// Returns the length of the well-formed attribute at the beginning of a text: a known one, or any name with a quoted value.
+/// Returns the length in bytes of the well-formed attribute at the beginning of a text. An attribute is well-formed if its name
+/// is known or its value is quoted.
 fn attribute_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let name = run(bytes, |b| b.is_ascii_alphanumeric() || b"_:.@#*()[]-".contains(&b));
+    let name = prefix_length(bytes, |b| b.is_ascii_alphanumeric() || b"_:.@#*()[]-".contains(&b));
     if name == 0 {
         return None;
     }
     let lower = || text[..name].to_ascii_lowercase();
-    let equals = name + run(&bytes[name..], is_space);
+    let equals = name + prefix_length(&bytes[name..], is_space);
     if bytes.get(equals) != Some(&b'=') {
         return elements::is_boolean_attribute(&lower()).then_some(name);
     }
-    let value = equals + 1 + run(&bytes[equals + 1..], is_space);
+    let value = equals + 1 + prefix_length(&bytes[equals + 1..], is_space);
     match *bytes.get(value)? {
         quote @ (b'"' | b'\'') => {
             let length = memchr::memchr(quote, &bytes[value + 1..])?;
             Some(value + 1 + length + 1)
         }
         _ => {
-            let length = run(&bytes[value..], |b| !is_space(b) && !b"\"'<>=`".contains(&b));
+            let length = prefix_length(&bytes[value..], |b| !is_space(b) && !b"\"'<>=`".contains(&b));
             (length > 0 && elements::is_attribute(&lower())).then_some(value + length)
         }
     }
 }
 
-/// Elements whose tags open an HTML block of Markdown (CommonMark 0.31, section 4.6, condition 6), in alphabetical order.
-const BLOCKS: &[&str] = &[
+/// Elements whose tags open an HTML block in Markdown (CommonMark 0.31, section 4.6, condition 6), in alphabetical order.
+const BLOCK_ELEMENTS: &[&str] = &[
     "address", "article", "aside", "base", "basefont", "blockquote", "body", "caption", "center", "col",
     "colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure",
     "footer", "form", "frame", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr",
@@ -85,50 +86,52 @@ const BLOCKS: &[&str] = &[
     "optgroup", "option", "p", "param", "search", "section", "summary", "table", "tbody", "td", "tfoot",
     "th", "thead", "title", "tr", "track", "ul",
 ];
-/// Elements whose start tags open a block that their end tags close (condition 1).
-pub(super) const RAW_BLOCKS: &[&str] = &["pre", "script", "style", "textarea"];
+/// Elements whose HTML block extends from the start tag to the end tag (CommonMark 0.31, section 4.6, condition 1).
+pub(super) const RAW_BLOCK_ELEMENTS: &[&str] = &["pre", "script", "style", "textarea"];
 
-/// Whether a line opens an HTML block of Markdown that may interrupt a paragraph.
+/// Whether a line that begins with `<` opens an HTML block that may interrupt a paragraph of Markdown.
 pub(super) fn opens_block(line: &str) -> bool {
     let rest = line.strip_prefix("</").unwrap_or(&line[1..]);
-    opens_raw_block(line) || name_at_start(rest).is_some_and(|name| BLOCKS.binary_search(&&*name).is_ok())
+    opens_raw_block(line)
+        || name_at_start(rest).is_some_and(|name| BLOCK_ELEMENTS.binary_search(&&*name).is_ok())
 }
 
-/// Whether a line opens an HTML block that reaches to an end tag.
+/// Whether a line that begins with `<` opens an HTML block of [`RAW_BLOCK_ELEMENTS`].
 pub(super) fn opens_raw_block(line: &str) -> bool {
-    name_at_start(&line[1..]).is_some_and(|name| RAW_BLOCKS.contains(&&*name))
+    name_at_start(&line[1..]).is_some_and(|name| RAW_BLOCK_ELEMENTS.contains(&&*name))
 }
 
-/// Whether a line is one tag.
+/// Whether a line consists of a single tag.
 pub(super) fn is_only_tag(line: &str) -> bool {
     Tag::parse(line, line.len()).is_some_and(|tag| line[tag.length..].trim().is_empty())
 }
 
 fn name_at_start(text: &str) -> Option<String> {
-    let name = run(text.as_bytes(), |b| b.is_ascii_alphanumeric());
+    let name = prefix_length(text.as_bytes(), |b| b.is_ascii_alphanumeric());
     let rest = &text[name..];
     let ends = rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n', '>']) || rest.starts_with("/>");
     ends.then(|| text[..name].to_ascii_lowercase())
 }
 
-/// Returns the length of the comment at the beginning of a text, which starts with `<!--`.
+/// Returns the length in bytes of the comment at the beginning of a text that starts with `<!--`; `None` if it has no end.
 pub(super) fn comment_length(text: &str) -> Option<usize> {
     // `<!-->` and `<!--->` are empty comments.
     let empty = ["<!-->", "<!--->"].into_iter().find(|comment| text.starts_with(comment));
     empty.map(str::len).or_else(|| text[4..].find("-->").map(|length| 4 + length + 3))
 }
 
-/// Returns the length of the document type declaration at the beginning of a text.
+/// Returns the length in bytes of the document type declaration at the beginning of a text, if the text begins with one.
 pub(super) fn doctype_length(text: &str) -> Option<usize> {
     const START: &str = "<!doctype html";
     let (head, rest) = text.as_bytes().split_at_checked(START.len())?;
     let is_doctype = head.eq_ignore_ascii_case(START.as_bytes())
         && rest.first().is_some_and(|&b| is_space(b) || b == b'>');
-    let end = if is_doctype { run(rest, |b| b != b'<' && b != b'>') } else { return None };
+    let end = if is_doctype { prefix_length(rest, |b| b != b'<' && b != b'>') } else { return None };
     (rest.get(end) == Some(&b'>')).then_some(START.len() + end + 1)
 }
 
-/// Returns the length of the content of the `script` or `style` element whose start tag ends before a text, up to the end tag.
+/// Returns the number of bytes before the end tag of the `script` or `style` element called `name`. `text` begins after the
+/// element's start tag. `None` if the element has no end tag.
 pub(super) fn code_length(text: &str, name: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memmem::find_iter(bytes, b"</").find(|&at| {
@@ -138,8 +141,8 @@ pub(super) fn code_length(text: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// Whether a text is an HTML document: a document type declaration or an `html` tag comes first, but for comments and an XML
-/// declaration.
+/// Whether a text is an HTML document: it begins with a document type declaration or an `html` tag. An XML declaration and
+/// comments may come before.
 pub(super) fn is_html_document(text: &str) -> bool {
     let mut rest = text.trim_start();
     if rest.starts_with("<?xml") {
@@ -157,8 +160,8 @@ pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r')
 }
 
-/// Returns the length of the run of such bytes at the beginning.
-pub(super) fn run(bytes: &[u8], is_in: impl Fn(u8) -> bool) -> usize {
+/// Returns the length in bytes of the leading run of bytes that satisfy `is_in`.
+pub(super) fn prefix_length(bytes: &[u8], is_in: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|&b| !is_in(b)).unwrap_or(bytes.len())
 }
 
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn blocks_of_markdown() {
-        assert!(BLOCKS.is_sorted());
+        assert!(BLOCK_ELEMENTS.is_sorted());
         for line in ["<div>", "<DIV class=x", "</p>", "<hr/>", "<pre>a", "<script"] {
             assert!(opens_block(line), "{line}");
         }
@@ -242,7 +245,7 @@ mod tests {
         }
     }
 
-    /// The tags that the tokenizer finds, each with its end in the text, as `name` or `/name`.
+    /// The tags that the WHATWG's tokenizer finds, as `name` or `/name`, each with its end offset.
     fn tokens(html: &str) -> Vec<(String, usize)> {
         let mut found = Vec::new();
         let mut name = String::new();
@@ -265,7 +268,7 @@ mod tests {
     }
 
     proptest! {
-        /// A tag is the first tag of the WHATWG's tokenizer, with the same name and end.
+        /// A parsed tag has the same name and end as the first tag of the WHATWG's tokenizer.
         #[test]
         fn tags_are_those_of_the_tokenizer(
             rest in "(/)?(a|b|p|br|IMG|td|x)(( |\n)?(class|href|id|hidden|x|and)?( |=|='a'|=\"b>\"|=1|/|\"|')?){0,4}(/)?(>|<)?[a-z<>\"'/= ]{0,8}",

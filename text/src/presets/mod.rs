@@ -3,19 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-use self::weighted::visit_keywords;
+use self::weighted_fingerprint::visit_keywords;
 use crate::simhash::Simhash;
 use simstore::error::did_you_mean;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 
-mod heap;
-mod idf;
+mod jieba_idf;
+mod partial_sort;
 mod practice_report;
 mod pypi;
 mod seomoz;
 mod string_hash;
-mod weighted;
+mod weighted_fingerprint;
 mod yanyiwu;
 
 /// Reproduces the fingerprints of another tool, bit for bit, for users who already have such fingerprints.
@@ -29,8 +29,8 @@ mod yanyiwu;
 /// | `string-hash-128` | 128 | the same, `hashbits=128` |
 /// | `practice-report` | 64 | the 50 best keywords of jieba 0.42.1 among the Han characters, with their weights, and the string hash |
 ///
-/// Like its tool, a preset gives every text a fingerprint. Texts without features have the fingerprint of the empty text, so they are
-/// near-duplicates of one another.
+/// Like its tool, a preset gives every text a fingerprint. Texts without features have the fingerprint of the empty text, so
+/// they are near-duplicates of one another.
 ///
 /// ```
 /// use simstore_text::Preset;
@@ -88,7 +88,7 @@ impl Preset {
     }
 
     /// Returns one line that names the tool and version with the same fingerprints.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Preset::PypiSimhash => "Simhash(text).value of the package simhash 2.1.2 on PyPI",
             Preset::SeomozSimhash => {
@@ -121,7 +121,8 @@ impl Preset {
 
     /// Visits the features of a text with their weights. A feature may occur several times.
     ///
-    /// Weights are 1. For tools with keywords, they are the keyword's weight in units of 2^-20; the fingerprint uses the exact weight.
+    /// Weights are 1. For tools with keywords, they are the keyword's weight in units of 2^-20; the fingerprint uses the exact
+    /// weight.
     pub fn visit_features(self, text: &str, mut visit: impl FnMut(&str, u32)) {
         match self {
             Preset::PypiSimhash => pypi::visit_features(text, |feature| visit(feature, 1)),
@@ -173,7 +174,7 @@ mod tests {
     fn names_round_trip() {
         for preset in Preset::ALL {
             assert_eq!(preset.to_string().parse::<Preset>().unwrap(), preset);
-            assert!(!preset.about().is_empty());
+            assert!(!preset.description().is_empty());
         }
         let error = "simhash".parse::<Preset>().unwrap_err().to_string();
         assert!(error.contains("`simhash`") && error.contains("`practice-report`"), "{error}");

@@ -1,40 +1,39 @@
-//! A pipeline for Chinese that a report from practice describes: only Han characters, the 50 best
-//! keywords of jieba 0.42.1 with their weights, the string hash.
+//! A pipeline for Chinese from a practice report: only Han characters, the 50 best keywords of jieba 0.42.1 with their weights,
+//! and the string hash.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use jieba_rs::Jieba;
 
-use crate::hash::FeatureHash;
-use crate::presets::idf;
-use crate::presets::weighted::{Keyword, fingerprint_of};
+use crate::feature_hash::FeatureHash;
+use crate::presets::jieba_idf;
+use crate::presets::weighted_fingerprint::{Keyword, weighted_fingerprint};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Keywords of a text.
+/// Maximum number of keywords per text.
 const KEYWORDS: usize = 50;
-/// The median of jieba's table, which it gives to words that are not in it.
+/// Median of jieba's IDF table, used for words missing from it.
 const MEDIAN_IDF: f64 = 11.9547675029;
 
 static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let text = only_han(text);
-    // The hash is of 128 bits cut to its low 64: these are the hash of 64 bits.
+    // The report uses the low 64 bits of the 128-bit hash. They equal the 64-bit hash.
     let hashes = keywords(&text).into_iter().map(|k| (FeatureHash::StringHash.hash(k.word), k.weight));
-    fingerprint_of(hashes, |sum| sum > 0.0)
+    weighted_fingerprint(hashes, |sum| sum > 0.0)
 }
 
-/// The characters from U+4E00 to U+9FCC, joined over all others.
+/// Returns the characters from U+4E00 to U+9FCC, and drops all others.
 pub(super) fn only_han(text: &str) -> String {
     text.chars().filter(|c| ('\u{4e00}'..='\u{9fcc}').contains(c)).collect()
 }
 
-/// The words of greatest TF-IDF weight, heaviest first; among equal weights, the first in code
-/// point order.
+/// Returns the words of greatest TF-IDF weight, heaviest first. Ties are broken by code point order.
 ///
-/// As `jieba.analyse.extract_tags`: words of one character are left out and count for nothing.
+/// As in `jieba.analyse.extract_tags`, words of one character are ignored, also in the total number of words.
 pub(super) fn keywords(han: &str) -> Vec<Keyword<'_>> {
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for token in JIEBA.cut(han, true) {
@@ -43,7 +42,7 @@ pub(super) fn keywords(han: &str) -> Vec<Keyword<'_>> {
         }
     }
     let total = f64::from(counts.values().sum::<u32>());
-    let weight = |word, count| f64::from(count) * (idf::idf(word).unwrap_or(MEDIAN_IDF) / total);
+    let weight = |word, count| f64::from(count) * (jieba_idf::idf(word).unwrap_or(MEDIAN_IDF) / total);
     let mut keywords: Vec<_> =
         counts.into_iter().map(|(word, count)| Keyword { word, weight: weight(word, count) }).collect();
     keywords.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.word.cmp(b.word)));
@@ -55,7 +54,7 @@ pub(super) fn keywords(han: &str) -> Vec<Keyword<'_>> {
 mod tests {
     use super::*;
 
-    /// By `jieba.analyse.extract_tags` of jieba 0.42.1.
+    /// Expected values are from `jieba.analyse.extract_tags` of jieba 0.42.1.
     #[test]
     fn weights_of_jieba() {
         let found = keywords("北京大学生化学");

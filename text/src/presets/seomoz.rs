@@ -1,31 +1,31 @@
-//! seomoz/simhash-cpp at commit 98dd188: words of ASCII letters, lookup3, cyclic windows of 3.
+//! seomoz/simhash-cpp at commit 98dd188: words of ASCII letters, lookup3, cyclic windows of 3 words.
 //!
-//! Other versions give other fingerprints: the first has windows of 4 words, one does not reverse
-//! the bits, and the last, as simhash-py 0.4.0 on PyPI, takes hashes that its caller brings. This
-//! one's the project wrote a test for, as they were stored.
+//! Other versions give other fingerprints. The first version has windows of 4 words. One version does not reverse the bits. The
+//! last version, like simhash-py 0.4.0 on PyPI, takes hashes from its caller. The project's own test has fingerprints of this
+//! version.
 
-use crate::hash::FeatureHash;
-use crate::presets::weighted::fingerprint_of;
+use crate::feature_hash::FeatureHash;
+use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Words of a feature.
+/// Words per feature.
 const WINDOW: usize = 3;
 
-/// The fingerprint: a feature's hash is a polynomial in rotations (Cohen, "Recursive hashing
-/// functions for n-grams", TOIS 1997): its last word's hash, xor that of the one before rotated
-/// by 1 bit, and so on. The bits of the whole are in reverse, by a quirk of how they are counted.
+/// Returns the fingerprint. The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS
+/// 1997). The hash of the last word is combined by xor with the hash of the word before it, rotated left by 1 bit, and the hash
+/// of the first word, rotated left by 2 bits. The bits of the fingerprint are reversed, by a quirk of the tool.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let mut window = [F::ZERO; WINDOW];
     let hashes = words(text).map(|word| {
         window = [window[1], window[2], FeatureHash::Lookup3.hash(word)];
         (window[0].rotate_left(2) ^ window[1].rotate_left(1) ^ window[2], 1.0)
     });
-    let simhash = fingerprint_of::<F>(hashes, |sum| sum > 0.0);
+    let simhash = weighted_fingerprint::<F>(hashes, |sum| sum > 0.0);
     Simhash { fingerprint: F::from_u64(simhash.fingerprint.low_u64().reverse_bits()), ..simhash }
 }
 
-/// Visits every word with the two before it; the first two words have fewer before them.
+/// Visits every word together with the up to two words before it.
 pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
     let words: Vec<&str> = words(text).collect();
     for end in 1..=words.len() {
@@ -33,7 +33,7 @@ pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// Runs of ASCII letters; a text ends at its first NUL, as strings in C do.
+/// Iterates over the runs of ASCII letters. The text ends at its first NUL, like a C string.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let text = text.split('\0').next().unwrap_or_default();
     text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty())

@@ -1,18 +1,17 @@
-//! The class `simhash` of tutorials in Python and Java: tokens between white space, the
-//! multiply-xor string hash.
+//! The class `simhash` of Python and Java tutorials: tokens between white space, and the multiply-xor string hash.
 
-use crate::hash::FeatureHash;
-use crate::presets::weighted::fingerprint_of;
+use crate::feature_hash::FeatureHash;
+use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// The fingerprint: a bit is one also where its sum is 0, and so all are of a text without tokens.
+/// Returns the fingerprint. A bit whose sum is 0 is 1, so all bits are 1 for a text without tokens.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let hashes = tokens(text).map(|token| (FeatureHash::StringHash.hash(token), 1.0));
-    fingerprint_of(hashes, |sum| sum >= 0.0)
+    weighted_fingerprint(hashes, |sum| sum >= 0.0)
 }
 
-/// What Python's `str.split()` gives: its white space has four control characters more than Unicode's.
+/// Iterates over the tokens of Python's `str.split()`. Its white space includes four control characters more than Unicode's.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
     text.split(is_space).filter(|token| !token.is_empty())

@@ -1,18 +1,19 @@
 //! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0 with its bundled dictionaries, and the lookup3 hash.
 //!
-//! Words are combined from two segmentations by jieba-rs: by the dictionary, and by the model alone. One difference to cppjieba remains. If
-//! punctuation follows characters that the dictionary leaves single, cppjieba always joins the last of them to the one before, against the
-//! model. `benches/history/choosing-a-profile.md` reports how rarely that changes a fingerprint.
+//! Words are combined from two segmentations by jieba-rs: by the dictionary, and by the hidden Markov model alone. One
+//! difference to cppjieba remains. If punctuation follows characters that the dictionary leaves single, cppjieba always joins
+//! the last of them to the previous one, against the model. `benches/history/choosing-a-profile.md` reports how rarely that
+//! changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use jieba_rs::Jieba;
 
-use crate::hash::FeatureHash;
-use crate::presets::heap::select_heaviest;
-use crate::presets::idf;
-use crate::presets::weighted::{Keyword, fingerprint_of};
+use crate::feature_hash::FeatureHash;
+use crate::presets::jieba_idf;
+use crate::presets::partial_sort::select_heaviest;
+use crate::presets::weighted_fingerprint::{Keyword, weighted_fingerprint};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
@@ -23,16 +24,16 @@ const MEAN_IDF: f64 = 11.739204307083542;
 /// Characters at which cppjieba splits the text before it segments the pieces.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
 /// Words in jieba-rs's dictionary but not in cppjieba's.
-const MISSING: &str = "1号店 4S店 4s店 AA制 AB型 A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B轮 CALL机 CD机 CD盒 C座 C盘 \
+const MISSING_WORDS: &str = "1号店 4S店 4s店 AA制 AB型 A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B轮 CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 \
     QQ号 Q版 RSS订阅 SIM卡 T台 T型台 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 γ射线 吉林 大S 小S 江南Style 江南style 阿Q";
 /// Words only in cppjieba's dictionary, with their frequencies. The last four are from its user dictionary.
-const ADDED: [(&str, usize); 6] =
+const ADDED_WORDS: [(&str, usize); 6] =
     [("张力", 160), ("张华", 140), ("云计算", 3), ("韩玉鉴赏", 3), ("蓝翔", 3), ("区块链", 10)];
 
 static JIEBA: LazyLock<Jieba> = LazyLock::new(|| {
     let mut jieba = Jieba::new();
-    for word in MISSING.split(' ') {
+    for word in MISSING_WORDS.split(' ') {
         jieba.add_word(word, Some(0), None);
         // Adds an alternative path from the first character, as frequent as cppjieba's rarest words.
         let first: String = word.chars().take(1).collect();
@@ -40,7 +41,7 @@ static JIEBA: LazyLock<Jieba> = LazyLock::new(|| {
             jieba.add_word(&first, Some(2), None);
         }
     }
-    for (word, frequency) in ADDED {
+    for (word, frequency) in ADDED_WORDS {
         jieba.add_word(word, Some(frequency), None);
     }
     jieba
@@ -53,7 +54,7 @@ static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let hashes = keywords(text).into_iter().map(|k| (FeatureHash::Lookup3.hash(k.word), k.weight));
-    fingerprint_of(hashes, |sum| sum > 0.0)
+    weighted_fingerprint(hashes, |sum| sum > 0.0)
 }
 
 /// Returns the keywords with the greatest weights (count times IDF), heaviest first.
@@ -64,15 +65,15 @@ pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
             *counts.entry(word).or_default() += 1;
         }
     });
-    let weight = |word, count| f64::from(count) * idf::idf(word).unwrap_or(MEAN_IDF);
+    let weight = |word, count| f64::from(count) * jieba_idf::idf(word).unwrap_or(MEAN_IDF);
     let keywords = counts.into_iter().map(|(word, count)| Keyword { word, weight: weight(word, count) });
     select_heaviest(keywords.collect(), KEYWORDS)
 }
 
 /// Visits the words with at least two characters that cppjieba's `MixSegment` finds.
 ///
-/// The dictionary is applied first, also across punctuation. Consecutive characters that it leaves single form a run, which the hidden
-/// Markov model segments.
+/// The dictionary is applied first, also across punctuation. Consecutive characters that it leaves single form a run, which the
+/// hidden Markov model segments.
 fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     for range in text.split(SEPARATORS) {
         let mut run = 0..0;
@@ -92,8 +93,8 @@ fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words of a run: a letter with the following letters and digits, a digit with the following digits and points, and the words
-/// that the model finds in stretches outside ASCII.
+/// Visits the words of a run. A word is a letter with the following letters and digits, a digit with the following digits and
+/// points, or a word that the model finds in the characters outside ASCII.
 fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     let mut rest = run;
     while let Some(first) = rest.bytes().next() {
@@ -104,7 +105,7 @@ fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
             0..0x80 => 1,
             _ => {
                 let end = length(|c| !c.is_ascii());
-                visit_stretch(&rest[..end], visit);
+                visit_model_words(&rest[..end], visit);
                 rest = &rest[end..];
                 continue;
             }
@@ -116,10 +117,11 @@ fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words of a stretch. The model knows only Han characters. From the first other character on, all characters are single.
-fn visit_stretch<'a>(stretch: &'a str, visit: &mut impl FnMut(&'a str)) {
-    let known = stretch.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(stretch.len());
-    for token in JIEBA.cut(&stretch[..known], true) {
+/// Visits the words that the model finds in a text without ASCII characters. The model covers only Han characters: from the first
+/// other character on, all characters are single.
+fn visit_model_words<'a>(text: &'a str, visit: &mut impl FnMut(&'a str)) {
+    let han_end = text.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(text.len());
+    for token in JIEBA.cut(&text[..han_end], true) {
         if token.end - token.start > 1 {
             visit(token.word);
         }

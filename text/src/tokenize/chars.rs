@@ -1,14 +1,12 @@
-//! Characters of a cleaned text, and their n-grams.
+//! N-grams of characters.
 
 use unicode_normalization::char::is_combining_mark;
 
-use crate::tokenize::words::visit_runs;
+use crate::tokenize::words::visit_unit_ngrams;
 
-/// Visits every run of `n` successive characters; a text of fewer characters, but at least
-/// one, is one run.
+/// Visits every n-gram of `n` successive characters. A text with fewer characters, but at least one, is one n-gram.
 ///
-/// Characters are letters, digits and the marks that combine with them; anything else between
-/// them counts as one space.
+/// Letters, digits and combining marks are characters. Any run of other characters between them counts as one space.
 pub(super) fn char_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
     let mut joined = String::with_capacity(text.len() + 1);
     let mut bounds = Vec::with_capacity(text.len());
@@ -27,7 +25,7 @@ pub(super) fn char_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
         }
     }
     bounds.push(joined.len());
-    visit_runs(&joined, &bounds, n, 0, &mut visit);
+    visit_unit_ngrams(&joined, &bounds, n, 0, &mut visit);
 }
 
 #[cfg(test)]

@@ -1,28 +1,28 @@
-//! Words of source code, and their n-grams.
+//! N-grams of words in source code.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::tokenize::words::{Words, visit_runs};
+use crate::tokenize::words::{WordBuffer, visit_unit_ngrams};
 
-/// Visits every run of `n` successive words of source code, joined by single spaces. A text of fewer words, but at least one,
-/// is one run.
+/// Visits every n-gram of `n` successive words of source code, joined by single spaces. A text with fewer words, but at least
+/// one, is one n-gram.
 ///
-/// Words are identifiers, numbers and signs. An identifier or number is a run of letters, digits and underscores; a number may
-/// have points between its digits. A sign is any other character that is no white space. A run that is not all ASCII, as in a
-/// comment, is cut by UAX #29.
+/// Words are identifiers, numbers and punctuation characters. An identifier or number is a run of letters, digits and
+/// underscores. A number may have points between its digits. A punctuation character is any other character that is not white
+/// space. A run that is not all ASCII, as in comments, is split by UAX #29.
 pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
-    let mut words = Words::default();
+    let mut words = WordBuffer::default();
     words.clear(text.len());
     visit_words(text, |word| words.push(word));
     words.finish();
-    visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
+    visit_unit_ngrams(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 
 /// Visits the words of source code.
 pub(super) fn visit_words(text: &str, mut visit: impl FnMut(&str)) {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     while let Some(first) = rest.chars().next() {
-        let length = if is_of_run(first) { run_length(rest) } else { first.len_utf8() };
+        let length = if is_run_character(first) { run_length(rest) } else { first.len_utf8() };
         let (word, after) = rest.split_at(length);
         if !first.is_whitespace() {
             visit_run(word, &mut visit);
@@ -31,17 +31,17 @@ pub(super) fn visit_words(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-fn is_of_run(c: char) -> bool {
+fn is_run_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
 }
 
-/// Returns the length in bytes of the run at the beginning of a text. Points inside a number belong to the run.
+/// Returns the length in bytes of the identifier or number at the beginning of a text.
 fn run_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_number = bytes[0].is_ascii_digit();
     let mut end = 0;
     loop {
-        end += text[end..].find(|c| !is_of_run(c)).unwrap_or(text.len() - end);
+        end += text[end..].find(|c| !is_run_character(c)).unwrap_or(text.len() - end);
         let is_point = bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
         if !(is_number && is_point) {
             return end;
@@ -58,8 +58,8 @@ fn visit_run(run: &str, visit: &mut impl FnMut(&str)) {
         if part.contains(char::is_alphanumeric) {
             visit(part);
         } else {
-            let mut sign = [0; 4];
-            part.chars().for_each(|c| visit(c.encode_utf8(&mut sign)));
+            let mut buffer = [0; 4];
+            part.chars().for_each(|c| visit(c.encode_utf8(&mut buffer)));
         }
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing but white space is lost.
+        /// Only white space is dropped.
         #[test]
         fn words_hold_all_that_is_no_white_space(text in "([a-z_.0-9+# \t\n-]|[é中’→\u{301}]|\\PC){0,40}") {
             let solid = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };

@@ -1,41 +1,41 @@
-//! Keywords of Chinese text: jieba's words, weighted by TF-IDF.
+//! Keywords of Chinese texts: words of jieba, weighted by TF-IDF.
 
 use std::sync::LazyLock;
 
 use jieba_rs::{Jieba, Keyword, KeywordExtract, KeywordExtractConfig, TfIdf};
 
 use crate::clean::Cleaning;
-use crate::idf::{IDF_UNIT, IdfTable};
+use crate::idf_table::{IDF_UNIT, IdfTable};
 use crate::resources::Resource;
 use simstore::Result;
 
-/// The largest frequency of a word in a dictionary: sums of them fit in 64 bits.
-const MAX_FREQUENCY: usize = 1_000_000_000;
+/// Maximum frequency of a word in a user dictionary. Sums of frequencies fit in 64 bits.
+const FREQUENCY_MAX: usize = 1_000_000_000;
 
-/// The default dictionary and IDF table of jieba-rs, each loaded once, when the first text needs
-/// it.
+/// Default dictionary of jieba-rs, loaded when the first text needs it.
 static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
+/// Default IDF table and stop words of jieba-rs, loaded when the first text needs them.
 static TF_IDF: LazyLock<TfIdf> = LazyLock::new(TfIdf::default);
 
-/// Extracts the keywords of a text.
+/// Extracts the keywords of texts.
 #[derive(Default)]
-pub(crate) struct Keywords {
-    /// Another dictionary than the default.
+pub(crate) struct KeywordExtractor {
+    /// Dictionary with user words; `None` for [`JIEBA`].
     jieba: Option<Jieba>,
-    /// Another IDF table, or other stop words, than the default.
+    /// IDF table and stop words; `None` for [`TF_IDF`].
     tf_idf: Option<TfIdf>,
 }
 
-impl Keywords {
-    /// The words of the lists are cleaned as texts are: else they would not be found there.
+impl KeywordExtractor {
+    /// Creates an extractor. Dictionary words and stop words are normalised by `cleaning`, so that they match cleaned texts.
     pub(crate) fn new(
         cleaning: &Cleaning,
         dictionary: Option<&Resource>,
         stop_words: Option<&Resource>,
         idf: Option<&IdfTable>,
     ) -> Result<Self> {
-        let jieba = dictionary.map(|dictionary| with_words(dictionary, cleaning)).transpose()?;
-        let mut tf_idf = idf.map(with_table);
+        let jieba = dictionary.map(|dictionary| extended_dictionary(dictionary, cleaning)).transpose()?;
+        let mut tf_idf = idf.map(tf_idf_from_table);
         if let Some(stop_words) = stop_words {
             let mut config = KeywordExtractConfig::builder();
             for (_, word) in stop_words.lines() {
@@ -43,19 +43,18 @@ impl Keywords {
             }
             *tf_idf.get_or_insert_with(TfIdf::default).config_mut() = config.build();
         }
-        Ok(Keywords { jieba, tf_idf })
+        Ok(KeywordExtractor { jieba, tf_idf })
     }
 
-    /// Visits the `count` keywords of greatest weight, in units of [`IDF_UNIT`]; among equal
-    /// weights, the first words in code point order. A text without words of two characters and
-    /// more has none.
+    /// Visits the `count` keywords of greatest weight, heaviest first. Weights are in units of 2^-24. Ties are broken by code
+    /// point order. Keywords have at least two characters.
     ///
-    /// The weight of a word is its share of the text's words times its inverse document frequency.
-    /// With `search`, words of two and three characters inside of longer ones count too.
+    /// The weight of a word is its share of the text's words times its inverse document frequency. With `search`, words of two and
+    /// three characters inside longer words count too.
     pub(crate) fn visit(&self, text: &str, count: usize, search: bool, mut visit: impl FnMut(&str, u32)) {
         let jieba = self.jieba.as_ref().unwrap_or_else(|| &JIEBA);
         let tf_idf = self.tf_idf.as_ref().unwrap_or_else(|| &TF_IDF);
-        // jieba-rs breaks ties by the word, so its choice does not depend on the order of a hash map.
+        // jieba-rs breaks ties by code point order, so the result does not depend on the order of a hash map.
         let keywords = if search {
             search_keywords(jieba, tf_idf, text, count)
         } else {
@@ -67,8 +66,9 @@ impl Keywords {
     }
 }
 
-/// The keywords among the words of search mode, which jieba-rs cannot be asked for: a dictionary
-/// of just these words, all equally frequent, cuts each of them as itself.
+/// Returns the keywords among the words of jieba's search mode, which jieba-rs does not support. It extracts keywords from the
+/// list of these words, with a dictionary that contains only these words, all equally frequent. So each word is segmented as
+/// itself.
 fn search_keywords(jieba: &Jieba, tf_idf: &TfIdf, text: &str, count: usize) -> Vec<Keyword> {
     let mut found = Jieba::empty();
     let mut words = String::with_capacity(text.len() * 2);
@@ -82,25 +82,25 @@ fn search_keywords(jieba: &Jieba, tf_idf: &TfIdf, text: &str, count: usize) -> V
     tf_idf.extract_keywords(&found, &words, count, Vec::new())
 }
 
-/// The default dictionary with more words: lines `word`, `word frequency`, `word tag` or
-/// `word frequency tag`.
-fn with_words(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
+/// Returns the default dictionary with additional words: lines `word`, `word frequency`, `word tag` or `word frequency tag`.
+fn extended_dictionary(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
     let mut jieba = JIEBA.clone();
     for (number, line) in dictionary.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let frequency = match fields[1..] {
             [] => None,
             [frequency] | [frequency, _] if frequency.bytes().all(|b| b.is_ascii_digit()) => {
-                let frequency = frequency.parse().ok().filter(|&frequency| frequency <= MAX_FREQUENCY);
+                let frequency = frequency.parse().ok().filter(|&frequency| frequency <= FREQUENCY_MAX);
                 Some(frequency.ok_or_else(|| {
-                    dictionary.bad(number, format!("the frequency of a word is more than {MAX_FREQUENCY}"))
+                    dictionary
+                        .line_error(number, format!("the frequency of a word is more than {FREQUENCY_MAX}"))
                 })?)
             }
             [tag] if tag.bytes().all(|b| b.is_ascii_alphabetic()) => None,
             _ => {
                 let reason =
                     "invalid line of a dictionary: expected `word`, `word frequency` or `word frequency tag`";
-                return Err(dictionary.bad(number, reason.to_owned()));
+                return Err(dictionary.line_error(number, reason.to_owned()));
             }
         };
         jieba.add_word(&cleaning.normalise(fields[0]), frequency, None);
@@ -108,13 +108,14 @@ fn with_words(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
     Ok(jieba)
 }
 
-/// TF-IDF by another table. Words that it does not hold get its median.
-fn with_table(table: &IdfTable) -> TfIdf {
+/// Returns TF-IDF weighting by a table. Words missing from the table have its median.
+fn tf_idf_from_table(table: &IdfTable) -> TfIdf {
     let mut tf_idf = TfIdf::new(None::<&mut std::io::Empty>, KeywordExtractConfig::default());
     let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
     let lines: String =
         table.rows().filter(|(word, _)| is_word(word)).map(|(word, idf)| format!("{word} {idf}\n")).collect();
-    // `TfIdf` takes its median from the last load. So the last load is one row: the table's median, for a row that is no word.
+    // `TfIdf` takes its median from the last load. So the last load is a single row, with the table's median for a key that is
+    // no word.
     for lines in [lines, format!("\0 {}\n", table.median())].iter().filter(|lines| !lines.is_empty()) {
         tf_idf.load_dict(&mut lines.as_bytes()).expect("bytes in memory can be read");
     }
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn found(keywords: &Keywords, text: &str, count: usize, search: bool) -> Vec<(String, u32)> {
+    fn found(keywords: &KeywordExtractor, text: &str, count: usize, search: bool) -> Vec<(String, u32)> {
         let mut found = Vec::new();
         keywords.visit(text, count, search, |word, weight| found.push((word.to_owned(), weight)));
         found
@@ -136,44 +137,44 @@ mod tests {
         found.iter().map(|(word, _)| &word[..]).collect()
     }
 
-    fn keywords(dictionary: Option<&str>, stop_words: Option<&str>, idf: Option<&str>) -> Keywords {
+    fn keywords(dictionary: Option<&str>, stop_words: Option<&str>, idf: Option<&str>) -> KeywordExtractor {
         let resource = |text: &str| Resource::new("a file", text);
         let (dictionary, stop_words) = (dictionary.map(resource), stop_words.map(resource));
         let idf = idf.map(|idf| IdfTable::parse(&resource(idf)).unwrap());
         let cleaning = Cleaning::default();
-        Keywords::new(&cleaning, dictionary.as_ref(), stop_words.as_ref(), idf.as_ref()).unwrap()
+        KeywordExtractor::new(&cleaning, dictionary.as_ref(), stop_words.as_ref(), idf.as_ref()).unwrap()
     }
 
     #[test]
     fn heaviest_first_and_ties_by_word() {
         let text = "数据库引擎 alpha beta gamma delta 数据库";
-        let all = found(&Keywords::default(), text, 50, false);
+        let all = found(&KeywordExtractor::default(), text, 50, false);
         assert!(all.is_sorted_by_key(|(word, weight)| (std::cmp::Reverse(*weight), word.clone())), "{all:?}");
         for count in 0..=all.len() {
-            assert_eq!(found(&Keywords::default(), text, count, false), all[..count]);
+            assert_eq!(found(&KeywordExtractor::default(), text, count, false), all[..count]);
         }
-        assert_eq!(found(&Keywords::default(), text, usize::MAX, false), all);
+        assert_eq!(found(&KeywordExtractor::default(), text, usize::MAX, false), all);
     }
 
     #[test]
     fn the_share_of_the_words_times_the_idf() {
         // 生化学 has the IDF 13.900677652 in jieba's table.
         let weight = (13.900677652 * IDF_UNIT).round() as u32;
-        assert_eq!(found(&Keywords::default(), "生化学", 5, false), [("生化学".to_owned(), weight)]);
-        assert!(found(&Keywords::default(), "的 了 the of", 5, false).is_empty());
+        assert_eq!(found(&KeywordExtractor::default(), "生化学", 5, false), [("生化学".to_owned(), weight)]);
+        assert!(found(&KeywordExtractor::default(), "的 了 the of", 5, false).is_empty());
     }
 
     #[test]
     fn search_mode_finds_words_inside_of_words() {
         let text = "小明毕业于中国科学院计算所，\r\n小明在中国科学院。";
-        let default = found(&Keywords::default(), text, 50, false);
-        let search = found(&Keywords::default(), text, 50, true);
+        let default = found(&KeywordExtractor::default(), text, 50, false);
+        let search = found(&KeywordExtractor::default(), text, 50, true);
         let inside = BTreeSet::from(["中国", "科学", "学院", "科学院", "计算"]);
         assert_eq!(&(&words(&search) - &inside) | &BTreeSet::from(["\r\n"]), words(&default));
         assert!(inside.is_subset(&words(&search)));
     }
 
-    /// TF-IDF as its definition reads, by a table that holds every word.
+    /// TF-IDF by its definition, with a table that contains every word.
     #[test]
     fn search_mode_agrees_with_the_definition() {
         let samples = include_str!("../../../samples/zh.jsonl");
@@ -201,7 +202,9 @@ mod tests {
     #[test]
     fn words_of_a_dictionary() {
         let text = "石墨烯量子点的SQL注入";
-        assert!(!words(&found(&Keywords::default(), "石墨烯量子点", 5, false)).contains("石墨烯量子点"));
+        assert!(
+            !words(&found(&KeywordExtractor::default(), "石墨烯量子点", 5, false)).contains("石墨烯量子点")
+        );
         for dictionary in
             ["石墨烯量子点", "\u{feff}石墨烯量子点 1000000 n\n\nSQL注入 5\r\n", "石墨烯量子点 nz\n"]
         {
@@ -221,7 +224,8 @@ mod tests {
             ("\n\na 1.5 n", 3),
         ] {
             let dictionary = Resource::new("words.txt", dictionary);
-            let error = Keywords::new(&Cleaning::default(), Some(&dictionary), None, None).err().unwrap();
+            let error =
+                KeywordExtractor::new(&Cleaning::default(), Some(&dictionary), None, None).err().unwrap();
             assert!(error.to_string().starts_with(&format!("words.txt:{line}: ")), "{error}");
         }
     }
@@ -240,7 +244,7 @@ mod tests {
         for (word, idf) in [("数据库", 2.0), ("引擎", 4.0), ("unknown", 4.0)] {
             assert_eq!(f64::from(weight(word)), idf * IDF_UNIT, "{word}");
         }
-        // A table of none of jieba's words still has a median.
+        // A table without any word of jieba still has a median.
         assert_eq!(found(&keywords(None, None, Some("to be\t3")), "数据", 1, false)[0].1, 3 << 24);
     }
 }

@@ -1,57 +1,57 @@
-//! Cutting a cleaned text into features.
+//! Tokenization: splits a cleaned text into features.
 
-mod ascii;
+mod ascii_words;
 mod chars;
 mod code;
-mod exact;
 mod jieba;
-mod lines;
 mod phrases;
 mod shingles;
-mod unspaced;
+mod unspaced_scripts;
+mod weighted_lines;
+mod whole_text;
 mod word_hash;
 mod words;
 
-use simstore::processor::{Work, dispatch};
+use simstore::simd::{Kernel, dispatch};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clean::is_mostly_han;
-use crate::distinct::HashesSeen;
+use crate::hash_deduplicator::PrehashedSet;
 use crate::presets::Preset;
-pub(crate) use crate::tokenize::jieba::Keywords;
+pub(crate) use crate::tokenize::jieba::KeywordExtractor;
 use crate::tokenize::shingles::push_shingles;
 use crate::tokenize::word_hash::word_hash;
-pub(crate) use crate::tokenize::words::Words;
+pub(crate) use crate::tokenize::words::WordBuffer;
 
-/// Words in a feature of `auto` and `by-script`, and of a text without keywords.
+/// Words per feature for `auto` and `by-script`, and for texts without keywords.
 const AUTO_WORDS: usize = 2;
-/// Keywords of a text, where a name does not say.
-pub(crate) const DEFAULT_KEYWORDS: usize = 50;
-/// Words in a feature of source code, where a name does not say. Its words are 2.0 to 2.6 times as many as those of the same file
-/// as a text, for signs are words: so a word that is replaced costs about as large a share of the features as in a text by
-/// three words.
-pub(crate) const DEFAULT_CODE: usize = 7;
+/// Default number of keywords per text.
+pub(crate) const DEFAULT_KEYWORD_COUNT: usize = 50;
+/// Default number of words per feature of source code. The code tokenizer returns 2.0 to 2.6 times the words of the text
+/// tokenizer, because punctuation characters are words. With 7 words per feature, a replaced word changes about the same share of
+/// the features as in a text with 3 words per feature.
+pub(crate) const DEFAULT_CODE_WORDS: usize = 7;
 
-/// Appends the hashes of the words of a text.
-struct WordHashes<'a> {
+/// Appends the hashes of the words of a text, with the SIMD instructions of the processor.
+struct WordHashKernel<'a> {
     text: &'a str,
     segmented: bool,
     hashes: &'a mut Vec<u64>,
 }
 
-impl Work for WordHashes<'_> {
+impl Kernel for WordHashKernel<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let WordHashes { text, segmented, hashes } = self;
+        let WordHashKernel { text, segmented, hashes } = self;
         words::visit_words(text, segmented, |text, start, end| {
             hashes.push(word_hash(text.as_bytes(), start, end));
         });
     }
 }
 
-/// How a text is cut.
+/// The part of a profile that splits texts into features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Tokenizer {
     #[default]
@@ -70,25 +70,25 @@ pub(crate) enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// Whether features consist of words as texts have them.
-    pub(crate) fn takes_words(self) -> bool {
+    /// Whether features consist of words of natural language.
+    pub(crate) fn uses_words(self) -> bool {
         matches!(self, Tokenizer::Auto | Tokenizer::ByScript | Tokenizer::Words(_) | Tokenizer::Jieba(_))
     }
 
-    /// Whether nothing may be cleaned before.
-    pub(crate) fn takes_text_as_it_is(self) -> bool {
+    /// Whether the tokenizer needs the original text, without cleaning.
+    pub(crate) fn skips_cleaning(self) -> bool {
         matches!(self, Tokenizer::Code(_) | Tokenizer::Features | Tokenizer::Exact | Tokenizer::Preset(_))
     }
 
-    /// Number of keywords of a text that has any.
-    pub(crate) fn keywords(self) -> usize {
+    /// Returns the maximum number of keywords per text.
+    pub(crate) fn keyword_count(self) -> usize {
         match self {
             Tokenizer::Jieba(count) => count,
-            _ => DEFAULT_KEYWORDS,
+            _ => DEFAULT_KEYWORD_COUNT,
         }
     }
 
-    /// Returns the number of words in a feature, if features are runs of words.
+    /// Returns the number of words per feature if features are n-grams of words.
     fn shingle_size(self, text: &str) -> Option<usize> {
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => Some(AUTO_WORDS),
@@ -98,13 +98,13 @@ impl Tokenizer {
         }
     }
 
-    /// Appends the xxh3 of the features of a text that are no keywords and have weight 1. A feature may occur several times. Returns
-    /// whether each counts once.
-    pub(crate) fn push_plain_hashes(
+    /// Appends the xxh3 of each feature of a text. All features have weight 1, and none are keywords. A feature may occur several
+    /// times; returns whether repeated features count only once.
+    pub(crate) fn push_unit_weight_hashes(
         self,
         text: &str,
         segmented: bool,
-        words: &mut Words,
+        words: &mut WordBuffer,
         hashes: &mut Vec<u64>,
     ) -> bool {
         let size = self.shingle_size(text);
@@ -113,13 +113,13 @@ impl Tokenizer {
             (Tokenizer::Code(_), _) | (_, None) => self.visit(text, segmented, |feature, _| push(feature)),
             (_, Some(n)) => words.visit_ngrams(text, n, segmented, push),
         }
-        // Single words are the features of Chinese text, and count each time.
+        // Features of Chinese texts are single words, and every occurrence counts.
         self == Tokenizer::ByScript && size == Some(AUTO_WORDS)
     }
 
-    /// Appends the 64-bit hashes of the features of a text that are no keywords. A feature may occur several times.
+    /// Appends the 64-bit hash of each feature of a text. None are keywords. A feature may occur several times.
     ///
-    /// The hash of a run of words is made from the hashes of the words: see [`push_shingles`]. `words` is memory for the latter.
+    /// The hash of an n-gram is computed from the hashes of its words: see [`push_shingles`]. `words` is a buffer for these.
     pub(crate) fn push_hashes(
         self,
         text: &str,
@@ -128,7 +128,7 @@ impl Tokenizer {
         hashes: &mut Vec<u64>,
     ) {
         if self == Tokenizer::Exact {
-            return exact::visit_whole(text, |whole| hashes.extend(exact::halves(whole)));
+            return whole_text::visit_whole(text, |whole| hashes.extend(whole_text::hash_halves(whole)));
         }
         let Some(n) = self.shingle_size(text) else {
             return self.visit(text, segmented, |feature, _| hashes.push(xxh3_64(feature.as_bytes())));
@@ -138,22 +138,22 @@ impl Tokenizer {
             Tokenizer::Code(_) => {
                 code::visit_words(text, |word| words.push(word_hash(word.as_bytes(), 0, word.len())));
             }
-            _ => dispatch(WordHashes { text, segmented, hashes: words }),
+            _ => dispatch(WordHashKernel { text, segmented, hashes: words }),
         }
         push_shingles(words, n, hashes);
     }
 
-    /// Visits the features of a text that are no keywords, each with weight 1 but for those that
-    /// bring their own.
+    /// Visits the features of a text with their weights. None are keywords. Weights are 1, except for [`Tokenizer::Features`] and
+    /// presets.
     pub(crate) fn visit(self, text: &str, segmented: bool, mut visit: impl FnMut(&str, u32)) {
         let mut each = |feature: &str| visit(feature, 1);
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => words::word_ngrams(text, AUTO_WORDS, segmented, each),
             Tokenizer::ByScript if is_mostly_han(text) => words::word_ngrams(text, 1, segmented, each),
             Tokenizer::ByScript => {
-                let mut seen = HashesSeen::default();
+                let mut seen = PrehashedSet::default();
                 words::word_ngrams(text, AUTO_WORDS, segmented, |feature| {
-                    // Two features of the same 64 bits are too rare to matter.
+                    // Two features with the same 64-bit hash are too rare to matter.
                     if seen.insert(xxh3_64(feature.as_bytes())) {
                         each(feature);
                     }
@@ -165,8 +165,8 @@ impl Tokenizer {
             Tokenizer::Phrases => phrases::phrases(text, each),
             Tokenizer::Sentences(count) => phrases::longest_sentences(text, count, each),
             Tokenizer::Tokens => text.split_whitespace().for_each(&mut each),
-            Tokenizer::Features => lines::weighted_lines(text, visit),
-            Tokenizer::Exact => exact::visit_whole(text, each),
+            Tokenizer::Features => weighted_lines::weighted_lines(text, visit),
+            Tokenizer::Exact => whole_text::visit_whole(text, each),
             Tokenizer::Preset(preset) => preset.visit_features(text, visit),
         }
     }

@@ -1,20 +1,20 @@
-//! Phrases and sentences of a cleaned text.
+//! Phrases and sentences.
 
 use std::cmp::Reverse;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Visits the phrases of a text: the words between two punctuation marks or other signs, or empty
-/// lines, with single spaces where white space stands between them.
+/// Visits the phrases of a text. A phrase ends at a punctuation mark, another symbol or an empty line. White space in a phrase
+/// becomes a single space.
 pub(super) fn phrases(text: &str, visit: impl FnMut(&str)) {
     visit_pieces(text, |_| true, visit);
 }
 
-/// Visits the `count` longest different sentences of a text, by characters without spaces; among
-/// those of equal length, the first in code point order.
+/// Visits the `count` longest distinct sentences of a text, longest first. The length is the number of characters without
+/// spaces. Ties are broken by code point order.
 ///
-/// A sentence ends with a full stop, exclamation or question mark that is in no word, or with an
-/// empty line. It is visited as its words, with single spaces where anything stands between them.
+/// A sentence ends with a full stop, exclamation mark or question mark outside of words, or with an empty line. White space and
+/// punctuation between its words become single spaces.
 pub(super) fn longest_sentences(text: &str, count: usize, mut visit: impl FnMut(&str)) {
     let mut sentences = Vec::new();
     visit_pieces(text, ends_sentence, |sentence| {
@@ -30,7 +30,7 @@ fn ends_sentence(mark: char) -> bool {
     matches!(mark, '.' | '!' | '?' | '。' | '｡' | '．' | '！' | '？' | '…' | '؟' | '۔' | '।')
 }
 
-/// Visits what stands between the marks for which `ends` holds.
+/// Splits a text at empty lines and at characters that satisfy `ends`. Visits the pieces.
 fn visit_pieces(text: &str, ends: impl Fn(char) -> bool, mut visit: impl FnMut(&str)) {
     let mut piece = String::new();
     let (mut gap, mut line_breaks) = (false, 0);
@@ -101,7 +101,7 @@ mod tests {
     proptest! {
         #[test]
         fn phrases_and_sentences_hold_all_words(text in "([a-z]{1,3}|[ ,.!]|\n|[一-三]|\\PC){0,40}") {
-            // A word may start with a space that a mark stands on.
+            // A word may start with a space that carries a combining mark.
             let words: String = text.unicode_words().map(|word| word.trim_matches('_')).collect();
             let words = words.replace(' ', "");
             prop_assert_eq!(all_phrases(&text).concat().replace(' ', ""), &words[..]);

@@ -1,10 +1,11 @@
-//! Hashes of shingles, from hashes of their words.
+//! Hashes of shingles, computed from the hashes of their words.
 
-use crate::splitmix::{STEP, mix};
+use crate::splitmix::{GOLDEN_GAMMA, mix};
 
-/// Appends the hash of every run of `n` successive words to `shingles`. Fewer words, but at least one, are one run.
+/// Appends the hash of every shingle of `n` successive words to `shingles`. If there are fewer words, but at least one, all of
+/// them are one shingle.
 ///
-/// The hash is defined in `format-spec/sketch.md`: a word is its own shingle, several words are mixed.
+/// `format-spec/signature.md` defines the hash. A shingle of one word has the hash of the word.
 pub(crate) fn push_shingles(words: &[u64], n: usize, shingles: &mut Vec<u64>) {
     match n.min(words.len()) {
         0 => {}
@@ -17,7 +18,7 @@ pub(crate) fn push_shingles(words: &[u64], n: usize, shingles: &mut Vec<u64>) {
 
 #[inline]
 fn join(before: u64, word: u64) -> u64 {
-    before.wrapping_mul(STEP).wrapping_add(word)
+    before.wrapping_mul(GOLDEN_GAMMA).wrapping_add(word)
 }
 
 /// Returns the hash of a shingle of two words or more.
@@ -55,7 +56,7 @@ mod tests {
             shingles.sort_unstable();
             let all = shingles.len();
             shingles.dedup();
-            // Only runs of 1 are equal.
+            // Only the shingles of the word 1 alone are equal.
             assert_eq!(all - shingles.len(), 4_usize.saturating_sub(n), "{n}");
         }
     }

@@ -1,13 +1,13 @@
-//! Hashes of words.
+//! Hash function for words.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::splitmix::{STEP, mix};
+use crate::splitmix::{GOLDEN_GAMMA, mix};
 
-/// The longest word, in bytes, that is hashed as two numbers.
-const SHORT_MAX: usize = 16;
+/// Length in bytes of the longest word that is hashed as two 64-bit numbers.
+const SHORT_WORD_BYTES_MAX: usize = 16;
 
-/// Masks of the first bytes of a number.
+/// `MASKS[n]` selects the `n` lowest bytes of a number.
 const MASKS: [u64; 9] = {
     let mut masks = [u64::MAX; 9];
     let mut bytes = 0;
@@ -18,31 +18,32 @@ const MASKS: [u64; 9] = {
     masks
 };
 
-/// Returns the hash of the word `text[start..end]`, as `format-spec/sketch.md` defines it.
+/// Returns the hash of the word `text[start..end]`, as `format-spec/signature.md` defines it.
 ///
-/// Words of up to 16 bytes take the same few instructions, without branches on their length. It may read the bytes after the word.
+/// For words of up to 16 bytes, it runs the same few instructions, without branches on the length. It may read bytes of `text`
+/// after the word, which do not affect the hash.
 #[inline]
 pub(super) fn word_hash(text: &[u8], start: usize, end: usize) -> u64 {
     let length = end - start;
-    if length > SHORT_MAX {
+    if length > SHORT_WORD_BYTES_MAX {
         return xxh3_64(&text[start..end]);
     }
-    match text[start..].first_chunk::<SHORT_MAX>() {
-        Some(bytes) => short_hash(bytes, length),
+    match text[start..].first_chunk::<SHORT_WORD_BYTES_MAX>() {
+        Some(bytes) => short_word_hash(bytes, length),
         None => {
-            let mut bytes = [0; SHORT_MAX];
+            let mut bytes = [0; SHORT_WORD_BYTES_MAX];
             bytes[..length].copy_from_slice(&text[start..end]);
-            short_hash(&bytes, length)
+            short_word_hash(&bytes, length)
         }
     }
 }
 
 #[inline(always)]
-fn short_hash(bytes: &[u8; SHORT_MAX], length: usize) -> u64 {
+fn short_word_hash(bytes: &[u8; SHORT_WORD_BYTES_MAX], length: usize) -> u64 {
     let [low, high] = [0, 8].map(|at| u64::from_le_bytes(*bytes[at..].first_chunk().expect("16 bytes")));
     let low = low & MASKS[length.min(8)];
     let high = high & MASKS[length.saturating_sub(8)];
-    mix(low ^ mix(high.wrapping_add(STEP.wrapping_mul(length as u64))))
+    mix(low ^ mix(high.wrapping_add(GOLDEN_GAMMA.wrapping_mul(length as u64))))
 }
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, by a word alone.
+    /// The hash by its definition, from the bytes of the word alone.
     fn plain(word: &[u8]) -> u64 {
         if word.len() > 16 {
             return xxh3_64(word);
@@ -61,7 +62,7 @@ mod tests {
         let number =
             |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
         let (low, high) = word.split_at(word.len().min(8));
-        mix(number(low) ^ mix(number(high).wrapping_add(STEP.wrapping_mul(word.len() as u64))))
+        mix(number(low) ^ mix(number(high).wrapping_add(GOLDEN_GAMMA.wrapping_mul(word.len() as u64))))
     }
 
     proptest! {

@@ -1,25 +1,25 @@
-//! Words of a cleaned text, and their n-grams.
+//! Words of a text, and n-grams of words.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::tokenize::{ascii, unspaced};
+use crate::tokenize::{ascii_words, unspaced_scripts};
 
-/// Visits every run of `n` successive words, joined by single spaces. A text of fewer words, but at least one, is one run.
+/// Visits every n-gram of `n` successive words, joined by single spaces. A text with fewer words, but at least one, is one n-gram.
 pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, visit: impl FnMut(&str)) {
-    Words::default().visit_ngrams(text, n, segmented, visit);
+    WordBuffer::default().visit_ngrams(text, n, segmented, visit);
 }
 
-/// The words of a text, each followed by a space. They are used for one text after the other.
+/// A reusable buffer for the words of a text, each followed by a space.
 #[derive(Default)]
-pub(crate) struct Words {
-    /// Every n-gram is a slice of this text.
+pub(crate) struct WordBuffer {
+    /// The words, each followed by a space. Every n-gram is a slice of this string.
     pub(super) joined: String,
-    /// Where each word starts in `joined`, and where the last one ends.
+    /// Offset of each word in `joined`; after [`WordBuffer::finish`], also the end of the last word with its space.
     pub(super) bounds: Vec<usize>,
 }
 
-impl Words {
-    /// Visits every run of `n` successive words: see [`word_ngrams`].
+impl WordBuffer {
+    /// Replaces the words with the words of `text`, and visits their n-grams: see [`word_ngrams`].
     pub(super) fn visit_ngrams(
         &mut self,
         text: &str,
@@ -30,10 +30,10 @@ impl Words {
         self.clear(text.len());
         visit_words(text, segmented, |text, start, end| self.push(&text[start..end]));
         self.finish();
-        visit_runs(&self.joined, &self.bounds, n, 1, &mut visit);
+        visit_unit_ngrams(&self.joined, &self.bounds, n, 1, &mut visit);
     }
 
-    /// Makes room for the words of a text of this many bytes.
+    /// Removes all words, and reserves memory for a text of `bytes` bytes.
     pub(super) fn clear(&mut self, bytes: usize) {
         self.joined.clear();
         self.bounds.clear();
@@ -48,49 +48,49 @@ impl Words {
         self.joined.push(' ');
     }
 
-    /// Ends the last word.
+    /// Appends the end of the last word to the bounds.
     pub(super) fn finish(&mut self) {
         self.bounds.push(self.joined.len());
     }
 }
 
-/// The role of a character in a word.
+/// The class of a character for word segmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     /// A letter of ASCII, Latin-1, Latin Extended-A and -B, or Cyrillic.
     Letter,
     Digit,
     Underscore,
-    /// `.`, `'`, `:`, `,`, `;` and `"` join some words.
+    /// One of `.`, `'`, `:`, `,`, `;` and `"`, which may join letters or digits to one word.
     Joiner,
-    /// White space or a sign that is in no word: words end before it.
+    /// White space, or punctuation that is never part of a word: words end before it.
     Other,
     /// A Han character, which is a word of its own.
     Han,
-    /// Needs the full rules of UAX #29.
+    /// Any other character, which needs the full rules of UAX #29.
     Unknown,
     /// The end of the text.
     End,
 }
 
-/// Classes by the first byte of a character. Some bytes begin characters of several classes: see [`class`].
-static CLASSES: [Class; 256] = {
-    let mut classes = [Class::Unknown; 256];
+/// Class of a character by its first byte. [`class_at`] corrects the class for bytes that begin characters of several classes.
+static CLASSES: [CharClass; 256] = {
+    let mut classes = [CharClass::Unknown; 256];
     let mut byte = 0;
     while byte < 256 {
         classes[byte] = match byte as u8 {
-            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
-            b'0'..=b'9' => Class::Digit,
-            b'_' => Class::Underscore,
-            b'.' | b'\'' | b':' | b',' | b';' | b'"' => Class::Joiner,
-            0..0x80 => Class::Other,
+            b'a'..=b'z' | b'A'..=b'Z' => CharClass::Letter,
+            b'0'..=b'9' => CharClass::Digit,
+            b'_' => CharClass::Underscore,
+            b'.' | b'\'' | b':' | b',' | b';' | b'"' => CharClass::Joiner,
+            0..0x80 => CharClass::Other,
             // U+00C0 to U+027F, and U+0400 to U+047F.
-            0xc3..=0xc9 | 0xd0 | 0xd1 => Class::Letter,
+            0xc3..=0xc9 | 0xd0 | 0xd1 => CharClass::Letter,
             // U+4000 to U+9FFF.
-            0xe4..=0xe9 => Class::Han,
-            // U+2000 to U+2FFF, and U+3000 to U+3FFF: some are signs.
-            0xe2 | 0xe3 => Class::Other,
-            _ => Class::Unknown,
+            0xe4..=0xe9 => CharClass::Han,
+            // U+2000 to U+2FFF, and U+3000 to U+3FFF: some are punctuation.
+            0xe2 | 0xe3 => CharClass::Other,
+            _ => CharClass::Unknown,
         };
         byte += 1;
     }
@@ -99,16 +99,16 @@ static CLASSES: [Class; 256] = {
 
 /// Returns the class and the length in bytes of the character at a position.
 #[inline]
-fn class(bytes: &[u8], at: usize) -> (Class, usize) {
-    let Some(&first) = bytes.get(at) else { return (Class::End, 0) };
+fn class_at(bytes: &[u8], at: usize) -> (CharClass, usize) {
+    let Some(&first) = bytes.get(at) else { return (CharClass::End, 0) };
     let class = CLASSES[usize::from(first)];
     if first < 0x80 {
         return (class, 1);
     }
     let is_of_class = match (first, bytes[at + 1], bytes.get(at + 2)) {
-        // The signs of multiplication and division.
+        // The multiplication and division signs are no letters.
         (0xc3, 0x97 | 0xb7, _) => false,
-        // U+4000 to U+4DFF are another block.
+        // Han characters start at U+4E00.
         (0xe4, second, _) => second >= 0xb8,
         // Dashes and quotation marks.
         (0xe2, second, Some(third)) => second == 0x80 && matches!(third, 0x93..=0x95 | 0x9c..=0x9f | 0xa2),
@@ -119,45 +119,45 @@ fn class(bytes: &[u8], at: usize) -> (Class, usize) {
         _ => true,
     };
     let length = if first < 0xe0 { 2 } else { 3 };
-    (if is_of_class { class } else { Class::Unknown }, length)
+    (if is_of_class { class } else { CharClass::Unknown }, length)
 }
 
-/// Visits the words of a text, each as a text with the start and the end of the word in it.
+/// Visits the words of a text. `visit` receives a string, and the start and end of the word in it.
 ///
-/// Words follow Unicode's word segmentation (UAX #29). They hold a letter or a digit, and lose the underscores around them. A Han
-/// character is a word of its own. So is a character of Thai, Lao, Khmer and Burmese, unless the text is `segmented`: then
-/// dictionaries cut these scripts into words.
+/// Words follow Unicode's word segmentation (UAX #29). A word contains a letter or a digit. Underscores at both ends are
+/// removed. A Han character is a word of its own. So is a character of Thai, Lao, Khmer and Burmese, unless `segmented` is set:
+/// then dictionaries segment these scripts into words.
 #[inline(always)]
 pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&str, usize, usize)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     loop {
-        while let Some(block) = bytes[at..].first_chunk::<{ ascii::BLOCK }>()
+        while let Some(block) = bytes[at..].first_chunk::<{ ascii_words::BLOCK_BYTES }>()
             && block[0] < 0x80
         {
-            let done = ascii::visit_words(block, |start, end| visit(text, at + start, at + end));
+            let done = ascii_words::visit_words(block, |start, end| visit(text, at + start, at + end));
             at += done;
             if done == 0 {
                 break;
             }
         }
-        // A Han character before another one, from U+5000.
+        // Han characters from U+5000 on that are followed by another one.
         while let Some([0xe5..=0xe9, _, _, 0xe5..=0xe9]) = bytes[at..].first_chunk::<4>() {
             visit(text, at, at + 3);
             at += 3;
         }
-        let (class_here, length) = class(bytes, at);
-        let end = match class_here {
-            Class::End => return,
-            Class::Joiner | Class::Other => {
+        let (class, length) = class_at(bytes, at);
+        let end = match class {
+            CharClass::End => return,
+            CharClass::Joiner | CharClass::Other => {
                 at += length;
                 continue;
             }
             // A combining mark may follow a Han character.
-            Class::Han if class(bytes, at + length).0 == Class::Unknown => None,
-            Class::Han => Some(at + length),
-            Class::Letter | Class::Digit | Class::Underscore => word_end(bytes, at),
-            Class::Unknown => None,
+            CharClass::Han if class_at(bytes, at + length).0 == CharClass::Unknown => None,
+            CharClass::Han => Some(at + length),
+            CharClass::Letter | CharClass::Digit | CharClass::Underscore => word_end(bytes, at),
+            CharClass::Unknown => None,
         };
         if let Some(mut end) = end {
             let next = end;
@@ -172,77 +172,79 @@ pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&st
             }
             at = next;
         } else {
-            let end = stretch_end(bytes, at);
-            visit_stretch(&text[at..end], segmented, &mut visit);
+            let end = full_rules_end(bytes, at);
+            visit_by_full_rules(&text[at..end], segmented, &mut visit);
             at = end;
         }
     }
 }
 
-/// Visits the words of a stretch by the full rules.
+/// Visits the words of a text by the full rules of UAX #29.
 #[inline(never)]
-fn visit_stretch(stretch: &str, segmented: bool, visit: &mut impl FnMut(&str, usize, usize)) {
+fn visit_by_full_rules(text: &str, segmented: bool, visit: &mut impl FnMut(&str, usize, usize)) {
     let each = |word: &str| {
         let word = trimmed(word);
         visit(word, 0, word.len());
     };
     match segmented {
-        true => unspaced::visit_words(stretch, each),
-        false => stretch.unicode_words().for_each(each),
+        true => unspaced_scripts::visit_words(text, each),
+        false => text.unicode_words().for_each(each),
     }
 }
 
-/// Returns a word of the full rules without the underscores around it, and without a sign before a combining letter.
+/// Removes underscores at both ends of a word, and any other leading characters that are neither letters nor digits.
 fn trimmed(word: &str) -> &str {
     word.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches('_')
 }
 
-/// Returns where the word ends that starts at a position, or `None` if that takes the full rules.
+/// Returns the end of the word that starts at `at`, or `None` if the word needs the full rules.
 #[inline]
 fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
-    let mut before = Class::Underscore;
+    let mut before = CharClass::Underscore;
     loop {
-        let (class_here, length) = class(bytes, at);
-        match class_here {
-            Class::Letter | Class::Digit | Class::Underscore => {
-                before = class_here;
+        let (class, length) = class_at(bytes, at);
+        match class {
+            CharClass::Letter | CharClass::Digit | CharClass::Underscore => {
+                before = class;
                 at += length;
             }
-            Class::Joiner => {
-                let (after, length) = class(bytes, at + 1);
-                // A full stop or an apostrophe joins two letters or two digits; a colon, letters; a comma or semicolon, digits.
+            CharClass::Joiner => {
+                let (after, length) = class_at(bytes, at + 1);
+                // A full stop or apostrophe joins two letters or two digits. A colon joins letters; a comma or semicolon joins
+                // digits.
                 let joins = match bytes[at] {
-                    b'.' | b'\'' => matches!(before, Class::Letter | Class::Digit),
-                    b':' => before == Class::Letter,
-                    b',' | b';' => before == Class::Digit,
+                    b'.' | b'\'' => matches!(before, CharClass::Letter | CharClass::Digit),
+                    b':' => before == CharClass::Letter,
+                    b',' | b';' => before == CharClass::Digit,
                     _ => false,
                 };
                 match after {
-                    Class::Unknown => return None,
+                    CharClass::Unknown => return None,
                     _ if !joins || after != before => return Some(at),
                     _ => at += 1 + length,
                 }
             }
-            Class::Unknown => return None,
-            Class::Other | Class::Han | Class::End => return Some(at),
+            CharClass::Unknown => return None,
+            CharClass::Other | CharClass::Han | CharClass::End => return Some(at),
         }
     }
 }
 
-/// Returns where the stretch ends that takes the full rules: before the next character that no word goes over.
-fn stretch_end(bytes: &[u8], start: usize) -> usize {
+/// Returns the end of the part, starting at `start`, that needs the full rules: the next character that is certainly outside of
+/// the words before it.
+fn full_rules_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
-        let (class_here, length) = class(bytes, at);
-        let is_end = match class_here {
-            Class::End | Class::Other => true,
-            Class::Han => class(bytes, at + length).0 != Class::Unknown,
+        let (class, length) = class_at(bytes, at);
+        let is_end = match class {
+            CharClass::End | CharClass::Other => true,
+            CharClass::Han => class_at(bytes, at + length).0 != CharClass::Unknown,
             _ => false,
         };
-        if is_end && at > start || class_here == Class::End {
+        if is_end && at > start || class == CharClass::End {
             return at;
         }
-        // A character of an unknown class has another length than its first byte tells.
+        // `length` is wrong for a character of class `Unknown`, so the end of the character is searched.
         at += 1;
         while bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
             at += 1;
@@ -250,8 +252,9 @@ fn stretch_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Visits the runs of `n` units. A unit reaches from its bound to the next, without `separator` bytes at its end.
-pub(super) fn visit_runs(
+/// Visits the n-grams of `n` units (words or characters) as slices of `joined`. A unit extends from its bound to the next; an
+/// n-gram omits the last `separator` bytes of its last unit.
+pub(super) fn visit_unit_ngrams(
     joined: &str,
     bounds: &[usize],
     n: usize,
@@ -307,7 +310,7 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
-    /// Characters of the fast classes, in all surroundings, are cut as by the full rules.
+    /// Characters of all classes but `Unknown` are segmented as by the full rules, in any context.
     #[test]
     fn every_character_of_the_fast_classes() {
         let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');

@@ -2,8 +2,8 @@
 
 use bk_tree::{BKTree, Metric};
 
-use super::{Index, Searcher};
-use crate::data::Fingerprints;
+use super::{HammingIndex, Searcher};
+use crate::data::SourceIter;
 
 pub(super) struct BkTree {
     tree: BKTree<u64, Hamming>,
@@ -23,7 +23,7 @@ impl Metric<u64> for Hamming {
 }
 
 impl BkTree {
-    pub(super) fn build(fingerprints: Fingerprints, distance: u32) -> BkTree {
+    pub(super) fn build(fingerprints: SourceIter, distance: u32) -> BkTree {
         let mut tree = BKTree::new(Hamming);
         tree.extend(fingerprints);
         BkTree { tree, distance }
@@ -31,16 +31,16 @@ impl BkTree {
 }
 
 /// A node, and for most nodes a hash map of children.
-pub(super) fn bytes_needed(count: f64) -> f64 {
+pub(super) fn estimate_bytes(count: f64) -> f64 {
     130.0 * count
 }
 
-impl Index for BkTree {
+impl HammingIndex for BkTree {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(BkTreeSearcher(self))
     }
 
-    fn ids(&self) -> &'static str {
+    fn id_kind(&self) -> &'static str {
         "no"
     }
 }

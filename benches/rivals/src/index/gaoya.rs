@@ -6,16 +6,16 @@
 use anyhow::{Result, ensure};
 use gaoya::simhash::SimHashIndex;
 
-use super::{Index, Searcher};
-use crate::data::Source;
+use super::{HammingIndex, Searcher};
+use crate::data::FingerprintSource;
 
 pub(super) struct Gaoya {
     index: SimHashIndex<u64, u32>,
-    source: Source,
+    source: FingerprintSource,
 }
 
 impl Gaoya {
-    pub(super) fn build(source: &Source, count: usize, blocks: usize, distance: u32) -> Result<Gaoya> {
+    pub(super) fn build(source: &FingerprintSource, count: usize, blocks: usize, distance: u32) -> Result<Gaoya> {
         let distance = distance as usize + 1;
         ensure!(blocks > distance, "that many bits can differ in every one of {blocks} blocks");
         let mut index = SimHashIndex::new(blocks, distance);
@@ -33,12 +33,12 @@ pub(super) fn bytes_needed(blocks: usize, count: f64, distance: u32) -> f64 {
     maps * (90.0 * keys + 6.0 * count) + 45.0 * count
 }
 
-impl Index for Gaoya {
+impl HammingIndex for Gaoya {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(GaoyaSearcher(self))
     }
 
-    fn ids(&self) -> &'static str {
+    fn id_kind(&self) -> &'static str {
         "yes (u32)"
     }
 }
@@ -53,6 +53,6 @@ impl Searcher for GaoyaSearcher<'_> {
     fn matches(&mut self, query: u64) -> Vec<u64> {
         // The index has the fingerprints, but does not hand them out.
         let ids = self.0.index.query(&query).into_iter().map(|&id| u64::from(id));
-        self.0.source.at(ids).expect("a file that could be read before")
+        self.0.source.get_all(ids).expect("a file that could be read before")
     }
 }

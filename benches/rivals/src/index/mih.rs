@@ -9,8 +9,8 @@ use anyhow::Result;
 use mih_rs::Index as MihIndex;
 use mih_rs::index::RangeSearcher;
 
-use super::{Index, Searcher};
-use crate::data::Fingerprints;
+use super::{HammingIndex, Searcher};
+use crate::data::SourceIter;
 
 pub(super) struct Mih {
     index: MihIndex<u64>,
@@ -18,7 +18,7 @@ pub(super) struct Mih {
 }
 
 impl Mih {
-    pub(super) fn build(fingerprints: Fingerprints, blocks: usize, distance: u32) -> Result<Mih> {
+    pub(super) fn build(fingerprints: SourceIter, blocks: usize, distance: u32) -> Result<Mih> {
         let index = MihIndex::with_blocks(fingerprints.collect(), blocks)?;
         Ok(Mih { index, distance: distance as usize })
     }
@@ -31,12 +31,12 @@ pub(super) fn bytes_needed(blocks: usize, count: f64) -> f64 {
     8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)
 }
 
-impl Index for Mih {
+impl HammingIndex for Mih {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(MihSearcher { mih: self, searcher: self.index.range_searcher() })
     }
 
-    fn ids(&self) -> &'static str {
+    fn id_kind(&self) -> &'static str {
         "yes (position, u32)"
     }
 

@@ -12,22 +12,22 @@ use ::simstore::fs::Disk;
 use anyhow::Result;
 use rayon::prelude::*;
 
-use crate::data::Source;
-use crate::spec::Spec;
+use crate::data::FingerprintSource;
+use crate::index_spec::IndexSpec;
 
 /// How many queries a core takes at a time.
-const BATCH: usize = 64;
+const QUERY_CHUNK_LEN: usize = 64;
 
 /// An index of fingerprints, built for one distance.
-pub(crate) trait Index: Sync {
+pub(crate) trait HammingIndex: Sync {
     /// What asks the index; each thread has its own, with its buffers.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
 
     /// Whether an answer names documents, and how.
-    fn ids(&self) -> &'static str;
+    fn id_kind(&self) -> &'static str;
 
     /// What the index chose where its settings left it a choice.
-    fn choice(&self) -> Option<String> {
+    fn chosen_plan(&self) -> Option<String> {
         None
     }
 
@@ -48,8 +48,8 @@ pub(crate) trait Index: Sync {
 
     /// Asks all queries on all cores, and returns the number of matches. An index with a better way to be
     /// asked many queries at once than one by one has its own.
-    fn batch(&self, queries: &[u64]) -> usize {
-        let chunks = queries.par_chunks(BATCH);
+    fn count_all(&self, queries: &[u64]) -> usize {
+        let chunks = queries.par_chunks(QUERY_CHUNK_LEN);
         chunks
             .map_init(
                 || self.searcher(),
@@ -69,14 +69,14 @@ pub(crate) trait Searcher {
 }
 
 /// Builds an index.
-pub(crate) fn build(spec: &Spec, source: &Source, count: usize, distance: u32) -> Result<Box<dyn Index>> {
+pub(crate) fn build(spec: &IndexSpec, source: &FingerprintSource, count: usize, distance: u32) -> Result<Box<dyn HammingIndex>> {
     let fingerprints = source.iter(count)?;
     Ok(match spec {
-        Spec::Mih { blocks } => Box::new(mih::Mih::build(fingerprints, *blocks, distance)?),
-        Spec::Gaoya { blocks } => Box::new(gaoya::Gaoya::build(source, count, *blocks, distance)?),
-        Spec::BkTree => Box::new(bk_tree::BkTree::build(fingerprints, distance)),
-        Spec::Scan => Box::new(scan::Scan::build(fingerprints, distance)),
-        Spec::Simstore { plan, codec, block_size, ids, resident, span } => {
+        IndexSpec::Mih { blocks } => Box::new(mih::Mih::build(fingerprints, *blocks, distance)?),
+        IndexSpec::Gaoya { blocks } => Box::new(gaoya::Gaoya::build(source, count, *blocks, distance)?),
+        IndexSpec::BkTree => Box::new(bk_tree::BkTree::build(fingerprints, distance)),
+        IndexSpec::Scan => Box::new(scan::Scan::build(fingerprints, distance)),
+        IndexSpec::Simstore { plan, codec, block_size, ids, resident, span } => {
             let options = ::simstore::BuildOptions {
                 distance,
                 codec: *codec,
@@ -94,21 +94,21 @@ pub(crate) fn build(spec: &Spec, source: &Source, count: usize, distance: u32) -
 
 /// About how many bytes of memory building takes, so that what cannot be built is not tried. Zero where it is
 /// bounded.
-pub(crate) fn bytes_needed(spec: &Spec, count: usize, distance: u32) -> f64 {
+pub(crate) fn estimate_bytes(spec: &IndexSpec, count: usize, distance: u32) -> f64 {
     let count = count as f64;
     match spec {
-        Spec::Mih { blocks } => mih::bytes_needed(*blocks, count),
-        Spec::Gaoya { blocks } => gaoya::bytes_needed(*blocks, count, distance),
-        Spec::BkTree => bk_tree::bytes_needed(count),
-        Spec::Scan => 8.0 * count,
-        Spec::Simstore { .. } => 0.0,
+        IndexSpec::Mih { blocks } => mih::bytes_needed(*blocks, count),
+        IndexSpec::Gaoya { blocks } => gaoya::bytes_needed(*blocks, count, distance),
+        IndexSpec::BkTree => bk_tree::estimate_bytes(count),
+        IndexSpec::Scan => 8.0 * count,
+        IndexSpec::Simstore { .. } => 0.0,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Queries;
+    use crate::data::QuerySets;
     use crate::measure;
 
     /// Every index finds what the plain loop finds.
@@ -116,28 +116,28 @@ mod tests {
     fn nothing_is_missed() {
         let count = 2000;
         for distance in [3, 6] {
-            let queries = Queries::generate(&Source::Random, count, distance, 200).unwrap();
-            let truth = measure::plain_loop(&Source::Random, count, distance, &queries.whole).unwrap();
+            let queries = QuerySets::generate(&FingerprintSource::Random, count, distance, 200).unwrap();
+            let truth = measure::brute_force(&FingerprintSource::Random, count, distance, &queries.whole).unwrap();
             assert!(truth.iter().map(|answer| answer.matches.len()).sum::<usize>() >= 100);
-            for spec in Spec::defaults(distance) {
+            for spec in IndexSpec::defaults(distance) {
                 // Too large for a test: two blocks take 4 GiB for any set, gaoya has hundreds of maps.
-                let large = distance > 3 && matches!(spec, Spec::Gaoya { .. });
-                if large || spec == (Spec::Mih { blocks: 2 }) {
+                let large = distance > 3 && matches!(spec, IndexSpec::Gaoya { .. });
+                if large || spec == (IndexSpec::Mih { blocks: 2 }) {
                     continue;
                 }
-                let index = build(&spec, &Source::Random, count, distance).unwrap();
+                let index = build(&spec, &FingerprintSource::Random, count, distance).unwrap();
                 let recall = measure::recall(&*index, &truth).unwrap();
                 assert_eq!((recall, &spec), (1.0, &spec));
                 let all: usize = truth.iter().map(|answer| answer.matches.len()).sum();
-                assert_eq!((index.batch(&queries.whole), &spec), (all, &spec));
+                assert_eq!((index.count_all(&queries.whole), &spec), (all, &spec));
             }
         }
     }
 
     #[test]
     fn estimates_grow_with_the_set() {
-        for spec in Spec::defaults(3).iter().filter(|spec| !matches!(spec, Spec::Simstore { .. })) {
-            let needed = [1_000_000, 100_000_000].map(|count| bytes_needed(spec, count, 3));
+        for spec in IndexSpec::defaults(3).iter().filter(|spec| !matches!(spec, IndexSpec::Simstore { .. })) {
+            let needed = [1_000_000, 100_000_000].map(|count| estimate_bytes(spec, count, 3));
             assert!(needed[0] >= 8e6 && needed[1] >= 8e8 && needed[1] > needed[0], "{spec}: {needed:?}");
         }
     }

@@ -1,8 +1,8 @@
 //! No index: all fingerprints, one after the other.
 
-use super::{Index, Searcher};
-use crate::data::Fingerprints;
-use crate::popcount;
+use super::{HammingIndex, Searcher};
+use crate::data::SourceIter;
+use crate::linear_scan;
 
 pub(super) struct Scan {
     fingerprints: Vec<u64>,
@@ -10,17 +10,17 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    pub(super) fn build(fingerprints: Fingerprints, distance: u32) -> Scan {
+    pub(super) fn build(fingerprints: SourceIter, distance: u32) -> Scan {
         Scan { fingerprints: fingerprints.collect(), distance }
     }
 }
 
-impl Index for Scan {
+impl HammingIndex for Scan {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(ScanSearcher { scan: self, positions: Vec::new() })
     }
 
-    fn ids(&self) -> &'static str {
+    fn id_kind(&self) -> &'static str {
         "position"
     }
 }
@@ -33,7 +33,7 @@ struct ScanSearcher<'a> {
 impl Searcher for ScanSearcher<'_> {
     fn count(&mut self, query: u64) -> usize {
         self.positions.clear();
-        popcount::near(&self.scan.fingerprints, query, self.scan.distance, &mut self.positions);
+        linear_scan::find_near(&self.scan.fingerprints, query, self.scan.distance, &mut self.positions);
         self.positions.len()
     }
 

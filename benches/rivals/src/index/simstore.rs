@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use simstore::{BuildOptions, Builder, Match, PlanChoice, Snapshot};
 use tempfile::TempDir;
 
-use super::{Index, Searcher};
-use crate::data::Fingerprints;
+use super::{HammingIndex, Searcher};
+use crate::data::SourceIter;
 
 pub(super) struct Simstore {
     store: Snapshot<u64>,
@@ -16,7 +16,7 @@ pub(super) struct Simstore {
 }
 
 impl Simstore {
-    pub(super) fn build(fingerprints: Fingerprints, options: BuildOptions) -> Result<Simstore> {
+    pub(super) fn build(fingerprints: SourceIter, options: BuildOptions) -> Result<Simstore> {
         let folder = tempfile::tempdir()?;
         let (ids, auto) = (options.ids, options.plan == PlanChoice::Auto);
         let mut builder = Builder::create(&folder.path().join("store"), options)?;
@@ -27,16 +27,16 @@ impl Simstore {
     }
 }
 
-impl Index for Simstore {
+impl HammingIndex for Simstore {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(StoreSearcher { store: &self.store, matches: Vec::new() })
     }
 
-    fn ids(&self) -> &'static str {
+    fn id_kind(&self) -> &'static str {
         if self.ids { "yes (u64)" } else { "no" }
     }
 
-    fn choice(&self) -> Option<String> {
+    fn chosen_plan(&self) -> Option<String> {
         let plan = || self.store.segments().first().map(|segment| segment.plan().name().to_string());
         self.auto.then(plan).flatten()
     }
@@ -57,7 +57,7 @@ impl Index for Simstore {
         Ok(())
     }
 
-    fn batch(&self, queries: &[u64]) -> usize {
+    fn count_all(&self, queries: &[u64]) -> usize {
         let matches = self.store.batch_query(queries, self.store.distance());
         matches.expect("a store that was built and verified by this process").len()
     }

@@ -112,7 +112,7 @@ pub(crate) struct SectionEnd {
 
 impl SectionEnd {
     pub(crate) fn of(section: &Section) -> SectionEnd {
-        SectionEnd { lines: section.reached.lines(), is_rest: section.reached.is_rest() }
+        SectionEnd { lines: section.outcome.lines(), is_rest: section.outcome.is_end_of_file() }
     }
 }
 

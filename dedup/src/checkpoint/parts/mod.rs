@@ -13,7 +13,7 @@ pub(crate) mod writer;
 use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, SKETCHES, Sketcher};
+use simstore_text::{BANDS, MinHasher, Profile};
 
 use crate::checkpoint::parts::header::{Header, SectionEnd};
 use crate::checkpoint::parts::reader::{First, Part};
@@ -21,11 +21,11 @@ use crate::checkpoint::parts::section_lines::Placed;
 use crate::checkpoint::parts::shard::{Shard, Tally};
 use crate::checkpoint::parts::units::{Unit, units};
 use crate::checkpoint::parts::writer::Writer;
-use simstore_corpus::Notice;
-use simstore_corpus::Step;
-use simstore_corpus::tell_notes;
-use simstore_corpus::{Counts, Inputs, Item, Watch};
-use simstore_io::output::Unfinished;
+use simstore_corpus::Diagnostic;
+use simstore_corpus::Stage;
+use simstore_corpus::report_read_diagnostics;
+use simstore_corpus::{InputCounts, Inputs, Item, Observer};
+use simstore_io::output::UnfinishedOutputs;
 use simstore_io::{DocumentId, DocumentOptions, InputFile};
 
 /// A folder of parts.
@@ -35,11 +35,11 @@ pub(crate) struct Parts<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) profile: &'a Profile,
     /// Makes sketches, if these are wanted.
-    pub(crate) sketcher: Option<&'a Sketcher>,
+    pub(crate) sketcher: Option<&'a MinHasher>,
     /// Larger files are divided.
     pub(crate) section_bytes: Option<u64>,
-    pub(crate) unfinished: &'a Unfinished,
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) unfinished: &'a UnfinishedOutputs,
+    pub(crate) observer: &'a dyn Observer,
 }
 
 /// How far the divided file has been read.
@@ -57,28 +57,28 @@ impl Parts<'_> {
     pub(crate) fn visit<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<(Counts, Tally)> {
-        if let Some(input) = self.inputs.pipes().next() {
+    ) -> Result<(InputCounts, Tally)> {
+        if let Some(input) = self.inputs.read_once_paths().next() {
             let message = "option `resume` needs files as inputs: standard input and pipes cannot be resumed";
             return Err(Error::BadArgument(format!("{}: {message}", input.display())));
         }
         std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder, "write"))?;
         // Also where all parts are there, each is asked for.
-        let step = Step::new(self.watch, "parts");
-        let (mut counts, mut tally) = (Counts::default(), Tally::default());
+        let stage = Stage::new(self.observer, "parts");
+        let (mut counts, mut tally) = (InputCounts::default(), Tally::default());
         let (mut position, mut course) = (0, Course::default());
         let mut listed = self.inputs.files();
         let units = units(self.inputs, listed.by_ref(), self.section_bytes);
         counts.count_files(&listed.progress());
-        tell_notes(&listed.progress(), self.watch);
+        report_read_diagnostics(&listed.progress(), self.observer);
         for (number, unit) in units.into_iter().enumerate() {
-            step.add(1)?;
+            stage.add(1)?;
             let unit = match unit {
                 Ok(unit) => unit,
-                Err(error @ Error::BadInput { .. }) if self.inputs.skips_bad() => {
-                    self.watch.notice(&Notice::Malformed(&error));
+                Err(error @ Error::BadInput { .. }) if self.inputs.skips_malformed() => {
+                    self.observer.diagnostic(&Diagnostic::Malformed(&error));
                     position += 1;
-                    counts.bad += 1;
+                    counts.malformed += 1;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -107,7 +107,7 @@ impl Parts<'_> {
                 tally.made += 1;
                 self.make(&path, &header, &unit, position, course.lines, &mut visitor)?
             };
-            position += of_part.read + of_part.bad;
+            position += of_part.read + of_part.malformed;
             counts.add(of_part);
             if let Some(end) = end {
                 course.lines = course.lines.map(|lines| lines + end.lines);
@@ -140,7 +140,7 @@ impl Parts<'_> {
             },
             bits: F::BITS,
             profile: self.profile.to_string(),
-            sketches: self.sketcher.map(|_| SKETCHES),
+            sketches: self.sketcher.map(|_| BANDS),
             id_field,
             text_fields,
             extra_field,
@@ -148,7 +148,7 @@ impl Parts<'_> {
             delimiter: delimiter.map(char::from),
             encoding: encoding.to_string(),
             max_bytes,
-            skip_bad: self.inputs.skips_bad(),
+            skip_bad: self.inputs.skips_malformed(),
             files: unit.part_files()?,
             section: unit.section.as_ref().map(|section| [section.from, section.to]),
         })
@@ -161,7 +161,7 @@ impl Parts<'_> {
         }
         let again = |reason: &str| {
             let warning = format!("{}: {reason}; processing the file again", path.display());
-            self.watch.notice(&Notice::Warning(&warning));
+            self.observer.diagnostic(&Diagnostic::Warning(&warning));
         };
         let part = match Part::open(path, header) {
             Ok(part) => part,
@@ -175,7 +175,7 @@ impl Parts<'_> {
             return Ok(Some(part));
         }
         let remark = format!("{}: modification time differs from its part: comparing contents", unit.place());
-        self.watch.notice(&Notice::Remark(&remark));
+        self.observer.diagnostic(&Diagnostic::Info(&remark));
         if self.is_same::<F>(part, unit)? {
             return Ok(Part::open(path, header).ok());
         }
@@ -185,12 +185,12 @@ impl Parts<'_> {
 
     /// Whether the files still hold the documents of a part.
     fn is_same<F: Fingerprint>(&self, part: Part, unit: &Unit) -> Result<bool> {
-        let step = Step::new(self.watch, "documents compared with their parts");
+        let stage = Stage::new(self.observer, "documents compared with their parts");
         let ((inputs, section), options) = (unit.inputs(self.inputs), self.inputs.options());
         let mut records = inputs.records();
         let mut is_same = true;
         let end = part.visit::<F>(First::default(), |item| {
-            step.add(1)?;
+            stage.add(1)?;
             // After the first difference, the rest of the part is only passed over.
             if !is_same {
                 return Ok(());
@@ -203,7 +203,7 @@ impl Parts<'_> {
                 (Some(item), Some(Ok(record))) => {
                     record.checksum(options) == item.checksum && record.line() == item.line
                 }
-                (None, Some(record)) => record.and_then(|record| record.document(options)).is_err(),
+                (None, Some(record)) => record.and_then(|record| record.into_document(options)).is_err(),
                 _ => false,
             };
             Ok(())
@@ -220,7 +220,7 @@ impl Parts<'_> {
         first: u64,
         lines: Option<u64>,
         visitor: &mut impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<(Counts, Option<SectionEnd>)> {
+    ) -> Result<(InputCounts, Option<SectionEnd>)> {
         let before = unit.modified()?;
         let mut writer = Writer::create(path, header, &before, self.unfinished)?;
         let (inputs, section) = unit.inputs(self.inputs);
@@ -236,19 +236,19 @@ impl Parts<'_> {
             item.position += first;
             if section.is_some() {
                 item.line += lines.unwrap_or_default();
-                if item.is_placed {
-                    item.id = DocumentId::of_place(&item.path, item.line);
+                if item.has_position_id {
+                    item.id = DocumentId::from_position(&item.path, item.line);
                 }
             }
             visitor(item)
         };
-        let placed = Placed::new(self.watch, section.as_ref(), lines);
+        let placed = Placed::new(self.observer, section.as_ref(), lines);
         let visited = match self.sketcher {
-            Some(sketcher) => inputs.visit_sketched(sketcher, &placed, take),
+            Some(sketcher) => inputs.visit_with_signatures(sketcher, &placed, take),
             None => inputs.visit_documents(self.profile, &placed, take),
         };
         let counts = visited.map_err(|error| placed.in_file(error))?;
-        writer.push_bad(counts.read + counts.bad)?;
+        writer.push_bad(counts.read + counts.malformed)?;
         if unit.modified()? != before {
             return Err(Error::Refused(format!(
                 "{}: it, or a file of the same part, changed while it was read; run this again when they no longer change",
@@ -258,7 +258,7 @@ impl Parts<'_> {
         let end = section.as_ref().map(SectionEnd::of);
         if placed.lacks_memory() {
             // Another run may have more.
-            self.watch.notice(&Notice::Warning(&format!(
+            self.observer.diagnostic(&Diagnostic::Warning(&format!(
                 "{}: not kept for later runs, because documents were skipped for lack of memory",
                 unit.place()
             )));
@@ -283,15 +283,15 @@ fn read<F: Fingerprint>(
     part: Part,
     first: First,
     visitor: &mut impl FnMut(Item<F>) -> Result<()>,
-) -> Result<(Counts, Option<SectionEnd>)> {
-    let mut counts = Counts::default();
+) -> Result<(InputCounts, Option<SectionEnd>)> {
+    let mut counts = InputCounts::default();
     let end = part.visit(first, |item| match item {
         Some(item) => {
             counts.count(&item);
             visitor(item)
         }
         None => {
-            counts.bad += 1;
+            counts.malformed += 1;
             Ok(())
         }
     })?;

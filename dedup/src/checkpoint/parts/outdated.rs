@@ -7,7 +7,7 @@ use simstore::{Error, Result};
 
 use crate::checkpoint::checksummed_file::SealedLines;
 use crate::checkpoint::parts::header::{ENDING, Header};
-use simstore_io::document::path_of_text;
+use simstore_io::document::name_to_path;
 
 /// Removes the parts of a file in a folder, and returns how many there were. A member of an archive belongs to the archive's file.
 pub(crate) fn remove_parts_of(folder: &Path, file: &Path) -> Result<u64> {
@@ -29,6 +29,6 @@ fn has_file(part: &Path, file: &Path) -> bool {
     let Ok(mut lines) = SealedLines::open(part) else { return false };
     let header = lines.next().ok().and_then(|line| serde_json::from_slice::<Header>(line).ok());
     header.is_some_and(|header| {
-        header.files.iter().any(|of_part| file.starts_with(path_of_text(&of_part.path)))
+        header.files.iter().any(|of_part| file.starts_with(name_to_path(&of_part.path)))
     })
 }

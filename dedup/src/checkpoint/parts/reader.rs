@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{SKETCHES, Sketched};
+use simstore_text::{BANDS, Signature};
 
 use crate::checkpoint::checksummed_file::SealedLines;
 use crate::checkpoint::parts::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
 use simstore_corpus::Item;
 use simstore_io::DocumentId;
-use simstore_io::document::path_of_text;
+use simstore_io::document::name_to_path;
 
 /// The offsets of a part: documents in all inputs, and lines in the file of a section.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +49,7 @@ impl Part {
         if modified.len() != header.files.len() {
             return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
         }
-        let files = header.files.iter().map(|file| path_of_text(&file.path).into()).collect();
+        let files = header.files.iter().map(|file| name_to_path(&file.path).into()).collect();
         let is_section = header.section.is_some();
         let documents = Documents { files, with_sketches: header.sketches.is_some(), is_section };
         Ok(Part { path: path.to_path_buf(), lines, modified, documents })
@@ -110,19 +110,19 @@ impl Documents {
         };
         let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
         Ok(Parsed::Item(Item {
-            is_placed: line.id.is_none(),
+            has_position_id: line.id.is_none(),
             id: match line.id {
                 Some(LineId::Number(number)) => DocumentId::Number(number),
                 Some(LineId::Name(name)) => DocumentId::Name(name.into_owned()),
-                None if self.is_section => DocumentId::of_place(&path, number_in_file),
+                None if self.is_section => DocumentId::from_position(&path, number_in_file),
                 None => return Err("no id".to_owned()),
             },
             fingerprint: fingerprint.map_err(|error| error.to_string())?,
-            features: line.features,
-            sketched,
+            feature_count: line.features,
+            signature: sketched,
             text: None,
             text_bytes: line.text_bytes,
-            replaced: line.replaced,
+            replacements: line.replaced,
             extra: line.extra,
             checksum: u64::from_str_radix(&line.check, 16).map_err(|error| format!("check: {error}"))?,
             position: first.position + number,
@@ -152,13 +152,13 @@ fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
 
 impl DocumentLine<'_> {
     /// The sketches of a document.
-    fn sketched(&self) -> Result<Option<Sketched>, String> {
+    fn sketched(&self) -> Result<Option<Signature>, String> {
         let Some(features) = self.features else { return Ok(None) };
         let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
         let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
-        match (<[u64; SKETCHES]>::try_from(&*sketches), &*sum) {
-            (Ok(sketches), &[sum]) => Ok(Some(Sketched { sketches, features, sum })),
-            _ => Err(format!("expected {SKETCHES} bands and a checksum of the features")),
+        match (<[u64; BANDS]>::try_from(&*sketches), &*sum) {
+            (Ok(sketches), &[sum]) => Ok(Some(Signature { bands: sketches, features, sum })),
+            _ => Err(format!("expected {BANDS} bands and a checksum of the features")),
         }
     }
 }

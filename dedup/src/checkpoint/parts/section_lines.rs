@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use simstore::Error;
 
-use simstore_corpus::Notice;
-use simstore_corpus::{Progress, Watch};
-use simstore_io::bytes::MORE_MEMORY;
+use simstore_corpus::Diagnostic;
+use simstore_corpus::{Observer, StageProgress};
+use simstore_io::bytes::MORE_MEMORY_ADVICE;
 use simstore_io::bytes::Section;
 
-/// A watch that is told of malformed documents of a section where they stand in the file. Without a section, they stand there.
+/// An observer that is told of malformed documents of a section where they stand in the file. Without a section, they stand there.
 pub(crate) struct Placed<'a> {
-    watch: &'a dyn Watch,
+    observer: &'a dyn Observer,
     section: Option<&'a Section>,
     /// Lines before the section: counted when they are asked for, if they are not known.
     lines: OnceLock<u64>,
@@ -22,9 +22,9 @@ pub(crate) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    pub(crate) fn new(watch: &'a dyn Watch, section: Option<&'a Section>, lines: Option<u64>) -> Self {
+    pub(crate) fn new(observer: &'a dyn Observer, section: Option<&'a Section>, lines: Option<u64>) -> Self {
         let lines = lines.map_or_else(OnceLock::new, OnceLock::from);
-        Placed { watch, section, lines, lacks_memory: AtomicBool::new(false) }
+        Placed { observer, section, lines, lacks_memory: AtomicBool::new(false) }
     }
 
     /// Whether something was skipped that more memory would allow.
@@ -48,30 +48,30 @@ impl<'a> Placed<'a> {
     }
 }
 
-impl Watch for Placed<'_> {
-    fn progress(&self, progress: &Progress) -> ControlFlow<()> {
-        self.watch.progress(progress)
+impl Observer for Placed<'_> {
+    fn progress(&self, progress: &StageProgress) -> ControlFlow<()> {
+        self.observer.progress(progress)
     }
 
-    fn done(&self, what: &'static str) {
-        self.watch.done(what);
+    fn stage_ended(&self, what: &'static str) {
+        self.observer.stage_ended(what);
     }
 
-    fn notice(&self, notice: &Notice<'_>) {
+    fn diagnostic(&self, notice: &Diagnostic<'_>) {
         match notice {
-            Notice::Malformed(Error::BadInput { path, line, reason }) => {
-                if reason.contains(MORE_MEMORY) {
+            Diagnostic::Malformed(Error::BadInput { path, line, reason }) => {
+                if reason.contains(MORE_MEMORY_ADVICE) {
                     self.lacks_memory.store(true, Ordering::Relaxed);
                 }
                 let (path, reason) = (path.clone(), reason.clone());
                 let error = self.in_file(Error::BadInput { path, line: *line, reason });
-                self.watch.notice(&Notice::Malformed(&error));
+                self.observer.diagnostic(&Diagnostic::Malformed(&error));
             }
-            other => self.watch.notice(other),
+            other => self.observer.diagnostic(other),
         }
     }
 
     fn wants_totals(&self) -> bool {
-        self.watch.wants_totals()
+        self.observer.wants_totals()
     }
 }

@@ -11,16 +11,16 @@ use simstore_text::Profile;
 
 use crate::checkpoint::parts::Parts;
 use crate::checkpoint::parts::shard::{Shard, Tally};
-use simstore_corpus::Notice;
-use simstore_corpus::{Counts, Inputs, Item, Watch};
+use simstore_corpus::Diagnostic;
+use simstore_corpus::{InputCounts, Inputs, Item, Observer};
 use simstore_io::DocumentOptions;
-use simstore_io::output::Unfinished;
+use simstore_io::output::UnfinishedOutputs;
 
 /// The result of reading a corpus.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     items: Vec<String>,
-    counts: Option<Counts>,
+    counts: Option<InputCounts>,
     /// Reports of malformed documents. They are reported when a part is made, not when it is used again.
     malformed: Vec<String>,
     failure: Option<String>,
@@ -29,9 +29,9 @@ struct Read {
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
-impl Watch for Told {
-    fn notice(&self, notice: &Notice<'_>) {
-        if let Notice::Malformed(error) = notice {
+impl Observer for Told {
+    fn diagnostic(&self, notice: &Diagnostic<'_>) {
+        if let Diagnostic::Malformed(error) = notice {
             self.0.lock().unwrap().push(error.to_string());
         }
     }
@@ -45,11 +45,11 @@ impl Told {
 
 fn push(read: &mut Read, item: &Item<u64>) {
     let Item { id, fingerprint, text_bytes, extra, position, path, line, checksum, .. } = item;
-    let item = (id, fingerprint, text_bytes, item.replaced, extra, position, path, line, checksum);
+    let item = (id, fingerprint, text_bytes, item.replacements, extra, position, path, line, checksum);
     read.items.push(format!("{item:?} {:?}", (&item.4, &item.3)));
 }
 
-fn ended(mut read: Read, counts: Result<Counts>, told: &Told) -> Read {
+fn ended(mut read: Read, counts: Result<InputCounts>, told: &Told) -> Read {
     match counts {
         Ok(counts) => read.counts = Some(counts),
         Err(error) => read.failure = Some(error.to_string()),
@@ -76,8 +76,8 @@ fn in_parts(inputs: &Inputs, folder: &Path, section: u64, shard: Option<Shard>) 
         profile: &Profile::default(),
         sketcher: None,
         section_bytes: Some(section),
-        unfinished: &Unfinished::default(),
-        watch: &told,
+        unfinished: &UnfinishedOutputs::default(),
+        observer: &told,
     };
     let counts = parts.visit(|item| {
         push(&mut read, &item);
@@ -99,7 +99,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
 /// Compares four ways to read files: in one go, in sections of this size, from the parts of an earlier run, and on several
 /// machines. Returns the number of parts.
 fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: usize) -> u64 {
-    let inputs = Inputs::new(paths, options.clone()).unwrap().skip_bad(true);
+    let inputs = Inputs::new(paths, options.clone()).unwrap().skip_malformed(true);
     let folder = tempfile::tempdir().unwrap();
     let whole = in_one_go(&inputs);
     let alone = folder.path().join("alone");
@@ -345,7 +345,7 @@ fn told_without_places(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, bytes).unwrap();
-    let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap().skip_bad(true);
+    let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap().skip_malformed(true);
     let whole = in_one_go(&inputs);
     let (read, tally) = in_parts(&inputs, &folder.path().join("parts"), section, None);
     assert_eq!((read.items, read.counts), (whole.items, whole.counts));
@@ -366,7 +366,8 @@ fn a_border_that_is_none_is_not_believed() {
     let path = folder.path().join("a.jsonl.gz");
     fs::write(&path, &file).unwrap();
     let borders =
-        simstore_io::bytes::borders(&path, simstore_io::Compression::Gzip, file.len() as u64, 20).unwrap();
+        simstore_io::bytes::section_boundaries(&path, simstore_io::Compression::Gzip, file.len() as u64, 20)
+            .unwrap();
     let nested = (first.len() + text.len()) as u64;
     assert!(borders.iter().any(|&border| (nested..nested + 5000).contains(&border)), "{borders:?}");
     assert!(parts < 1 + borders.len() as u64, "{parts}, {borders:?}");

@@ -12,7 +12,7 @@ use crate::checkpoint::parts::header::PartFile;
 use simstore_corpus::Inputs;
 use simstore_io::InputFile;
 use simstore_io::bytes::Section;
-use simstore_io::document::path_text;
+use simstore_io::document::path_to_name;
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
@@ -87,7 +87,7 @@ impl Unit {
     pub(crate) fn part_files(&self) -> Result<Vec<PartFile>> {
         let file = |file: &InputFile| {
             Ok(PartFile {
-                path: path_text(&file.path).replace(std::path::MAIN_SEPARATOR_STR, "/"),
+                path: path_to_name(&file.path).replace(std::path::MAIN_SEPARATOR_STR, "/"),
                 bytes: file.bytes.unwrap_or_default(),
                 check: check(&file.path)?,
             })
@@ -99,8 +99,8 @@ impl Unit {
     pub(crate) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
         let section = self.section.as_ref().map(Section::unread);
         match &section {
-            Some(unread) => (inputs.of_section(unread), section),
-            None => (inputs.of_files(self.paths()), None),
+            Some(unread) => (inputs.with_section(unread), section),
+            None => (inputs.with_paths(self.paths()), None),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::checkpoint::checksummed_file::{MAX_LINE_BYTES, SealedWriter, json};
 use crate::checkpoint::parts::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
 use simstore_corpus::Item;
 use simstore_io::DocumentId;
-use simstore_io::output::Unfinished;
+use simstore_io::output::UnfinishedOutputs;
 
 /// A part that is being written.
 pub(crate) struct Writer {
@@ -23,7 +23,7 @@ impl Writer {
         path: &Path,
         header: &Header,
         modified: &[Option<u64>],
-        unfinished: &Unfinished,
+        unfinished: &UnfinishedOutputs,
     ) -> Result<Writer> {
         let mut lines = SealedWriter::create(path, unfinished)?;
         lines.push(&json(header)?)?;
@@ -46,16 +46,16 @@ impl Writer {
             file,
             line: item.line,
             id: match &item.id {
-                _ if self.is_section && item.is_placed => None,
+                _ if self.is_section && item.has_position_id => None,
                 DocumentId::Number(number) => Some(LineId::Number(*number)),
                 DocumentId::Name(name) => Some(LineId::Name(name.into())),
             },
             fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_hex()),
-            features: item.features,
-            sketches: item.sketched.as_ref().map(|sketched| hex(&sketched.sketches)),
-            sum: item.sketched.as_ref().map(|sketched| hex(&[sketched.sum])),
+            features: item.feature_count,
+            sketches: item.signature.as_ref().map(|sketched| hex(&sketched.bands)),
+            sum: item.signature.as_ref().map(|sketched| hex(&[sketched.sum])),
             text_bytes: item.text_bytes,
-            replaced: item.replaced,
+            replaced: item.replacements,
             check: format!("{:016x}", item.checksum),
             extra: item.extra.clone(),
         };

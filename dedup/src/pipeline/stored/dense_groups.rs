@@ -1,156 +1,167 @@
-//! Comparing documents that have many candidates in stores, such as pages of a template that a store has thousands of pages of.
+//! Comparison of documents with very many candidates in stores, for example if the store has thousands of
+//! pages of the same template.
 //!
-//! Their pairs are too many to be listed. Instead, some documents are compared with all their candidates together: a stored document is
-//! read, and its text unpacked, once for all of them. Sketches tell the documents that it is a candidate of, and bitmaps reject most pairs
-//! that are not similar, so that few features are compared.
+//! There are too many pairs to list. Instead, a batch of documents is compared with the union of their
+//! candidates. Each stored document is read and decompressed once for the whole batch. Signatures select the
+//! documents that it is a candidate of. Bitmaps reject most pairs that are not similar, so few features are
+//! compared.
 
 use rayon::prelude::*;
 use simstore::Result;
-use simstore::processor::{Work, dispatch};
+use simstore::simd::{Kernel, dispatch};
 use simstore_text::{
-    Estimate, EstimateLimit, SKETCHES, SketchSearch, Sketched, StoredDocument, jaccard_from,
+    BANDS, BandSearch, EstimateLimit, Signature, SimilarityEstimate, StoredDocument, jaccard_at_least,
 };
 
-use crate::pipeline::candidate_rule::Rule;
-use crate::pipeline::feature_bitmaps::Bitmap;
-use crate::pipeline::stored::look_up::{Likely, SimilarStore};
-use crate::pipeline::stored::pairs::{Match, READ};
-use crate::rows::SketchRow;
-use simstore_corpus::Step;
+use crate::pipeline::candidate_rule::CandidateRule;
+use crate::pipeline::feature_bitmaps::FeatureBitmap;
+use crate::pipeline::stored::candidate_lookup::{SimilarStoreRef, StoredCandidate};
+use crate::pipeline::stored::pairs::{READ_BATCH, StoredMatch};
+use crate::rows::SignatureRow;
+use simstore_corpus::Stage;
 
-/// Bytes of memory for a document, besides its features and their bitmap, and for a stored one.
-const BYTES_OF_A_TEXT: u64 = 256;
-const BYTES_OF_A_CANDIDATE: u64 = 16;
+/// Bytes of memory for a document, without its features and their bitmap.
+const DOCUMENT_BYTES: u64 = 256;
+/// Bytes of memory for a candidate.
+const CANDIDATE_BYTES: u64 = 16;
 
-/// Documents that are compared together.
+/// Batch of documents that are compared together.
 pub(crate) struct DenseComparison<'a> {
-    stores: &'a [SimilarStore<'a>],
-    least: f64,
-    /// Whether to find all similar stored documents of a document, and not only the most similar one.
+    stores: &'a [SimilarStoreRef<'a>],
+    min_similarity: f64,
+    /// Whether to find all similar stored documents of a document instead of only the most similar one.
     with_all: bool,
-    texts: Vec<Text>,
-    words: Vec<[u64; SKETCHES]>,
-    /// Stored documents that are candidates of any document, ascending.
+    queries: Vec<DenseQuery>,
+    bands: Vec<[u64; BANDS]>,
+    /// Candidates of all documents as (store, id), sorted and distinct.
     candidates: Vec<(u32, u64)>,
     bytes: u64,
 }
 
-/// A document.
-struct Text {
+/// Input document of a batch.
+struct DenseQuery {
     document: u32,
-    sketched: Sketched,
+    signature: Signature,
     features: Vec<u64>,
-    bitmap: Bitmap,
-    /// Candidates that are near the threshold by an estimate, and the limit that follows.
+    bitmap: FeatureBitmap,
+    /// Number of candidates whose estimate is near the threshold.
     near: u64,
+    /// Limit for estimates, given that number.
     limit: EstimateLimit,
-    most_similar: Option<Match>,
+    most_similar: Option<StoredMatch>,
 }
 
 impl<'a> DenseComparison<'a> {
-    pub(crate) fn new(stores: &'a [SimilarStore<'a>], least: f64, with_all: bool) -> Self {
-        let (texts, words, candidates) = (Vec::new(), Vec::new(), Vec::new());
-        DenseComparison { stores, least, with_all, texts, words, candidates, bytes: 0 }
+    pub(crate) fn new(stores: &'a [SimilarStoreRef<'a>], min_similarity: f64, with_all: bool) -> Self {
+        let (queries, bands, candidates) = (Vec::new(), Vec::new(), Vec::new());
+        DenseComparison { stores, min_similarity, with_all, queries, bands, candidates, bytes: 0 }
     }
 
-    /// Adds documents, and all their candidates. `features` has the features of a document, ascending.
+    /// Adds documents and all their candidates. `features` returns the features of a document in ascending order.
     pub(crate) fn add(
         &mut self,
-        rows: &[SketchRow],
-        likely: &[Likely],
+        rows: &[SignatureRow],
+        candidates: &[StoredCandidate],
         features: impl Fn(u32) -> Result<Vec<u64>>,
     ) -> Result<()> {
-        let are_compared = self.stores.iter().any(|(_, texts)| texts.settings().has_texts());
+        let need_features = self.stores.iter().any(|(_, comparer)| comparer.settings().has_texts());
         for row in rows {
-            let features = if are_compared { features(row.number)? } else { Vec::new() };
-            self.bytes += BYTES_OF_A_TEXT + Bitmap::BYTES + 8 * features.len() as u64;
-            self.words.push(row.words);
-            self.texts.push(Text {
-                document: row.number,
-                sketched: row.sketched(),
-                bitmap: Bitmap::new(&features),
+            let features = if need_features { features(row.document)? } else { Vec::new() };
+            self.bytes += DOCUMENT_BYTES + FeatureBitmap::BYTES + 8 * features.len() as u64;
+            self.bands.push(row.bands);
+            self.queries.push(DenseQuery {
+                document: row.document,
+                signature: row.signature(),
+                bitmap: FeatureBitmap::new(&features),
                 features,
                 near: 0,
-                limit: EstimateLimit::new(self.least, 0),
+                limit: EstimateLimit::new(self.min_similarity, 0),
                 most_similar: None,
             });
         }
         let before = self.candidates.len();
-        self.candidates.extend(likely.iter().map(|&(_, stored)| stored));
+        self.candidates.extend(candidates.iter().map(|&(_, stored)| stored));
         // A stable sort merges the candidates that were sorted before.
         self.candidates.sort();
         self.candidates.dedup();
-        self.bytes += BYTES_OF_A_CANDIDATE * (self.candidates.len() - before) as u64;
+        self.bytes += CANDIDATE_BYTES * (self.candidates.len() - before) as u64;
         Ok(())
     }
 
-    /// Bytes of memory that the documents take.
+    /// Estimated memory in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Visits the similar pairs of the documents, each once, or the most similar stored document of each; and forgets the documents.
+    /// Visits all similar pairs of the batch, or the most similar stored document of each document. Then
+    /// empties the batch.
     ///
-    /// Without texts, estimates count within the [limit](EstimateLimit) for all candidates of the document.
+    /// For stores without texts, a pair is similar if its estimate is within the [limit](EstimateLimit) for
+    /// all candidates of the document.
     pub(crate) fn compare(
         &mut self,
-        step: &Step<'_>,
-        mut visitor: impl FnMut(Match) -> Result<()>,
+        stage: &Stage<'_>,
+        mut visitor: impl FnMut(StoredMatch) -> Result<()>,
     ) -> Result<()> {
-        step.add(self.texts.len() as u64)?;
+        stage.add(self.queries.len() as u64)?;
         let candidates = std::mem::take(&mut self.candidates);
-        let of_stores = || candidates.chunk_by(|(a, _), (b, _)| a == b);
+        let by_store = || candidates.chunk_by(|(a, _), (b, _)| a == b);
         let stores = self.stores;
-        let lacks_texts = |some: &&[(u32, u64)]| !stores[some[0].0 as usize].1.settings().has_texts();
-        for some in of_stores().filter(lacks_texts).flat_map(|some| some.chunks(READ)) {
-            step.add(0)?;
-            let near = |stored: &StoredDocument| self.near(some[0].0, stored);
-            for near in self.read(some)?.par_iter().map(near).collect::<Vec<_>>() {
-                near.into_iter().for_each(|at| self.texts[at].near += 1);
+        let lacks_texts = |batch: &&[(u32, u64)]| !stores[batch[0].0 as usize].1.settings().has_texts();
+        for batch in by_store().filter(lacks_texts).flat_map(|batch| batch.chunks(READ_BATCH)) {
+            stage.add(0)?;
+            let near = |stored: &StoredDocument| self.near(batch[0].0, stored);
+            for near in self.read(batch)?.par_iter().map(near).collect::<Vec<_>>() {
+                near.into_iter().for_each(|at| self.queries[at].near += 1);
             }
         }
-        for text in &mut self.texts {
-            text.limit = EstimateLimit::new(self.least, text.near);
+        for query in &mut self.queries {
+            query.limit = EstimateLimit::new(self.min_similarity, query.near);
         }
-        for some in of_stores().flat_map(|some| some.chunks(READ)) {
-            step.add(0)?;
-            let similar = |stored: &StoredDocument| self.similar(some[0].0, stored);
-            let similar: Vec<Vec<(usize, Match)>> =
-                self.read(some)?.par_iter().map(similar).collect::<Result<_>>()?;
+        for batch in by_store().flat_map(|batch| batch.chunks(READ_BATCH)) {
+            stage.add(0)?;
+            let similar = |stored: &StoredDocument| self.similar(batch[0].0, stored);
+            let similar: Vec<Vec<(usize, StoredMatch)>> =
+                self.read(batch)?.par_iter().map(similar).collect::<Result<_>>()?;
             for (at, found) in similar.into_iter().flatten() {
                 if self.with_all {
                     visitor(found)?;
                     continue;
                 }
-                // Of equally similar ones, the first.
-                let most_similar = &mut self.texts[at].most_similar;
+                // Ties go to the first stored document.
+                let most_similar = &mut self.queries[at].most_similar;
                 if most_similar.is_none_or(|most| found.estimate.similarity > most.estimate.similarity) {
                     *most_similar = Some(found);
                 }
             }
         }
-        self.texts.drain(..).filter_map(|text| text.most_similar).try_for_each(visitor)?;
-        self.words.clear();
+        self.queries.drain(..).filter_map(|query| query.most_similar).try_for_each(visitor)?;
+        self.bands.clear();
         self.bytes = 0;
         Ok(())
     }
 
-    /// Reads stored documents of one store, without deleted ones.
-    fn read(&self, some: &[(u32, u64)]) -> Result<Vec<StoredDocument>> {
-        let ids: Vec<u64> = some.iter().map(|&(_, id)| id).collect();
-        let (snapshot, texts) = self.stores[some[0].0 as usize];
-        texts.documents(snapshot, &ids)
+    /// Reads stored documents of one store; skips deleted ones.
+    fn read(&self, batch: &[(u32, u64)]) -> Result<Vec<StoredDocument>> {
+        let ids: Vec<u64> = batch.iter().map(|&(_, id)| id).collect();
+        let (snapshot, comparer) = self.stores[batch[0].0 as usize];
+        comparer.documents(snapshot, &ids)
     }
 
-    /// Places of the documents that a stored one is a candidate of. Where texts decide, these are near enough by all sketches too.
-    fn places(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
+    /// Visits the indexes of the documents that a stored document is a candidate of. For stores with texts,
+    /// the distance of whole signatures is limited, too.
+    fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
-        let total = if settings.has_texts() { settings.total() } else { u32::MAX };
-        let search = SketchSearch { joined: settings.sketches(), distance: settings.distance(), total };
-        let rule = Rule { search, least: self.least };
-        let one = stored.sketched.sketches;
-        self.words.chunks(64).zip((0..).step_by(64)).flat_map(move |(others, first)| {
-            let mut bits = dispatch(BroughtTogether { rule, one: &one, others });
+        let total = if settings.has_texts() { settings.signature_distance() } else { u32::MAX };
+        let search = BandSearch {
+            bands: settings.bands(),
+            band_distance: settings.band_distance(),
+            signature_distance: total,
+        };
+        let rule = CandidateRule { search, min_similarity: self.min_similarity };
+        let one = stored.signature.bands;
+        self.bands.chunks(64).zip((0..).step_by(64)).flat_map(move |(others, first)| {
+            let mut bits = dispatch(RuleFilter { rule, one: &one, others });
             std::iter::from_fn(move || {
                 let at = (bits != 0).then(|| first + bits.trailing_zeros() as usize);
                 bits &= bits.wrapping_sub(1);
@@ -159,57 +170,60 @@ impl<'a> DenseComparison<'a> {
         })
     }
 
-    /// Places of the documents that a stored one is near by an estimate.
+    /// Returns the indexes of the documents whose estimated similarity to a stored document is near the threshold.
     fn near(&self, store: u32, stored: &StoredDocument) -> Vec<usize> {
-        let is_near = |&at: &usize| stored.sketched.is_near(&self.texts[at].sketched, self.least);
-        self.places(store, stored).filter(is_near).collect()
+        let is_near =
+            |&at: &usize| stored.signature.is_near(&self.queries[at].signature, self.min_similarity);
+        self.candidate_queries(store, stored).filter(is_near).collect()
     }
 
-    /// The documents that a stored one is similar to, with their places.
-    fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, Match)>> {
+    /// Returns the matches of a stored document, with the indexes of the input documents.
+    fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, StoredMatch)>> {
         let (snapshot, comparer) = self.stores[store as usize];
-        let (mut similar, mut of_stored) = (Vec::new(), None);
-        for at in self.places(store, stored) {
-            let Text { document, sketched, features, bitmap, limit, .. } = &self.texts[at];
-            let estimate = match comparer.by_sketches(stored, sketched) {
-                Some(estimate) => Some(estimate)
-                    .filter(|&estimate| limit.counts(estimate, stored.sketched.distance(sketched))),
+        let (mut similar, mut stored_features) = (Vec::new(), None);
+        for at in self.candidate_queries(store, stored) {
+            let DenseQuery { document, signature, features, bitmap, limit, .. } = &self.queries[at];
+            let estimate = match comparer.signature_estimate(stored, signature) {
+                Some(estimate) => Some(estimate).filter(|&estimate| {
+                    limit.accepts_estimate(estimate, stored.signature.distance(signature))
+                }),
                 None => {
-                    let (of_stored, of_bits) = match &mut of_stored {
+                    let (stored_features, stored_bitmap) = match &mut stored_features {
                         Some(known) => known,
                         none => {
                             let features = comparer.features(snapshot, stored)?;
-                            let bits = Bitmap::new(&features);
-                            none.insert((features, bits))
+                            let bitmap = FeatureBitmap::new(&features);
+                            none.insert((features, bitmap))
                         }
                     };
-                    match of_bits.may_be_similar(bitmap, self.least) {
-                        true => jaccard_from(of_stored, features, self.least).map(Estimate::exact),
+                    match stored_bitmap.may_be_similar(bitmap, self.min_similarity) {
+                        true => jaccard_at_least(stored_features, features, self.min_similarity)
+                            .map(SimilarityEstimate::exact),
                         false => None,
                     }
                 }
             };
-            let found = |estimate| (at, Match { document: *document, store, id: stored.id, estimate });
+            let found = |estimate| (at, StoredMatch { document: *document, store, id: stored.id, estimate });
             similar.extend(estimate.map(found));
         }
         Ok(similar)
     }
 }
 
-/// Which of at most 64 sketches some sketches are brought together with, one bit each.
-struct BroughtTogether<'a> {
-    rule: Rule,
-    one: &'a [u64; SKETCHES],
-    others: &'a [[u64; SKETCHES]],
+/// Kernel that compares one signature with up to 64 others. Returns one bit for each that is a candidate.
+struct RuleFilter<'a> {
+    rule: CandidateRule,
+    one: &'a [u64; BANDS],
+    others: &'a [[u64; BANDS]],
 }
 
-impl Work for BroughtTogether<'_> {
+impl Kernel for RuleFilter<'_> {
     type Output = u64;
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let BroughtTogether { rule, one, others } = self;
-        let bit = |(at, other)| u64::from(rule.holds(one, other)) << at;
+        let RuleFilter { rule, one, others } = self;
+        let bit = |(at, other)| u64::from(rule.accepts(one, other)) << at;
         (0..64_u64).zip(others).map(bit).fold(0, |bits, bit| bits | bit)
     }
 }

@@ -1,113 +1,116 @@
-//! Stored fingerprints near fingerprints of documents, and the clusters that they represent.
+//! Near fingerprints in the reference stores, and the clusters that they represent.
 
 use simstore::Result;
 
-use crate::pipeline::bit_set::Marks;
-use crate::pipeline::by_distance::SetsOf;
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::by_distance::UniquesByFingerprint;
 use crate::pipeline::components;
-use crate::pipeline::exact::Sets;
-use crate::pipeline::hamming::NearPlaces;
-use crate::pipeline::stages::Stages;
-use crate::pipeline::stored::matches::{FoundStored, ThingOf};
-use crate::rows::{Measure, NearStored, Stored};
-use simstore_corpus::Step;
-use simstore_corpus::spill::{Cursor, Rows};
+use crate::pipeline::hamming::FingerprintNeighbors;
+use crate::pipeline::stages::Pipeline;
+use crate::pipeline::stored::stored_matches::{StoredMatches, StoredRepresentativeRow};
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::rows::{ScoreWithError, StoredMatchRow, StoredRow};
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{RowCursor, Rows};
 
-/// A set, the distance of a stored fingerprint, and that fingerprint.
-type NearSet = (u32, (u32, Stored));
+/// Unique document, the distance to a stored fingerprint in bits, and that fingerprint.
+type UniqueNeighborRow = (u32, (u32, StoredRow));
 
-impl Stages<'_> {
-    /// Returns the near fingerprints of stores, and the sets that are removed for them.
+impl Pipeline<'_> {
+    /// Returns the near fingerprints of the reference stores, and the unique documents in clusters that these
+    /// represent. A stored fingerprint represents the whole component (`edges`) of a unique document near it.
     pub(crate) fn near_stored(
         &self,
-        near: &NearPlaces,
-        sets: &Sets,
-        sets_of: &SetsOf,
+        near: &FingerprintNeighbors,
+        uniques: &UniqueDocuments,
+        by_fingerprint: &UniquesByFingerprint,
         edges: &Rows<(u32, u32)>,
-        step: &Step<'_>,
-    ) -> Result<(FoundStored, Marks)> {
+        stage: &Stage<'_>,
+    ) -> Result<(StoredMatches, AtomicBitSet)> {
         let workspace = self.workspace;
-        let out = Marks::new(sets.len());
+        let excluded = AtomicBitSet::new(uniques.len());
         if near.stored.is_empty() {
-            return Ok((FoundStored::none(), out));
+            return Ok((StoredMatches::empty(), excluded));
         }
-        // Of each set what is near it, each thing once, the nearest first.
-        let of_sets =
-            near.stored.iter()?.map(|row| row.and_then(|(place, how)| Ok((sets_of.only(place)?, how))));
-        let of_sets: Rows<NearSet> = workspace.sorted(of_sets)?;
-        // The first set of each component; a set that is alone is its own component.
-        let firsts = components::components(edges.iter()?, sets.len(), workspace, step)?;
-        let mut of_firsts = workspace.sorter::<NearSet>();
+        // Sorted by unique document, the nearest stored fingerprint first.
+        let neighbors = near
+            .stored
+            .iter()?
+            .map(|row| row.and_then(|(index, neighbor)| Ok((by_fingerprint.only(index)?, neighbor))));
+        let neighbors: Rows<UniqueNeighborRow> = workspace.sorted(neighbors)?;
+        // The best document of each component. A document without edges is its own component.
+        let firsts = components::components(edges.iter()?, uniques.len(), workspace, stage)?;
+        let mut component_neighbors = workspace.sorter::<UniqueNeighborRow>();
         let mut first = firsts.cursor()?;
-        for row in of_sets.iter()? {
-            let (set, how) = row?;
-            let of_set = first.at(set, |row| row.0)?;
-            of_firsts.push((of_set.map_or(set, |(_, first)| first), how))?;
+        for row in neighbors.iter()? {
+            let (unique, neighbor) = row?;
+            let component = first.seek(unique, |row| row.0)?.map_or(unique, |(_, first)| first);
+            component_neighbors.push((component, neighbor))?;
         }
-        let mut standing = Vec::new();
+        let mut last = None;
         let mut nearest = workspace.rows();
-        for row in of_firsts.finish()? {
-            let (set, how) = row?;
-            if standing.last() != Some(&set) {
-                standing.clear();
-                standing.push(set);
-                out.set(set);
-                nearest.push((set, how))?;
+        for row in component_neighbors.finish()? {
+            let (unique, neighbor) = row?;
+            if last.replace(unique) != Some(unique) {
+                excluded.set(unique);
+                nearest.push((unique, neighbor))?;
             }
         }
-        self.with_documents(&of_sets, &nearest.finish()?, sets, &firsts, out)
+        self.stored_matches(&neighbors, &nearest.finish()?, uniques, &firsts, excluded)
     }
 
-    fn with_documents(
+    /// Converts rows of unique documents to rows of documents. `nearest` has the nearest stored fingerprint
+    /// of each component, keyed by its best document.
+    fn stored_matches(
         &self,
-        of_sets: &Rows<NearSet>,
-        nearest: &Rows<NearSet>,
-        sets: &Sets,
+        neighbors: &Rows<UniqueNeighborRow>,
+        nearest: &Rows<UniqueNeighborRow>,
+        uniques: &UniqueDocuments,
         firsts: &Rows<(u32, u32)>,
-        out: Marks,
-    ) -> Result<(FoundStored, Marks)> {
+        excluded: AtomicBitSet,
+    ) -> Result<(StoredMatches, AtomicBitSet)> {
         let workspace = self.workspace;
-        // The stored fingerprint that represents each set of such components.
-        let mut things = workspace.sorter::<NearSet>();
-        nearest.iter()?.try_for_each(|row| things.push(row?))?;
+        // The stored fingerprint that represents each unique document of these components.
+        let mut representatives = workspace.sorter::<UniqueNeighborRow>();
+        nearest.iter()?.try_for_each(|row| representatives.push(row?))?;
         let mut by_first = workspace.sorter::<(u32, u32)>();
         for row in firsts.iter()? {
-            let (set, first) = row?;
-            if out.has(first) {
-                by_first.push((first, set))?;
+            let (unique, first) = row?;
+            if excluded.contains(first) {
+                by_first.push((first, unique))?;
             }
         }
         let mut rows = nearest.cursor()?;
         for row in by_first.finish()? {
-            let (first, set) = row?;
-            if let Some((_, how)) = rows.at(first, |row| row.0)? {
-                out.set(set);
-                things.push((set, how))?;
+            let (first, unique) = row?;
+            if let Some((_, neighbor)) = rows.seek(first, |row| row.0)? {
+                excluded.set(unique);
+                representatives.push((unique, neighbor))?;
             }
         }
-        let mut things = Cursor::new(things.finish()?);
-        let mut standing = workspace.sorter::<ThingOf>();
-        for row in sets.iter()? {
-            let (set, document) = row?;
-            if let Some((_, (distance, stored))) = things.at(set, |row| row.0)? {
-                standing.push((stored, (document, (distance.into(), 0))))?;
+        let mut representatives = RowCursor::new(representatives.finish()?);
+        let mut represented = workspace.sorter::<StoredRepresentativeRow>();
+        for row in uniques.iter()? {
+            let (unique, document) = row?;
+            if let Some((_, (distance, stored))) = representatives.seek(unique, |row| row.0)? {
+                represented.push((stored, (document, (distance.into(), 0))))?;
             }
         }
-        let mut near = workspace.sorter::<NearStored>();
-        let mut rows = of_sets.cursor()?;
-        while let Some((set, _)) = rows.peek()? {
-            let (mut place, mut last) = (0, None);
-            let documents = sets.documents(set)?;
-            while let Some((_, (distance, stored))) = rows.take_if(|&(next, _)| next == set)? {
-                // A fingerprint in several segments is found several times.
-                if last.replace(stored) == Some(stored) || place > 0 && !self.pairs {
+        let mut near = workspace.sorter::<StoredMatchRow>();
+        let mut rows = neighbors.cursor()?;
+        while let Some((unique, _)) = rows.peek()? {
+            let (mut rank, mut last) = (0, None);
+            let documents = uniques.documents(unique)?;
+            while let Some((_, (distance, stored))) = rows.next_if(|&(next, _)| next == unique)? {
+                // A fingerprint that is in several segments is found several times.
+                if last.replace(stored) == Some(stored) || rank > 0 && !self.with_pairs {
                     continue;
                 }
-                let measure: Measure = (distance.into(), 0);
-                documents.iter().try_for_each(|&document| near.push(((document, place), stored, measure)))?;
-                place += 1;
+                let measure: ScoreWithError = (distance.into(), 0);
+                documents.iter().try_for_each(|&document| near.push(((document, rank), stored, measure)))?;
+                rank += 1;
             }
         }
-        Ok((FoundStored::new(Rows::sorted(near)?, standing, false, workspace)?, out))
+        Ok((StoredMatches::new(Rows::from_sorter(near)?, represented, false, workspace)?, excluded))
     }
 }

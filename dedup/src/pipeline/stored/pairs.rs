@@ -1,108 +1,115 @@
-//! Comparing documents with stored ones: a stored document is read, and its text unpacked, once for all pairs that are compared together.
+//! Comparison of listed candidates with stored documents. Each stored document is read and decompressed once
+//! for all pairs of a batch.
 
 use std::collections::HashMap;
 
 use rayon::prelude::*;
 use simstore::Result;
-use simstore_text::{Estimate, EstimateLimit, Sketched, StoredDocument, jaccard_from};
+use simstore_text::{EstimateLimit, Signature, SimilarityEstimate, StoredDocument, jaccard_at_least};
 
-use crate::pipeline::stored::look_up::{Likely, SimilarStore};
-use simstore_corpus::Step;
+use crate::pipeline::stored::candidate_lookup::{SimilarStoreRef, StoredCandidate};
+use simstore_corpus::Stage;
 
-/// Stored documents that are read together.
-pub(crate) const READ: usize = 64;
+/// Stored documents read in one call.
+pub(crate) const READ_BATCH: usize = 64;
 
-/// Documents that are compared, by their numbers.
-pub(crate) struct Asked<'a> {
-    pub(crate) sketched: &'a dyn Fn(u32) -> Result<Sketched>,
-    /// Features, ascending; asked for where stored texts decide.
+/// Access to the input documents that are compared, by number.
+pub(crate) struct QueryDocuments<'a> {
+    pub(crate) signature: &'a dyn Fn(u32) -> Result<Signature>,
+    /// Features in ascending order. Called only for documents with candidates in stores that have texts.
     pub(crate) features: &'a dyn Fn(u32) -> Result<Vec<u64>>,
 }
 
-/// A document and a similar stored one.
+/// Input document and a similar stored document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Match {
+pub(crate) struct StoredMatch {
     pub(crate) document: u32,
-    /// The number of the store among those that are compared with.
+    /// Index of the store in the list of compared stores.
     pub(crate) store: u32,
     pub(crate) id: u64,
-    pub(crate) estimate: Estimate,
+    pub(crate) estimate: SimilarityEstimate,
 }
 
-/// A similar pair, and the bits in which its sketches differ.
-type Similar = (Match, u32);
+/// Similar pair, and the distance of its signatures in bits.
+type ScoredMatch = (StoredMatch, u32);
 
-/// The similar pairs among some candidates, in order of documents: for each the most similar stored document first; of equally
-/// similar ones, the one of the first store, and with the smallest id. `likely` has all candidates of its documents, in order.
+/// Returns the similar pairs among `candidates`, sorted by document, then by descending similarity, store and
+/// id. `candidates` must be sorted, and contain all candidates of each of its documents.
 ///
-/// Without texts, estimates count within the [limit](EstimateLimit) for all candidates of the document. Features of documents take about
-/// this much memory.
+/// For stores without texts, a pair is similar if its estimate is within the [limit](EstimateLimit) for all
+/// candidates of the document. The features of a batch of documents take about `memory` bytes.
 pub(crate) fn compare(
-    stores: &[SimilarStore<'_>],
-    likely: &[Likely],
-    asked: &Asked<'_>,
-    least: f64,
+    stores: &[SimilarStoreRef<'_>],
+    candidates: &[StoredCandidate],
+    queries: &QueryDocuments<'_>,
+    min_similarity: f64,
     memory: u64,
-    step: &Step<'_>,
-) -> Result<Vec<Match>> {
+    stage: &Stage<'_>,
+) -> Result<Vec<StoredMatch>> {
     let has_texts = |store: u32| stores[store as usize].1.settings().has_texts();
     let mut matches = Vec::new();
-    let mut documents = likely.chunk_by(|a, b| a.0 == b.0).peekable();
+    let mut documents = candidates.chunk_by(|a, b| a.0 == b.0).peekable();
     while documents.peek().is_some() {
         let (mut texts, mut pairs, mut bytes) = (HashMap::new(), Vec::new(), 0);
         while bytes < memory
-            && let Some(of_document) = documents.next()
+            && let Some(document_candidates) = documents.next()
         {
-            let (document, _) = of_document[0];
-            let features = match of_document.iter().any(|&(_, (store, _))| has_texts(store)) {
-                true => (asked.features)(document)?,
+            let (document, _) = document_candidates[0];
+            let features = match document_candidates.iter().any(|&(_, (store, _))| has_texts(store)) {
+                true => (queries.features)(document)?,
                 false => Vec::new(),
             };
             bytes += 8 * features.len() as u64;
-            texts.insert(document, Text { sketched: (asked.sketched)(document)?, features });
-            pairs.extend(of_document.iter().map(|&(document, stored)| (stored, document)));
+            texts.insert(document, QueryText { signature: (queries.signature)(document)?, features });
+            pairs.extend(document_candidates.iter().map(|&(document, stored)| (stored, document)));
         }
-        step.add(texts.len() as u64)?;
+        stage.add(texts.len() as u64)?;
         pairs.sort_unstable();
-        let mut some = Comparing { stores, texts: &texts, least, similar: Vec::new(), near: HashMap::new() };
-        for of_store in pairs.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-            some.compare(of_store, step)?;
+        let mut comparison = PairComparison {
+            stores,
+            texts: &texts,
+            min_similarity,
+            similar: Vec::new(),
+            near: HashMap::new(),
+        };
+        for store_pairs in pairs.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+            comparison.compare(store_pairs, stage)?;
         }
-        matches.extend(some.matches());
+        matches.extend(comparison.matches());
     }
     Ok(matches)
 }
 
-/// A document that is compared.
-struct Text {
-    sketched: Sketched,
+/// Input document that is compared.
+struct QueryText {
+    signature: Signature,
     features: Vec<u64>,
 }
 
-/// Pairs that are compared together.
-struct Comparing<'a> {
-    stores: &'a [SimilarStore<'a>],
-    texts: &'a HashMap<u32, Text>,
-    least: f64,
-    similar: Vec<Similar>,
-    /// Number of candidates of each document that are near the threshold by an estimate.
+/// Comparison of a batch of pairs.
+struct PairComparison<'a> {
+    stores: &'a [SimilarStoreRef<'a>],
+    texts: &'a HashMap<u32, QueryText>,
+    min_similarity: f64,
+    similar: Vec<ScoredMatch>,
+    /// Number of candidates of each document whose estimate is near the threshold.
     near: HashMap<u32, u64>,
 }
 
-impl Comparing<'_> {
+impl PairComparison<'_> {
     /// Compares the pairs of one store, in order of the stored documents.
-    fn compare(&mut self, pairs: &[((u32, u64), u32)], step: &Step<'_>) -> Result<()> {
-        let of_stored: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
-        for some in of_stored.chunks(READ) {
-            step.add(0)?;
-            let store = some[0][0].0.0;
-            let ids: Vec<u64> = some.iter().map(|pairs| pairs[0].0.1).collect();
+    fn compare(&mut self, pairs: &[((u32, u64), u32)], stage: &Stage<'_>) -> Result<()> {
+        let by_document: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
+        for batch in by_document.chunks(READ_BATCH) {
+            stage.add(0)?;
+            let store = batch[0][0].0.0;
+            let ids: Vec<u64> = batch.iter().map(|pairs| pairs[0].0.1).collect();
             let (snapshot, texts) = self.stores[store as usize];
-            // Deleted documents are missing.
+            // Stored documents that were deleted are missing here.
             let stored = texts.documents(snapshot, &ids)?;
             let compared = stored.par_iter().map(|stored| {
-                let at = some.partition_point(|pairs| pairs[0].0.1 < stored.id);
-                self.compare_one(store, stored, some[at])
+                let at = batch.partition_point(|pairs| pairs[0].0.1 < stored.id);
+                self.compare_one(store, stored, batch[at])
             });
             for (similar, near) in compared.collect::<Result<Vec<_>>>()? {
                 self.similar.extend(similar);
@@ -112,42 +119,44 @@ impl Comparing<'_> {
         Ok(())
     }
 
-    /// Compares a stored document: its similar pairs, and documents that are near the threshold by an estimate.
+    /// Compares one stored document. Returns its similar pairs, and the documents whose estimate is near the
+    /// threshold.
     fn compare_one(
         &self,
         store: u32,
         stored: &StoredDocument,
         pairs: &[((u32, u64), u32)],
-    ) -> Result<(Vec<Similar>, Vec<u32>)> {
+    ) -> Result<(Vec<ScoredMatch>, Vec<u32>)> {
         let (snapshot, texts) = self.stores[store as usize];
-        let (mut similar, mut near, mut of_stored) = (Vec::new(), Vec::new(), None::<Vec<u64>>);
+        let (mut similar, mut near, mut stored_features) = (Vec::new(), Vec::new(), None::<Vec<u64>>);
         for &(_, document) in pairs {
-            let Text { sketched, features } = &self.texts[&document];
-            let estimate = match texts.by_sketches(stored, sketched) {
+            let QueryText { signature, features } = &self.texts[&document];
+            let estimate = match texts.signature_estimate(stored, signature) {
                 Some(estimate) => Some(estimate),
-                None if !texts.compares(stored, sketched) => None,
+                None if !texts.is_candidate(stored, signature) => None,
                 None => {
-                    let of_stored = match &mut of_stored {
-                        Some(of_stored) => of_stored,
+                    let stored_features = match &mut stored_features {
+                        Some(stored_features) => stored_features,
                         none => none.insert(texts.features(snapshot, stored)?),
                     };
-                    jaccard_from(of_stored, features, self.least).map(Estimate::exact)
+                    jaccard_at_least(stored_features, features, self.min_similarity)
+                        .map(SimilarityEstimate::exact)
                 }
             };
-            if !texts.settings().has_texts() && stored.sketched.is_near(sketched, self.least) {
+            if !texts.settings().has_texts() && stored.signature.is_near(signature, self.min_similarity) {
                 near.push(document);
             }
-            if let Some(estimate) = estimate.filter(|estimate| estimate.similarity >= self.least) {
-                let found = Match { document, store, id: stored.id, estimate };
-                similar.push((found, stored.sketched.distance(sketched)));
+            if let Some(estimate) = estimate.filter(|estimate| estimate.similarity >= self.min_similarity) {
+                let found = StoredMatch { document, store, id: stored.id, estimate };
+                similar.push((found, stored.signature.distance(signature)));
             }
         }
         Ok((similar, near))
     }
 
-    /// The matches that count.
-    fn matches(self) -> impl Iterator<Item = Match> {
-        let Comparing { least, mut similar, near, .. } = self;
+    /// Returns the matches within the limit for estimates, sorted.
+    fn matches(self) -> impl Iterator<Item = StoredMatch> {
+        let PairComparison { min_similarity, mut similar, near, .. } = self;
         similar.sort_by(|(a, _), (b, _)| {
             let by_similarity = b.estimate.similarity.total_cmp(&a.estimate.similarity);
             a.document.cmp(&b.document).then(by_similarity).then((a.store, a.id).cmp(&(b.store, b.id)))
@@ -159,10 +168,10 @@ impl Comparing<'_> {
                 Some(known) if known.0 == document => *known,
                 _ => {
                     let candidates = near.get(&document).copied().unwrap_or_default();
-                    *limit.insert((document, EstimateLimit::new(least, candidates)))
+                    *limit.insert((document, EstimateLimit::new(min_similarity, candidates)))
                 }
             };
-            limit.counts(estimate, bits).then_some(found)
+            limit.accepts_estimate(estimate, bits).then_some(found)
         })
     }
 }

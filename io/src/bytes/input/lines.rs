@@ -1,4 +1,4 @@
-//! The lines of an input, read in blocks.
+//! Reads an input by lines, in blocks.
 
 use std::io::Read;
 
@@ -6,30 +6,31 @@ use bytes::{BufMut, Bytes};
 use memchr::memchr;
 
 use super::Input;
-use crate::bytes::limit::Longest;
-use crate::bytes::section::SectionRead;
+use crate::bytes::length_limit::LengthLimit;
+use crate::bytes::section::SectionCursor;
 use simstore::Result;
 
 /// Size of a block in bytes, unless a line is longer. The lines of a block share its memory.
 const BLOCK_BYTES: usize = 1 << 16;
-/// A block with less space than this is not read into: the next block is made.
-const LEAST_SPACE_BYTES: usize = 1 << 12;
+/// A block with less free space than this many bytes is not read into: the next block is allocated.
+const MIN_SPACE_BYTES: usize = 1 << 12;
 
 impl Input {
-    /// Reads the next line that is not blank, without its newline; `None` at the end of the input.
+    /// Reads the next line that is not blank, without its newline. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is too long, which is skipped, and for an unreadable input.
-    pub fn read_line(&mut self, longest: Longest) -> Result<Option<Bytes>> {
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is too long, which is skipped, and for
+    /// an unreadable input.
+    pub fn read_line(&mut self, limit: LengthLimit) -> Result<Option<Bytes>> {
         loop {
-            if let Some(part) = self.part.as_ref() {
-                part.reached.set_lines(self.line);
-                if part.is_over() {
+            if let Some(cursor) = self.section.as_ref() {
+                cursor.outcome.set_lines(self.line);
+                if cursor.is_over() {
                     return Ok(None);
                 }
             }
-            let Some(NextLine { length, ends }) = self.find_line(longest)? else {
-                self.part.iter().for_each(SectionRead::end);
+            let Some(NextLine { length, ends }) = self.find_line(limit)? else {
+                self.section.iter().for_each(SectionCursor::end);
                 return Ok(None);
             };
             self.line += 1;
@@ -38,11 +39,11 @@ impl Input {
             if ends {
                 line.truncate(length - 1);
             }
-            if line.len() > longest.bytes {
+            if line.len() > limit.bytes {
                 if !ends {
                     self.skip_line()?;
                 }
-                return Err(self.too_long(longest));
+                return Err(self.too_long(limit));
             }
             if !line.trim_ascii().is_empty() {
                 return Ok(Some(line));
@@ -50,15 +51,16 @@ impl Input {
         }
     }
 
-    /// Finds the next line in the block; without a newline, the line ends with the input, or is longer than allowed.
-    fn find_line(&mut self, longest: Longest) -> Result<Option<NextLine>> {
+    /// Finds the next line in the block. A result without a newline is the last line, or a line that is too
+    /// long.
+    fn find_line(&mut self, limit: LengthLimit) -> Result<Option<NextLine>> {
         let mut searched = 0;
         loop {
             if let Some(at) = memchr(b'\n', &self.block[searched..]) {
                 return Ok(Some(NextLine { length: searched + at + 1, ends: true }));
             }
             searched = self.block.len();
-            if searched > longest.bytes || !self.read_on()? {
+            if searched > limit.bytes || !self.fill_block()? {
                 return Ok(Some(NextLine { length: searched, ends: false }).filter(|_| searched > 0));
             }
         }
@@ -73,16 +75,16 @@ impl Input {
             };
             drop(self.block.split_to(length));
             self.advance(length);
-            if ends || !self.read_on()? {
+            if ends || !self.fill_block()? {
                 return Ok(());
             }
         }
     }
 
-    /// Reads more bytes into the block, as many as the input has at the moment; false at its end.
-    fn read_on(&mut self) -> Result<bool> {
+    /// Reads as many bytes into the block as one read call returns. Returns false at the end of the input.
+    fn fill_block(&mut self) -> Result<bool> {
         let space = self.block.capacity() - self.block.len();
-        if space < LEAST_SPACE_BYTES {
+        if space < MIN_SPACE_BYTES {
             self.block.reserve(BLOCK_BYTES.max(self.block.len()));
         }
         let start = self.block.len();
@@ -90,20 +92,20 @@ impl Input {
         self.block.put_bytes(0, space);
         let read = self.reader.read(&mut self.block[start..]);
         self.block.truncate(start + read.as_ref().map_or(0, |&read| read));
-        read.map(|read| read > 0).map_err(|error| self.broken(&error))
+        read.map(|read| read > 0).map_err(|error| self.read_failure(&error))
     }
 
-    /// Counts bytes that were read of a section.
+    /// Counts bytes that were consumed from a section.
     fn advance(&mut self, bytes: usize) {
-        self.part.iter_mut().for_each(|part| part.advance(bytes));
+        self.section.iter_mut().for_each(|cursor| cursor.advance(bytes));
     }
 }
 
-/// A line in the block.
+/// A line at the start of the block.
 struct NextLine {
-    /// Bytes, with the newline.
+    /// Length in bytes, including the newline.
     length: usize,
-    /// Whether it ends with a newline.
+    /// Whether the line ends with a newline.
     ends: bool,
 }
 
@@ -117,23 +119,23 @@ mod tests {
 
     use super::*;
     use crate::bytes::encoding::Encoding;
-    use crate::progress::Counted;
+    use crate::read_progress::CountingReader;
     use crate::{Compression, Compressor};
 
-    /// Gives a few bytes at a time.
-    struct Trickle(io::Cursor<Vec<u8>>, usize);
+    /// A reader that returns at most the given number of bytes per call.
+    struct TrickleReader(io::Cursor<Vec<u8>>, usize);
 
-    impl Read for Trickle {
+    impl Read for TrickleReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = buffer.len().min(self.1);
             self.0.read(&mut buffer[..count])
         }
     }
 
-    /// Is interrupted in two of three calls, and gives a few bytes in the third.
-    struct Interrupted(Trickle, usize);
+    /// A reader that is interrupted in two of three calls, and returns a few bytes in the third.
+    struct InterruptedReader(TrickleReader, usize);
 
-    impl Read for Interrupted {
+    impl Read for InterruptedReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.1 += 1;
             let is_interrupted = !self.1.is_multiple_of(3);
@@ -151,13 +153,13 @@ mod tests {
             writer.write_all(text.as_bytes()).unwrap();
             let bytes = writer.finish().unwrap();
             let (length, progress) = (bytes.len() as u64, Arc::default());
-            let reader = Interrupted(Trickle(io::Cursor::new(bytes), 1000), 0);
-            let reader = Box::new(Counted::new(reader, &progress));
-            let mut input = Input::of_member(Path::new("lines"), reader, None, &progress).unwrap();
+            let reader = InterruptedReader(TrickleReader(io::Cursor::new(bytes), 1000), 0);
+            let reader = Box::new(CountingReader::new(reader, &progress));
+            let mut input = Input::from_archive_member(Path::new("lines"), reader, None, &progress).unwrap();
             assert_eq!(input.peek(4).unwrap(), b"line");
             let mut input = input.into_lines(Encoding::UTF_8).unwrap();
             let mut read = Vec::new();
-            while let Some(line) = input.read_line(Longest::of_format(100)).unwrap() {
+            while let Some(line) = input.read_line(LengthLimit::fixed(100)).unwrap() {
                 read.extend_from_slice(&line);
                 read.push(b'\n');
             }
@@ -166,10 +168,10 @@ mod tests {
         }
     }
 
-    /// The lines that are read, and the numbers of those that are too long.
-    fn read(bytes: Vec<u8>, step: usize, longest: Longest) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
-        let reader = Box::new(Trickle(io::Cursor::new(bytes), step));
-        let input = Input::of_member(Path::new("lines"), reader, None, &Arc::default()).unwrap();
+    /// Returns the lines with their numbers, and the numbers of the lines that are too long.
+    fn read(bytes: Vec<u8>, step: usize, longest: LengthLimit) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
+        let reader = Box::new(TrickleReader(io::Cursor::new(bytes), step));
+        let input = Input::from_archive_member(Path::new("lines"), reader, None, &Arc::default()).unwrap();
         let mut input = input.into_lines(Encoding::UTF_8).unwrap();
         let (mut lines, mut too_long) = (Vec::new(), Vec::new());
         loop {
@@ -190,7 +192,7 @@ mod tests {
             longest in prop_oneof![95_usize..105, Just(1 << 20)],
             ends in any::<bool>(),
         ) {
-            // Small steps through long lines take long.
+            // Small steps through long lines would be slow.
             let step = if lines.iter().any(|&length| length > 1000) { step.max(50) } else { step };
             let sign = |number: usize| if number.is_multiple_of(3) && blank < 100 { b' ' } else { b'a' };
             let lines: Vec<Vec<u8>> =
@@ -204,7 +206,7 @@ mod tests {
             let expected: Vec<_> =
                 expected.into_iter().filter(|(_, line)| !line.trim_ascii().is_empty()).collect();
             let too_long: Vec<u64> = too_long.into_iter().map(|(number, _)| number).collect();
-            prop_assert!(read(bytes, step, Longest::of_format(longest)) == (expected, too_long));
+            prop_assert!(read(bytes, step, LengthLimit::fixed(longest)) == (expected, too_long));
         }
     }
 }

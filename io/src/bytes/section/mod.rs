@@ -1,22 +1,22 @@
-//! Sections: ranges of a large file that are read each by itself, by one machine or another.
+//! Sections: ranges of a large file that can be read independently, also on different machines.
 //!
-//! A section of lines has the lines that begin behind its start, up to its end: the line that begins where a section
-//! starts is the last of the section before, and the first section has the very first line. So a
-//! section can be read without the bytes before it, and each line is in just one section. Values that depend on the whole file,
-//! such as the numbers of lines, are known when all sections are put together.
+//! A line belongs to the section that contains its first byte. A line that begins exactly at the start of a section
+//! belongs to the preceding section; the first line of the file belongs to the first section. So a section can
+//! be read without the bytes before it, and each line belongs to exactly one section. Values that depend on
+//! the whole file, such as line numbers, are known when the results of all sections are combined.
 
-mod beginning;
-mod borders;
-mod read;
+mod boundaries;
+mod cursor;
+mod prefix;
 mod stream;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use self::borders::borders;
-pub(crate) use self::read::SectionRead;
-pub(crate) use self::stream::Stream;
+pub use self::boundaries::section_boundaries;
+pub(crate) use self::cursor::SectionCursor;
+pub(crate) use self::stream::SectionStream;
 use crate::bytes::compression::Compression;
 use crate::bytes::encoding::Encoding;
 
@@ -26,44 +26,44 @@ pub struct Section {
     /// Path of the file.
     pub path: Arc<Path>,
     pub(crate) compression: Compression,
-    /// The most that unpacking it may take.
+    /// Limit in bytes on the memory for decompression; `None` for no limit.
     pub(crate) memory: Option<u64>,
-    /// Start of the section, in bytes of the file on disk; in row groups for Parquet.
+    /// Start of the section: an offset in bytes on disk, or the index of a row group for Parquet.
     pub from: u64,
     /// End of the section, in the same unit.
     pub to: u64,
-    /// Bytes of it on disk.
+    /// Size of the section on disk, in bytes.
     pub bytes: u64,
-    /// Whether the file ends with it.
+    /// Whether the section ends at the end of the file.
     pub(crate) is_last: bool,
-    /// `None` for Parquet.
-    pub(crate) lines: Option<Lines>,
-    /// How far it has been read.
-    pub reached: Arc<Reached>,
+    /// How the lines are read; `None` for Parquet.
+    pub(crate) line_format: Option<LineFormat>,
+    /// Counters that are set by reading the section.
+    pub outcome: Arc<SectionOutcome>,
 }
 
-/// How the lines of a file are read, which its start tells.
+/// Properties of a file of lines that are detected at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lines {
-    /// An encoding of lines.
+pub(crate) struct LineFormat {
+    /// Encoding of the lines, which is ASCII-compatible.
     pub(crate) encoding: Encoding,
-    /// Bytes of a byte order mark before the first line.
-    pub(crate) mark: u64,
-    /// Whether no encoding was given. Then the first characters that are not ASCII decide.
-    pub(crate) is_judged: bool,
+    /// Length of the byte order mark, in bytes.
+    pub(crate) bom_bytes: u64,
+    /// Whether no encoding was given, so that the first non-ASCII characters are checked to be UTF-8.
+    pub(crate) detects_encoding: bool,
 }
 
-/// Results of reading a section, known at its end.
+/// Counters of a section that are known after reading it.
 #[derive(Debug, Default)]
-pub struct Reached {
+pub struct SectionOutcome {
     lines: AtomicU64,
     skipped: AtomicU64,
     rows_before: AtomicU64,
-    is_rest: AtomicBool,
+    is_end_of_file: AtomicBool,
 }
 
-impl Reached {
-    /// Its lines, or rows.
+impl SectionOutcome {
+    /// Number of lines or rows in the section.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
@@ -72,7 +72,7 @@ impl Reached {
         self.lines.store(lines, Ordering::Relaxed);
     }
 
-    /// Bytes at its start that belong to a line of the section before.
+    /// Number of bytes at the start that belong to a line of the preceding section.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl Reached {
         self.skipped.store(bytes, Ordering::Relaxed);
     }
 
-    /// Rows of the row groups before it.
+    /// Number of rows in the row groups before the section.
     pub(crate) fn rows_before(&self) -> u64 {
         self.rows_before.load(Ordering::Relaxed)
     }
@@ -91,19 +91,20 @@ impl Reached {
         self.rows_before.store(rows, Ordering::Relaxed);
     }
 
-    /// Whether nothing comes after it: the file could not be read on, or is one where this section should have ended.
-    pub fn is_rest(&self) -> bool {
-        self.is_rest.load(Ordering::Relaxed)
+    /// Whether later sections have no documents. Either the file could not be read further, or no member or
+    /// frame begins at the end of this section, so that this section was read up to the end of the file.
+    pub fn is_end_of_file(&self) -> bool {
+        self.is_end_of_file.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_rest(&self) {
-        self.is_rest.store(true, Ordering::Relaxed);
+    pub(crate) fn set_end_of_file(&self) {
+        self.is_end_of_file.store(true, Ordering::Relaxed);
     }
 }
 
 impl Section {
-    /// The same section, unread.
+    /// Returns the same section with an empty outcome.
     pub fn unread(&self) -> Section {
-        Section { reached: Arc::default(), ..self.clone() }
+        Section { outcome: Arc::default(), ..self.clone() }
     }
 }

@@ -1,4 +1,5 @@
-//! A file from a place in it on, decompressed; it tells where in the stream another place is.
+//! Decompresses a file from an offset on, and reports where the end of a section is in the decompressed
+//! stream.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -11,21 +12,22 @@ use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::DParameter;
 
 use crate::bytes::compression::{Compression, zstd_window_log};
-use crate::progress::{Counted, ReadProgress};
+use crate::read_progress::{CountingReader, ReadProgress};
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Where a place of a file is in a stream: known when the stream has come there, and only if a member ends there.
+/// Position of a section's end in the decompressed stream. In a compressed file it is known only when the
+/// stream has reached it, and only if a member or frame ends there.
 #[derive(Debug)]
-pub(crate) struct Border(AtomicU64);
+pub(crate) struct SectionBoundary(AtomicU64);
 
-impl Border {
+impl SectionBoundary {
     fn set(&self, bytes: u64) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of the stream before it; more than there can be, as long as that is not known. What has come of the stream until
-    /// then is before it.
+    /// Number of decompressed bytes before the boundary; `u64::MAX` while it is not known. Until then, all
+    /// bytes returned so far are before it.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -35,13 +37,13 @@ impl Border {
     }
 }
 
-/// A file as it is on disk, and where in it the reading is.
-struct Raw {
-    file: BufReader<Counted<File>>,
+/// A file, and the offset of the next byte to read.
+struct PositionedFile {
+    file: BufReader<CountingReader<File>>,
     at: u64,
 }
 
-impl Read for Raw {
+impl Read for PositionedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.at += read as u64;
@@ -49,7 +51,7 @@ impl Read for Raw {
     }
 }
 
-impl BufRead for Raw {
+impl BufRead for PositionedFile {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.file.fill_buf()
     }
@@ -60,35 +62,39 @@ impl BufRead for Raw {
     }
 }
 
-/// The stream.
-pub(crate) struct Stream {
-    form: Form,
-    /// The place in the file.
-    to: u64,
-    border: Arc<Border>,
-    /// Bytes that have come.
-    given: u64,
+/// Decompressed bytes of a file from an offset on.
+pub(crate) struct SectionStream {
+    state: DecoderState,
+    /// Offset of the section's end in the file, in bytes.
+    boundary_offset: u64,
+    boundary: Arc<SectionBoundary>,
+    /// Number of decompressed bytes returned so far.
+    produced: u64,
 }
 
-enum Form {
-    Plain(Raw),
-    /// Within a member, and between two.
-    Member(GzDecoder<Raw>),
-    Members(Raw),
+enum DecoderState {
+    Plain(PositionedFile),
+    /// Within a gzip member.
+    Member(GzDecoder<PositionedFile>),
+    /// Between two gzip members.
+    Members(PositionedFile),
+    /// A file of zstd frames.
     Frames {
-        raw: Raw,
+        raw: PositionedFile,
         decoder: raw::Decoder<'static>,
         in_frame: bool,
     },
     Ended,
 }
 
-impl Stream {
-    /// A file from a place on, where a member or frame begins if it is compressed; `to` is the other place, if there is one.
-    /// Unpacking may take so much memory.
+impl SectionStream {
+    /// Opens a file at offset `from`, where a member or frame must begin if it is compressed. `to` is the
+    /// offset of the section's end, if it has one before the end of the file. Decompression may take `memory`
+    /// bytes.
     ///
     /// # Errors
-    /// Those of opening, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a compression whose members are not told apart.
+    /// Errors of opening the file, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a compression whose
+    /// members cannot be located.
     pub(crate) fn open(
         path: &Path,
         compression: Compression,
@@ -96,61 +102,66 @@ impl Stream {
         from: u64,
         to: Option<u64>,
         progress: &Arc<ReadProgress>,
-    ) -> io::Result<Stream> {
+    ) -> io::Result<SectionStream> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(from))?;
-        let file = BufReader::with_capacity(BUFFER_BYTES, Counted::new(file, progress));
-        let raw = Raw { file, at: from };
-        let border = Border(AtomicU64::new(u64::MAX));
-        let form = match compression {
+        let file = BufReader::with_capacity(BUFFER_BYTES, CountingReader::new(file, progress));
+        let raw = PositionedFile { file, at: from };
+        let boundary = SectionBoundary(AtomicU64::new(u64::MAX));
+        let state = match compression {
             Compression::None => {
-                to.iter().for_each(|to| border.set(to - from));
-                Form::Plain(raw)
+                to.iter().for_each(|to| boundary.set(to - from));
+                DecoderState::Plain(raw)
             }
-            Compression::Gzip => Form::Members(raw),
+            Compression::Gzip => DecoderState::Members(raw),
             Compression::Zstd => {
                 let mut decoder = raw::Decoder::new()?;
                 decoder.set_parameter(DParameter::WindowLogMax(zstd_window_log(memory)))?;
-                Form::Frames { raw, decoder, in_frame: false }
+                DecoderState::Frames { raw, decoder, in_frame: false }
             }
             Compression::Bzip2 | Compression::Xz => return Err(io::ErrorKind::InvalidInput.into()),
         };
-        Ok(Stream { form, to: to.unwrap_or(u64::MAX), border: Arc::new(border), given: 0 })
+        Ok(SectionStream {
+            state,
+            boundary_offset: to.unwrap_or(u64::MAX),
+            boundary: Arc::new(boundary),
+            produced: 0,
+        })
     }
 
-    /// Where the place is in the stream.
-    pub(crate) fn border(&self) -> Arc<Border> {
-        Arc::clone(&self.border)
+    /// Returns the position of the section's end in the stream, which is updated while the stream is read.
+    pub(crate) fn boundary(&self) -> Arc<SectionBoundary> {
+        Arc::clone(&self.boundary)
     }
 
-    /// A member has ended here in the file.
+    /// Handles the end of a member or frame at offset `at` of the file.
     fn end_member(&self, at: u64) {
-        if at == self.to {
-            self.border.set(self.given);
+        if at == self.boundary_offset {
+            self.boundary.set(self.produced);
         }
     }
 
     fn read_gzip(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match std::mem::replace(&mut self.form, Form::Ended) {
-                Form::Members(mut raw) => {
+            match std::mem::replace(&mut self.state, DecoderState::Ended) {
+                DecoderState::Members(mut raw) => {
                     let is_end = raw.fill_buf().map(<[u8]>::is_empty);
-                    self.form = match is_end {
-                        Ok(false) => Form::Member(GzDecoder::new(raw)),
-                        _ => Form::Members(raw),
+                    self.state = match is_end {
+                        Ok(false) => DecoderState::Member(GzDecoder::new(raw)),
+                        _ => DecoderState::Members(raw),
                     };
                     if is_end? {
                         return Ok(0);
                     }
                 }
-                Form::Member(mut member) => match member.read(buffer) {
+                DecoderState::Member(mut member) => match member.read(buffer) {
                     Ok(0) => {
                         let raw = member.into_inner();
                         self.end_member(raw.at);
-                        self.form = Form::Members(raw);
+                        self.state = DecoderState::Members(raw);
                     }
                     read => {
-                        self.form = Form::Member(member);
+                        self.state = DecoderState::Member(member);
                         return read;
                     }
                 },
@@ -161,7 +172,7 @@ impl Stream {
 
     fn read_zstd(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let Form::Frames { raw, decoder, in_frame } = &mut self.form else { return Ok(0) };
+            let DecoderState::Frames { raw, decoder, in_frame } = &mut self.state else { return Ok(0) };
             let input = raw.fill_buf()?;
             let is_end = input.is_empty();
             if !*in_frame {
@@ -175,7 +186,7 @@ impl Stream {
             let is_frame_over = decoder.run(&mut from, &mut into)? == 0;
             let (read, written) = (from.pos(), into.pos());
             raw.consume(read);
-            self.given += written as u64;
+            self.produced += written as u64;
             if is_frame_over {
                 *in_frame = false;
                 let at = raw.at;
@@ -191,20 +202,20 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for SectionStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        match &mut self.form {
-            Form::Plain(raw) => raw.read(buffer),
-            Form::Member(_) | Form::Members(_) => {
+        match &mut self.state {
+            DecoderState::Plain(raw) => raw.read(buffer),
+            DecoderState::Member(_) | DecoderState::Members(_) => {
                 let read = self.read_gzip(buffer)?;
-                self.given += read as u64;
+                self.produced += read as u64;
                 Ok(read)
             }
-            Form::Frames { .. } => self.read_zstd(buffer),
-            Form::Ended => Ok(0),
+            DecoderState::Frames { .. } => self.read_zstd(buffer),
+            DecoderState::Ended => Ok(0),
         }
     }
 }

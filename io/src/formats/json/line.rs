@@ -1,23 +1,23 @@
-//! A line of JSON, parsed as a whole.
+//! Parses a line of JSON, and explains its errors.
 
 use serde::de::DeserializeSeed;
 
-use crate::formats::fields::with_short_quote;
+use crate::formats::fields::shorten_quote;
 
-/// Parses a whole line with a seed; returns a reason if the line is malformed.
-pub(super) fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
+/// Parses a whole line with a seed. Returns the reason if the line is malformed.
+pub(super) fn parse_line<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    value.map_err(|error| reason(line, &error))
+    value.map_err(|error| error_reason(line, &error))
 }
 
-/// Message of a JSON error. It has no line number, because the parser sees one line only.
-fn reason(line: &str, error: &serde_json::Error) -> String {
+/// Returns the message of a JSON error. It has no line number, because the parser sees one line only.
+fn error_reason(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     let message = match message.strip_suffix(&position) {
-        Some(message) => format!("{} at column {}", with_short_quote(message), error.column()),
-        None => with_short_quote(&message),
+        Some(message) => format!("{} at column {}", shorten_quote(message), error.column()),
+        None => shorten_quote(&message),
     };
     let message = if error.is_syntax() { format!("invalid JSON: {message}") } else { message };
     if error.is_eof() {
@@ -28,7 +28,7 @@ fn reason(line: &str, error: &serde_json::Error) -> String {
             "{message}; a lone surrogate is not a character: write both halves, such as `\\ud83d\\ude00`, or \\ufffd"
         );
     }
-    // The column is at the first letter, or just behind it.
+    // The column is at the first letter, or directly after it.
     let before = line.get(..error.column().saturating_sub(2)).unwrap_or_default();
     let at: String = line[before.len()..].chars().take(12).collect();
     let is_number = |name: &str| at.find(name).is_some_and(|start| start <= 2);

@@ -1,4 +1,4 @@
-//! A row of Parquet, and the document in it.
+//! A row of a Parquet file, and the document in it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,62 +9,62 @@ use arrow_schema::{DataType, SchemaRef};
 use simstore::error::excerpt;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::schema::{check_columns, names_to};
-use crate::bytes::encoding::{self, Decoded, Encoding};
-use crate::formats::fields::{self, Parsed};
+use super::schema::{check_columns, column_path};
+use crate::bytes::encoding::{self, DecodedText, Encoding};
+use crate::formats::fields::{self, ParsedDocument};
 use crate::{DocumentId, DocumentOptions};
 
 /// A row of a batch.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ParquetRow {
     pub(crate) batch: Arc<RecordBatch>,
     pub(crate) at: usize,
-    /// Bytes of memory of the row.
+    /// Mean size in memory of a row of the batch, in bytes.
     pub bytes: usize,
-    /// The types of all columns of the file. In the batch, strings are bytes.
-    pub(crate) types: SchemaRef,
+    /// Types of all columns of the file. In the batch, strings are bytes.
+    pub(crate) column_types: SchemaRef,
 }
 
-impl PartialEq for Row {
+impl PartialEq for ParquetRow {
     fn eq(&self, other: &Self) -> bool {
         self.batch.slice(self.at, 1) == other.batch.slice(other.at, 1)
     }
 }
 
-/// A column in a batch, or in structs of it.
+/// A column of a batch, or of a struct in it.
 #[derive(Clone, Copy)]
-struct Column<'a> {
+struct NestedColumn<'a> {
     array: &'a dyn Array,
-    /// Whether it has a value in this row.
+    /// Whether the column has a value in the row.
     is_valid: bool,
 }
 
-/// How long the strings and bytes of a row are.
-fn lengths(arrays: &[Arc<dyn Array>], at: usize) -> usize {
+/// Returns the total length of the strings and byte arrays in a row, in bytes.
+fn variable_bytes(arrays: &[Arc<dyn Array>], at: usize) -> usize {
     let length = |array: &Arc<dyn Array>| match array.data_type() {
         DataType::BinaryView => array.as_binary_view().value(at).len(),
-        DataType::Struct(_) => lengths(array.as_struct().columns(), at),
+        DataType::Struct(_) => variable_bytes(array.as_struct().columns(), at),
         _ => 0,
     };
     arrays.iter().map(length).sum()
 }
 
-impl Row {
-    /// Bytes that it takes in memory when it is parsed, more or less.
+impl ParquetRow {
+    /// Approximate size of the row in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.max(lengths(self.batch.columns(), self.at))
+        self.bytes.max(variable_bytes(self.batch.columns(), self.at))
     }
 
     pub(crate) fn has_column(&self, name: &str) -> bool {
         self.batch.column_by_name(name).is_some()
     }
 
-    /// xxh3 of the columns that are asked for.
+    /// Returns xxh3 of the columns that the options name.
     pub(crate) fn checksum(&self, options: &DocumentOptions) -> u64 {
         let parsed = self.parse(options, String::new);
         let mut hasher = Xxh3::new();
         match &parsed {
-            Ok(Parsed { id, text, extra, .. }) => {
+            Ok(ParsedDocument { id, text, extra, .. }) => {
                 for part in [&*id.to_string(), text].into_iter().chain(extra.as_deref()) {
                     hasher.update(&(part.len() as u64).to_le_bytes());
                     hasher.update(part.as_bytes());
@@ -75,8 +75,8 @@ impl Row {
         hasher.digest()
     }
 
-    fn column(&self, name: &str) -> Option<Column<'_>> {
-        let (names, _) = names_to(self.batch.schema_ref().fields(), name)?;
+    fn column(&self, name: &str) -> Option<NestedColumn<'_>> {
+        let (names, _) = column_path(self.batch.schema_ref().fields(), name)?;
         let (first, rest) = names.split_first()?;
         let mut array: &dyn Array = self.batch.column_by_name(first)?;
         let mut is_valid = array.is_valid(self.at);
@@ -84,13 +84,14 @@ impl Row {
             array = array.as_struct().column_by_name(name)?;
             is_valid &= array.is_valid(self.at);
         }
-        // A column of type Null says of no value that it is null.
-        Some(Column { array, is_valid: is_valid && !array.data_type().is_null() })
+        // A column of type Null does not mark its values as null.
+        Some(NestedColumn { array, is_valid: is_valid && !array.data_type().is_null() })
     }
 
-    /// Checks that a value is UTF-8 if its column is one of strings: they are read as bytes. A column of bytes may hold any.
+    /// Returns the reason if a value of a string column is not UTF-8. Strings are read as bytes. Columns of
+    /// bytes are not checked.
     fn check_string(&self, name: &str, array: &dyn Array) -> Result<(), String> {
-        let kind = names_to(self.types.fields(), name).map(|(_, kind)| kind);
+        let kind = column_path(self.column_types.fields(), name).map(|(_, kind)| kind);
         let is_string = kind == Some(&DataType::Utf8View);
         let Some(bytes) = array.as_binary_view_opt().filter(|_| is_string) else { return Ok(()) };
         std::str::from_utf8(bytes.value(self.at)).map(drop).map_err(|error| {
@@ -102,20 +103,21 @@ impl Row {
         })
     }
 
-    /// Parses the row; a reason if it is malformed. `position` names a document that has no id.
+    /// Parses the row. Returns the reason if it is malformed. `position` makes the id of a document that has
+    /// none.
     pub(crate) fn parse(
         &self,
         options: &DocumentOptions,
         position: impl FnOnce() -> String,
-    ) -> Result<Parsed<'_>, String> {
-        check_columns(&self.types, options)?;
+    ) -> Result<ParsedDocument<'_>, String> {
+        check_columns(&self.column_types, options)?;
         let column = |name: &str| self.column(name);
         let array = |name: &str| column(name).filter(|column| column.is_valid).map(|column| column.array);
         let mut replaced = 0;
         let mut text = |name: &str| {
             let Some(array) = array(name) else { return Ok(None) };
             self.check_string(name, array)?;
-            let Some((text, more)) = string(array, self.at) else { return Ok(None) };
+            let Some((text, more)) = string_value(array, self.at) else { return Ok(None) };
             replaced += more;
             Ok::<_, String>(Some(text))
         };
@@ -126,41 +128,41 @@ impl Row {
             }
             None => None,
             Some(array) if array.data_type().is_integer() => {
-                let number = integer(array, self.at).and_then(|number| u64::try_from(number).ok());
+                let number = integer_value(array, self.at).and_then(|number| u64::try_from(number).ok());
                 Some(number.map(DocumentId::Number).ok_or_else(|| {
                     format!("the id column `{}` is not an integer from 0 to 2^64 - 1", excerpt(id_name))
                 })?)
             }
-            Some(_) => text(id_name)?.map(|id| DocumentId::name(id.into_owned())).transpose()?,
+            Some(_) => text(id_name)?.map(|id| DocumentId::from_name(id.into_owned())).transpose()?,
         };
         let texts: Vec<Option<Cow<'_, str>>> =
             options.text_fields.iter().map(|name| text(name)).collect::<Result<_, _>>()?;
-        let longest = options.longest();
-        if texts.iter().flatten().any(|text| text.len() > longest.bytes) {
-            return Err(longest.to_string());
+        let limit = options.length_limit();
+        if texts.iter().flatten().any(|text| text.len() > limit.bytes) {
+            return Err(limit.to_string());
         }
         let extra = match options.extra_field.as_deref().and_then(|name| Some((name, array(name)?))) {
             Some((name, array)) => {
                 self.check_string(name, array)?;
-                value(array, self.at)
+                value_to_text(array, self.at)
             }
             None => None,
         };
-        fields::Fields { id, texts, extra }.document(options, "column", replaced, position)
+        fields::RequestedFields { id, texts, extra }.into_document(options, "column", replaced, position)
     }
 }
 
-/// The string or bytes of a row: a batch has both as views of bytes.
-fn string(array: &dyn Array, at: usize) -> Option<Decoded<'_>> {
+/// Returns a string or byte array, decoded as UTF-8. In a batch, both are views of bytes.
+fn string_value(array: &dyn Array, at: usize) -> Option<DecodedText<'_>> {
     Some(encoding::decode_line(array.as_binary_view_opt()?.value(at), Encoding::AUTO))
 }
 
-fn integer(array: &dyn Array, at: usize) -> Option<i128> {
+fn integer_value(array: &dyn Array, at: usize) -> Option<i128> {
     downcast_integer_array!(array => Some(array.value(at).into()), _ => None)
 }
 
-/// A value as text: numbers in decimal, times so that the later one is the larger string.
-fn value(array: &dyn Array, at: usize) -> Option<String> {
+/// Formats a value as text: numbers in decimal, times so that a later one is the larger string.
+fn value_to_text(array: &dyn Array, at: usize) -> Option<String> {
     match array.data_type() {
         DataType::Float32 => Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),
         DataType::Float64 => Some(array.as_primitive::<types::Float64Type>().value(at).to_string()),
@@ -170,8 +172,8 @@ fn value(array: &dyn Array, at: usize) -> Option<String> {
             downcast_temporal_array!(array => Some(array.value_as_datetime(at)?.to_string()), _ => None)
         }
         _ => {
-            let number = integer(array, at).map(|number| number.to_string());
-            number.or_else(|| string(array, at).map(|(text, _)| text.into_owned()))
+            let number = integer_value(array, at).map(|number| number.to_string());
+            number.or_else(|| string_value(array, at).map(|(text, _)| text.into_owned()))
         }
     }
 }

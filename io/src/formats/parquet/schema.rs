@@ -1,4 +1,4 @@
-//! The columns of a Parquet file: their types, their names, and which of them are asked for.
+//! The columns of a Parquet file: their types and names, and checks of the requested ones.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use simstore::error::did_you_mean;
 use simstore::error::excerpt;
 
 use crate::DocumentOptions;
-use crate::formats::fields::{below, listed};
+use crate::formats::fields::{format_names, strip_object_name};
 
-/// The same file, with bytes for strings: the Parquet reader refuses a whole row group for one string that is not UTF-8.
-/// A row checks the strings that are asked for.
+/// Returns the metadata with byte arrays instead of strings. Otherwise the Parquet reader refuses a whole row
+/// group for one string that is not UTF-8. Rows check the requested strings themselves.
 pub(super) fn with_bytes_for_strings(metadata: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
     let file = metadata.file_metadata();
     let root = with_bytes(&file.schema_descr().root_schema_ptr())?;
@@ -50,9 +50,10 @@ fn with_bytes(kind: &TypePtr) -> Result<TypePtr, ParquetError> {
     }
 }
 
-/// The same columns with strings and bytes as views: a value of a dictionary is in memory once, however many rows refer to it.
+/// Returns the fields with views for strings and byte arrays. So a dictionary value is in memory once for all
+/// rows that refer to it.
 pub(super) fn with_views(fields: &Fields) -> Fields {
-    let of = |field: &Arc<Field>| {
+    let convert = |field: &Arc<Field>| {
         let kind = match field.data_type() {
             DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
@@ -61,23 +62,23 @@ pub(super) fn with_views(fields: &Fields) -> Fields {
         };
         Arc::new(Field::clone(field).with_data_type(kind))
     };
-    fields.iter().map(of).collect()
+    fields.iter().map(convert).collect()
 }
 
-/// Number of rows in all groups; a reason if the footer gives another number for the file.
+/// Returns the number of rows in all groups, or the reason if the footer gives another number for the file.
 pub(super) fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
-    let said = metadata.file_metadata().num_rows();
+    let footer_rows = metadata.file_metadata().num_rows();
     let groups = metadata.row_groups().iter();
-    let sum = groups.map(rows_of).try_fold(0_u64, u64::checked_add);
-    let rows = sum.filter(|rows| i64::try_from(*rows) == Ok(said));
-    rows.ok_or_else(|| format!("the row groups do not have the {said} rows that the footer gives"))
+    let sum = groups.map(group_rows).try_fold(0_u64, u64::checked_add);
+    let rows = sum.filter(|rows| i64::try_from(*rows) == Ok(footer_rows));
+    rows.ok_or_else(|| format!("the row groups do not have the {footer_rows} rows that the footer gives"))
 }
 
-pub(super) fn rows_of(group: &RowGroupMetaData) -> u64 {
+pub(super) fn group_rows(group: &RowGroupMetaData) -> u64 {
     u64::try_from(group.num_rows()).unwrap_or(0)
 }
 
-/// Checks that the columns lie in the file: the reader trusts these lengths.
+/// Returns the reason if a column is not within the file. The Parquet reader trusts the offsets and lengths.
 pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(), String> {
     for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
@@ -92,11 +93,11 @@ pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(),
     Ok(())
 }
 
-/// The mean size of a row in the columns of a mask, in bytes.
-pub(super) fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
+/// Returns the mean uncompressed size of a row in the columns of a mask, in bytes.
+pub(super) fn mean_row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
     let (mut bytes, mut rows) = (0_u64, 0_u64);
     for group in metadata.row_groups() {
-        rows = rows.saturating_add(rows_of(group));
+        rows = rows.saturating_add(group_rows(group));
         for (leaf, column) in group.columns().iter().enumerate() {
             if mask.leaf_included(leaf) {
                 bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
@@ -107,18 +108,18 @@ pub(super) fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u6
 }
 
 pub(super) fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
-    let there = |name: &str| {
+    let suggestion = |name: &str| {
         let mut names = Vec::new();
         push_names(&mut names, "", schema.fields());
-        format!("{}; the columns are {}", did_you_mean(name, &names), listed(&names))
+        format!("{}; the columns are {}", did_you_mean(name, &names), format_names(&names))
     };
-    let kind = |name: &str| names_to(schema.fields(), name).map(|(_, kind)| kind);
+    let kind = |name: &str| column_path(schema.fields(), name).map(|(_, kind)| kind);
     if let Some(name) = options.id_field.as_ref().filter(|name| kind(name).is_none()) {
-        return Err(format!("no id column `{}`{}", excerpt(name), there(name)));
+        return Err(format!("no id column `{}`{}", excerpt(name), suggestion(name)));
     }
     if options.text_fields.iter().all(|name| kind(name).is_none()) {
         let names = &options.text_fields;
-        return Err(format!("no text column {}{}", listed(names), there(&names[0])));
+        return Err(format!("no text column {}{}", format_names(names), suggestion(&names[0])));
     }
     for name in &options.text_fields {
         if let Some(found) = kind(name).filter(|kind| !is_bytes(kind) && !kind.is_null()) {
@@ -149,11 +150,11 @@ pub(super) fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Re
     Ok(())
 }
 
-/// Checks that each column that is asked for is there once.
+/// Returns the reason if a requested column exists more than once.
 pub(super) fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
     let names = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
     for name in names.chain(options.extra_field.as_deref()) {
-        let Some((path, _)) = names_to(schema.fields(), name) else { continue };
+        let Some((path, _)) = column_path(schema.fields(), name) else { continue };
         let mut fields = schema.fields();
         for part in path {
             let mut of_name = fields.iter().filter(|field| field.name() == part);
@@ -169,7 +170,7 @@ pub(super) fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Resu
     Ok(())
 }
 
-/// The names of the columns, for a message; a column `b` in a struct `a` is `a.b`.
+/// Collects the names of the columns, for a message. A column `b` in a struct `a` is named `a.b`.
 fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
     for field in fields {
         let name = format!("{before}{}", field.name());
@@ -180,20 +181,21 @@ fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
     }
 }
 
-/// The path of names to a column, and its type. A column of this very name comes before one in a struct.
-pub(super) fn names_to<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f str>, &'f DataType)> {
+/// Returns the path of names to a column, and its type. A column with the full name takes precedence over one
+/// in a struct.
+pub(super) fn column_path<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f str>, &'f DataType)> {
     if let Some((_, field)) = fields.find(name) {
         return Some((vec![field.name()], field.data_type()));
     }
     fields.iter().find_map(|field| {
         let DataType::Struct(inner) = field.data_type() else { return None };
-        let (mut names, kind) = names_to(inner, below(name, field.name())?)?;
+        let (mut names, kind) = column_path(inner, strip_object_name(name, field.name())?)?;
         names.insert(0, field.name());
         Some((names, kind))
     })
 }
 
-/// Whether a column has strings or bytes; in [`with_views`] there are no others.
+/// Whether a column holds strings or byte arrays. After [`with_views`] both are views.
 fn is_bytes(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8View | DataType::BinaryView)
 }

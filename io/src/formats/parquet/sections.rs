@@ -5,37 +5,38 @@ use std::sync::Arc;
 
 use parquet::file::metadata::RowGroupMetaData;
 
-use super::{Rows, rows_of};
+use super::{ParquetRows, group_rows};
 use crate::DocumentOptions;
 use crate::bytes::compression::Compression;
 use crate::bytes::section::Section;
-use crate::progress::ReadProgress;
+use crate::read_progress::ReadProgress;
 use simstore::{Error, Result};
 
-impl Rows {
-    /// The rows of a section, counted from its start.
-    pub(crate) fn of_section(
+impl ParquetRows {
+    /// Opens the rows of a section. They are numbered from the start of the section.
+    pub(crate) fn from_section(
         section: &Section,
         options: &DocumentOptions,
         is_projected: bool,
         progress: &Arc<ReadProgress>,
-    ) -> Result<Rows> {
-        let all = Rows::open(&section.path, options, is_projected, progress)?;
+    ) -> Result<ParquetRows> {
+        let all = ParquetRows::open(&section.path, options, is_projected, progress)?;
         let (from, to) = (section.from as usize, section.to as usize);
-        let rows = |groups: &[RowGroupMetaData]| groups.iter().map(rows_of).sum::<u64>();
+        let rows = |groups: &[RowGroupMetaData]| groups.iter().map(group_rows).sum::<u64>();
         let groups = all.footer.metadata().row_groups();
         let Some(before) = groups.get(..to).map(|groups| rows(&groups[..from])) else {
             let reason = format!("{} row groups, expected {to} and more", groups.len());
             return Err(Error::BadInput { path: section.path.to_path_buf(), line: 0, reason });
         };
-        section.reached.set_lines(rows(&groups[from..to]));
-        section.reached.set_rows_before(before);
-        Ok(Rows { next_group: from, end_group: to, before, ..all })
+        section.outcome.set_lines(rows(&groups[from..to]));
+        section.outcome.set_rows_before(before);
+        Ok(ParquetRows { next_group: from, end_group: to, rows_before: before, ..all })
     }
 
-    /// Divides a file into sections of whole row groups, about as many as are asked for; none if it cannot be read.
-    pub(crate) fn sections(path: &Path, options: &DocumentOptions, count: u64) -> Vec<Section> {
-        let Ok(rows) = Rows::open(path, options, true, &Arc::default()) else { return Vec::new() };
+    /// Divides a file into about `count` sections of whole row groups. Returns none if the file cannot be
+    /// opened.
+    pub(crate) fn split_into_sections(path: &Path, options: &DocumentOptions, count: u64) -> Vec<Section> {
+        let Ok(rows) = ParquetRows::open(path, options, true, &Arc::default()) else { return Vec::new() };
         let groups = rows.footer.metadata().row_groups();
         let bytes_of = |group: &RowGroupMetaData| u64::try_from(group.compressed_size()).unwrap_or(0);
         let total: u128 = groups.iter().map(|group| u128::from(bytes_of(group))).sum();
@@ -52,8 +53,8 @@ impl Rows {
                     to: group,
                     bytes: 0,
                     is_last: false,
-                    lines: None,
-                    reached: Arc::default(),
+                    line_format: None,
+                    outcome: Arc::default(),
                 };
                 sections.push((number, section));
             }

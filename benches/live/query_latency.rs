@@ -1,0 +1,132 @@
+//! Queries while another thread inserts.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use simstore::store::WriteStats;
+use simstore::{Store, StoreOptions};
+
+use crate::random::random;
+use crate::{DISTANCE, Result, both_codecs, load_store, flip_bits, new_fingerprint, stored_fingerprint};
+
+/// For how long queries are timed.
+const LATENCY_SECONDS: f64 = 10.0;
+/// The same where nothing happens meanwhile.
+const IDLE_SECONDS: f64 = 4.0;
+/// For how long inserts are made as fast as they can be.
+const TOP_RATE_SECONDS: f64 = 5.0;
+
+/// Inserts so many a second, or as many as it can, until it is told to end; returns how many.
+fn insert_until(store: &Store<u64>, first: u64, rate: Option<f64>, end: impl Fn() -> bool) -> Result<u64> {
+    let (start, mut done) = (Instant::now(), 0);
+    while !end() {
+        let due = rate.map_or(u64::MAX, |rate| (start.elapsed().as_secs_f64() * rate) as u64);
+        if done >= due {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..(due.saturating_sub(done)).min(1000) {
+            store.insert(new_fingerprint(first + done), first + done)?;
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// Times queries one by one, half of them near what is stored, and prints a row.
+fn measure_queries(store: &Store<u64>, count: u64, codec: &str, what: &str, seconds: f64) -> Result<()> {
+    let (start, before) = (Instant::now(), store.write_stats());
+    let (mut state, mut times, mut matches) = (99, Vec::new(), Vec::new());
+    while start.elapsed().as_secs_f64() < seconds {
+        let query = match times.len() % 2 {
+            0 => flip_bits(stored_fingerprint(random(&mut state) % count), &mut state),
+            _ => random(&mut state),
+        };
+        let begin = Instant::now();
+        store.query_into(query, DISTANCE, &mut matches)?;
+        black_box(&matches);
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |per_mille: usize| times[times.len() * per_mille / 1000];
+    let WriteStats { flushes, compactions, .. } = store.write_stats();
+    println!(
+        "| {codec} | {what} | {:.1} | {:.1} | {:.0} | {:.1} | {} | {} | {} |",
+        at(500),
+        at(990),
+        at(999),
+        times[times.len() - 1] / 1e3,
+        store.snapshot().segments().len(),
+        flushes - before.flushes,
+        compactions - before.compactions
+    );
+    Ok(())
+}
+
+fn print_header(count: u64) {
+    println!(
+        "| {count} stored | while | p50, us | p99, us | p99.9, us | longest, ms | segments at the end | flushes | merges |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+}
+
+/// One segment, then with more of sizes as flushes and merges leave them, then with a memtable too; nothing is written
+/// meanwhile.
+pub(crate) fn measure_segments(count: u64) -> Result<()> {
+    print_header(count);
+    for codec in both_codecs() {
+        let folder = tempfile::tempdir()?;
+        let options = StoreOptions { codec: Some(codec), compaction: false, ..StoreOptions::default() };
+        let store = load_store(&folder.path().join("store"), count, options)?;
+        let codec = codec.to_string();
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        measure_queries(&store, count, &codec, "one segment", IDLE_SECONDS)?;
+        let mut next = 0;
+        for share in [5, 5, 5, 20, 20] {
+            let mut load = store.bulk_load()?;
+            let end = next + count / share;
+            (next..end).try_for_each(|i| load.insert(new_fingerprint(i), i))?;
+            load.finish()?;
+            next = end;
+        }
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        measure_queries(&store, count, &codec, "and 3 of a fifth, 2 of a twentieth", IDLE_SECONDS)?;
+        (next..next + count / 40).try_for_each(|i| store.insert(new_fingerprint(i), i))?;
+        measure_queries(&store, count, &codec, "and half as many in a memtable", IDLE_SECONDS)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn measure_during_inserts(count: u64, fanout: usize) -> Result<()> {
+    print_header(count);
+    for codec in both_codecs() {
+        let folder = tempfile::tempdir()?;
+        let store = load_store(
+            &folder.path().join("store"),
+            count,
+            StoreOptions { codec: Some(codec), fanout, ..StoreOptions::default() },
+        )?;
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        let codec = codec.to_string();
+        measure_queries(&store, count, &codec, "nothing is written", LATENCY_SECONDS)?;
+        let start = Instant::now();
+        let top = insert_until(&store, 0, None, || start.elapsed().as_secs_f64() > TOP_RATE_SECONDS)?;
+        let rate = top as f64 / start.elapsed().as_secs_f64() / 2.0;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let inserting = scope.spawn(|| {
+                insert_until(&store, top, Some(rate), || done.load(Ordering::Relaxed))
+                    .map_err(|error| error.to_string())
+            });
+            let asked =
+                measure_queries(&store, count, &codec, &format!("{rate:.0} inserts/s, half the top rate"), LATENCY_SECONDS);
+            done.store(true, Ordering::Relaxed);
+            inserting.join().expect("a thread that inserts")?;
+            asked
+        })?;
+        store.flush()?;
+        store.wait_for_background()?;
+        measure_queries(&store, count, &codec, "nothing is written any more", LATENCY_SECONDS)?;
+    }
+    Ok(())
+}

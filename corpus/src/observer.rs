@@ -1,0 +1,187 @@
+//! Progress reports, diagnostics and cancellation of jobs.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use simstore::{Error, Result};
+
+use crate::diagnostic::Diagnostic;
+use simstore_io::ReadProgress;
+
+/// Longest time between two progress reports while a stage counts items.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of items after which progress is reported even before the interval has passed.
+const REPORT_COUNT: u64 = 1024;
+
+/// Progress of a stage: a part of a job that counts one kind of item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageProgress {
+    /// Name of the stage: the plural of the items that it counts, such as "documents", "fingerprints", "texts compared", ...
+    pub stage: &'static str,
+    /// Number of items done.
+    pub count: u64,
+    /// Bytes read from the input files, in their size on disk. 0 if the stage reads no files.
+    pub bytes: u64,
+    /// Total size of the input files on disk, in bytes; `None` if it is unknown or was not [wanted](Observer::wants_totals).
+    pub total_bytes: Option<u64>,
+}
+
+/// Receives progress and diagnostics of a job, and can cancel it. Methods may be called from any thread. The default methods
+/// do nothing. `()` is an observer that ignores everything.
+pub trait Observer: Sync {
+    /// Receives the progress of a stage, at least every tenth of a second while items are counted. If it returns
+    /// [`ControlFlow::Break`], the job ends with [`Error::Cancelled`], and no partial output remains.
+    fn progress(&self, progress: &StageProgress) -> ControlFlow<()> {
+        let _ = progress;
+        ControlFlow::Continue(())
+    }
+
+    /// Called when a stage has ended, successfully or not. A progress bar of this stage can be removed.
+    fn stage_ended(&self, stage: &'static str) {
+        let _ = stage;
+    }
+
+    /// Receives a message that is not an error.
+    fn diagnostic(&self, diagnostic: &Diagnostic<'_>) {
+        let _ = diagnostic;
+    }
+
+    /// Whether [`StageProgress::total_bytes`] is wanted. Computing it examines each input file.
+    fn wants_totals(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
+
+/// A stage of a job. Any number of threads count its items. It reports progress to the observer, and its end when dropped.
+pub struct Stage<'a> {
+    observer: &'a dyn Observer,
+    name: &'static str,
+    count: AtomicU64,
+    /// Counter of the bytes read from input files.
+    read_progress: Option<Arc<ReadProgress>>,
+    total_bytes: Option<u64>,
+    started: Instant,
+    /// Time of the next report, in milliseconds after `started`.
+    next_report_ms: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts a stage named after the items that it counts.
+    pub fn new(observer: &'a dyn Observer, stage_name: &'static str) -> Self {
+        Stage {
+            observer,
+            name: stage_name,
+            count: AtomicU64::new(0),
+            read_progress: None,
+            total_bytes: None,
+            started: Instant::now(),
+            next_report_ms: AtomicU64::new(0),
+            is_cancelled: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds the bytes read from input files to the reports. Calls `total_bytes` only if the observer wants totals.
+    pub fn with_read_progress(
+        mut self,
+        read: Arc<ReadProgress>,
+        total_bytes: impl FnOnce() -> Option<u64>,
+    ) -> Self {
+        self.total_bytes = if self.observer.wants_totals() { total_bytes() } else { None };
+        self.read_progress = Some(read);
+        self
+    }
+
+    /// Counts more items as done. With `more` = 0, only checks for cancellation.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] on every thread after the observer has cancelled the job.
+    pub fn add(&self, more: u64) -> Result<()> {
+        let before = self.count.fetch_add(more, Ordering::Relaxed);
+        let count = before + more;
+        let due = self.next_report_ms.load(Ordering::Relaxed);
+        let now = self.started.elapsed().as_millis() as u64;
+        let next = now + REPORT_INTERVAL.as_millis() as u64;
+        let is_due = now >= due || before / REPORT_COUNT < count / REPORT_COUNT;
+        // Only one thread reports.
+        if is_due
+            && self.next_report_ms.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            let bytes = self.read_progress.as_ref().map_or(0, |read| read.bytes());
+            let progress = StageProgress { stage: self.name, count, bytes, total_bytes: self.total_bytes };
+            if self.observer.progress(&progress).is_break() {
+                self.is_cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+        if self.is_cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Visits items, and counts them in a new stage.
+///
+/// # Errors
+/// Errors of the visitor, and [`Error::Cancelled`] if the observer cancels.
+pub fn visit_in_stage<T>(
+    observer: &dyn Observer,
+    stage_name: &'static str,
+    items: impl Iterator<Item = T>,
+    mut visitor: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    /// Items counted at once, because counting each one is slow.
+    const COUNT_BATCH: u64 = 64;
+    let stage = Stage::new(observer, stage_name);
+    stage.add(0)?;
+    for (count, item) in (1..).zip(items) {
+        visitor(item)?;
+        if u64::is_multiple_of(count, COUNT_BATCH) {
+            stage.add(COUNT_BATCH)?;
+        }
+    }
+    Ok(())
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.observer.stage_ended(self.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct CancellingObserver {
+        counts: Mutex<Vec<u64>>,
+        done: AtomicU64,
+    }
+
+    impl Observer for CancellingObserver {
+        fn progress(&self, progress: &StageProgress) -> ControlFlow<()> {
+            self.counts.lock().unwrap().push(progress.count);
+            ControlFlow::Break(())
+        }
+
+        fn stage_ended(&self, stage_name: &'static str) {
+            assert_eq!(stage_name, "things");
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_step_is_told_at_once_and_ended_for_every_thread() {
+        let cancelling = CancellingObserver::default();
+        let stage = Stage::new(&cancelling, "things");
+        assert!(matches!(stage.add(3), Err(Error::Cancelled)));
+        assert_eq!(*cancelling.counts.lock().unwrap(), [3]);
+        assert!(std::thread::scope(|scope| scope.spawn(|| stage.add(1)).join()).unwrap().is_err());
+        drop(stage);
+        assert_eq!(cancelling.done.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! Reads all documents of a run, with their fingerprints or signatures, into a corpus.
+
+use simstore::{Fingerprint, Result, each_width};
+
+use crate::checkpoint::parts::Parts;
+use crate::config::resolve::Resolved;
+use crate::config::{DedupConfig, Resume};
+use crate::corpus::Corpus;
+use crate::corpus::repeated_ids::count as count_repeated;
+use crate::workspace::Workspace;
+use simstore_corpus::spill::RowsWriter;
+use simstore_corpus::{Diagnostic, FingerprintBlock, InputCounts, InputKind, Item, ItemOrBlock, Observer};
+use simstore_io::output::UnfinishedOutputs;
+
+/// Documents read between two checks of the memory used.
+const MEMORY_CHECK_INTERVAL: usize = 4096;
+
+/// Reads all documents into a corpus. With `--resume`, reuses the part files of earlier runs.
+pub(crate) fn read_corpus(
+    config: &DedupConfig,
+    resolved: &Resolved,
+    unfinished: &UnfinishedOutputs,
+    workspace: &Workspace,
+    observer: &dyn Observer,
+) -> Result<(Corpus, InputCounts)> {
+    // Signatures have no limit of their own: they spill to disk together with the other rows of the corpus.
+    let signatures =
+        resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
+    let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || resolved.reads_twice);
+    let mut corpus = Corpus::new(resolved.width, &resolved.keep, with_checksums, signatures);
+    let counts = each_width!(resolved.width, type F => {
+        read_items::<F>(config.resume.as_ref(), resolved, unfinished, workspace, observer, &mut corpus)
+    })?;
+    corpus.finish(workspace, observer)?;
+    if !corpus.are_positions {
+        let memory = if corpus.spilled().is_some() { workspace.budget.bytes / 2 } else { u64::MAX };
+        let same_id = count_repeated(&corpus, &workspace.temporary, memory, observer)?;
+        corpus.same_id = same_id;
+    }
+    Ok((corpus, counts))
+}
+
+fn read_items<F: Fingerprint>(
+    resume: Option<&Resume>,
+    Resolved { inputs, profile, sketcher, .. }: &Resolved,
+    unfinished: &UnfinishedOutputs,
+    workspace: &Workspace,
+    observer: &dyn Observer,
+    corpus: &mut Corpus,
+) -> Result<InputCounts> {
+    let push = |corpus: &mut Corpus, item: &Item<F>| {
+        corpus.push(item)?;
+        if corpus.len().is_multiple_of(MEMORY_CHECK_INTERVAL) {
+            corpus.keep_within(workspace, observer)
+        } else {
+            Ok(())
+        }
+    };
+    if inputs.kind()? == InputKind::Fingerprints {
+        return inputs.visit_blocks(observer, |piece| match piece {
+            ItemOrBlock::Item(item) => push(corpus, &item),
+            ItemOrBlock::Block(FingerprintBlock { fingerprints, position, path, line }) => {
+                corpus.push_block::<F>(fingerprints, position, path, line);
+                corpus.keep_within(workspace, observer)
+            }
+        });
+    }
+    profile.check_bits(F::BITS)?;
+    let Some(&Resume { ref folder, section: section_bytes }) = resume else {
+        return match sketcher {
+            Some(sketcher) => inputs.visit_with_signatures(sketcher, observer, |item| push(corpus, &item)),
+            None => inputs.visit_documents(profile, observer, |item| push(corpus, &item)),
+        };
+    };
+    let sketcher = sketcher.as_ref();
+    let parts = Parts { folder, shard: None, inputs, profile, sketcher, section_bytes, unfinished, observer };
+    let (counts, tally) = parts.visit(|item| push(corpus, &item))?;
+    observer.diagnostic(&Diagnostic::Parts { reused: tally.found, processed: tally.made });
+    Ok(counts)
+}

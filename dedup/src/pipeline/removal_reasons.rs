@@ -1,0 +1,225 @@
+//! The reason for the removal of each document: the most similar kept document, if it is similar enough.
+//!
+//! If only a chain of similar pairs connects a removed document with a kept one, the reason is that kept
+//! document, even below the threshold. If no document of the cluster is kept, the reason is the most similar
+//! other document.
+
+use simstore::Result;
+
+use crate::pipeline::bit_set::AtomicBitSet;
+use crate::pipeline::components;
+use crate::pipeline::representatives::{Assignments, assign_from_pairs};
+use crate::pipeline::unique_documents::UniqueDocuments;
+use crate::pipeline::verify::{PAIR_BATCH, Verifier};
+use crate::rows::{Candidate, PairScore, ScoredPair};
+use crate::workspace::Workspace;
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{RowCursor, Rows, Sorter};
+
+/// Document, the document nearest to it, and their score.
+pub(crate) type NearestRow = (u32, u32, PairScore);
+
+/// Order of neighbors, nearest first. Ties are broken by the input order of the neighbors' best documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NearestOrder {
+    /// Greatest similarity first.
+    MostSimilarFirst,
+    /// Smallest Hamming distance first.
+    SmallestDistanceFirst,
+}
+
+impl NearestOrder {
+    /// Converts a score to a sort key, or a sort key back to the score.
+    fn sort_key(self, score: PairScore) -> PairScore {
+        if self == NearestOrder::SmallestDistanceFirst { score } else { !score }
+    }
+}
+
+/// Search for the nearest neighbor of each unique document among the pushed pairs.
+pub(crate) struct NearestSearch<'a> {
+    uniques: &'a UniqueDocuments,
+    order: NearestOrder,
+    /// ((Unique document, sort key), (best document of the neighbor, neighbor)).
+    rows: Sorter<((u32, PairScore), (u32, u32))>,
+    workspace: &'a Workspace,
+}
+
+impl<'a> NearestSearch<'a> {
+    pub(crate) fn new(uniques: &'a UniqueDocuments, order: NearestOrder, workspace: &'a Workspace) -> Self {
+        NearestSearch { uniques, order, rows: workspace.sorter(), workspace }
+    }
+
+    /// Adds `other` as a neighbor of `unique`.
+    pub(crate) fn push(&mut self, (unique, other, score): ScoredPair) -> Result<()> {
+        let key = (unique, self.order.sort_key(score));
+        self.rows.push((key, (self.uniques.best(other)?, other)))
+    }
+
+    /// Adds each document of a pair as a neighbor of the other.
+    pub(crate) fn push_both(&mut self, (a, b, score): ScoredPair) -> Result<()> {
+        self.push((a, b, score))?;
+        self.push((b, a, score))
+    }
+
+    /// Adds the pairs that consist of a represented document and a representative; skips other pairs.
+    pub(crate) fn push_assigned_pairs(
+        &mut self,
+        assignments: &Assignments,
+        pairs: impl Iterator<Item = Result<ScoredPair>>,
+    ) -> Result<()> {
+        for pair in pairs {
+            let (a, b, score) = pair?;
+            if let Some((unique, other)) = represented_first(assignments, (a, b)) {
+                self.push((unique, other, score))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Assigns representatives from all near pairs, and returns the nearest neighbors, too. With `edges`,
+    /// each connected component has one representative; else clusters are stars. `excluded` documents neither
+    /// represent others nor are represented.
+    pub(crate) fn into_assignments_and_nearest(
+        mut self,
+        pairs: &Rows<ScoredPair>,
+        edges: Option<impl Iterator<Item = Result<(u32, u32)>>>,
+        excluded: &AtomicBitSet,
+        verifier: Option<&Verifier<'_>>,
+        keeps_none: bool,
+        stage: &Stage<'_>,
+    ) -> Result<(Assignments, Rows<ScoredPair>)> {
+        let (uniques, workspace) = (self.uniques.len(), self.workspace);
+        let is_included = |a, b| !excluded.contains(a) && !excluded.contains(b);
+        let assignments = match edges {
+            None => {
+                let is_included =
+                    |pair: &Result<ScoredPair>| pair.as_ref().map_or(true, |&(a, b, _)| is_included(a, b));
+                let assignments =
+                    assign_from_pairs(pairs.iter()?.filter(is_included), uniques, workspace, stage)?;
+                self.push_assigned_pairs(&assignments, pairs.iter()?.filter(is_included))?;
+                assignments
+            }
+            Some(edges) => {
+                let edges = edges.filter(|edge| edge.as_ref().map_or(true, |&(a, b)| is_included(a, b)));
+                let firsts = components::components(edges, uniques, workspace, stage)?;
+                let score = |a, b| verifier.map_or(Ok(0), |verifier| verifier.exact_score(a, b));
+                components::assignments(&firsts, pairs, uniques, workspace, score)?
+            }
+        };
+        let nearest = if keeps_none {
+            pairs.iter()?.try_for_each(|pair| self.push_both(pair?))?;
+            self.into_nearest()?
+        } else {
+            self.into_nearer_than_representatives(&assignments)?
+        };
+        Ok((assignments, nearest))
+    }
+
+    /// Returns the nearest neighbor of each represented document, if it is nearer than the representative; in order.
+    pub(crate) fn into_nearer_than_representatives(
+        self,
+        assignments: &Assignments,
+    ) -> Result<Rows<ScoredPair>> {
+        let NearestSearch { uniques, order, rows, workspace } = self;
+        let (mut nearest, mut rows) = (workspace.rows(), RowCursor::new(rows.finish()?));
+        for row in assignments.rows.iter()? {
+            let (unique, representative, score) = row?;
+            if let Some(((_, key), (document, other))) = rows.seek(unique, |row| row.0.0)?
+                && (key, document) < (order.sort_key(score), uniques.best(representative)?)
+            {
+                nearest.push((unique, other, order.sort_key(key)))?;
+            }
+        }
+        nearest.finish()
+    }
+
+    /// Returns the nearest neighbor of each unique document that has one, in order.
+    pub(crate) fn into_nearest(self) -> Result<Rows<ScoredPair>> {
+        let NearestSearch { order, rows, workspace, .. } = self;
+        let mut last = None;
+        let rows = rows
+            .finish()?
+            .map(|row| row.map(|((unique, key), (_, other))| (unique, other, order.sort_key(key))));
+        let mut is_first = |&(unique, ..): &ScoredPair| last.replace(unique) != Some(unique);
+        workspace.collected(rows.filter(|row| row.as_ref().map_or(true, &mut is_first)))
+    }
+}
+
+/// Orders a pair as (represented, representative). `None` if it is no such pair.
+fn represented_first(assignments: &Assignments, (a, b): Candidate) -> Option<Candidate> {
+    match (assignments.is_represented[a as usize], assignments.is_represented[b as usize]) {
+        (true, false) => Some((a, b)),
+        (false, true) => Some((b, a)),
+        _ => None,
+    }
+}
+
+/// Verifies candidates that pair a represented document with a representative other than its own, and adds
+/// the similar ones to `nearest`.
+pub(crate) fn verify_other_representatives(
+    candidates: &Rows<Candidate>,
+    assignments: &Assignments,
+    verifier: &Verifier<'_>,
+    nearest: &mut NearestSearch<'_>,
+    workspace: &Workspace,
+    stage: &Stage<'_>,
+) -> Result<()> {
+    let mut pairs = workspace.sorter::<Candidate>();
+    for pair in candidates.iter()? {
+        represented_first(assignments, pair?).map_or(Ok(()), |pair| pairs.push(pair))?;
+    }
+    let (mut assigned, mut batch) = (assignments.rows.cursor()?, Vec::new());
+    let mut rows = pairs.finish()?;
+    loop {
+        batch.clear();
+        while batch.len() < PAIR_BATCH
+            && let Some(pair) = rows.next()
+        {
+            let (unique, other) = pair?;
+            let representative = assigned.seek(unique, |row| row.0)?;
+            if representative.is_none_or(|(_, representative, _)| representative != other) {
+                batch.push((unique, other));
+            }
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        stage.add(batch.len() as u64)?;
+        for (&(unique, other), score) in batch.iter().zip(verifier.verify_batch(&batch)?) {
+            score.map_or(Ok(()), |score| nearest.push((unique, other, score)))?;
+        }
+    }
+}
+
+/// Converts nearest unique documents to nearest documents: the best document of the nearest one. Rows are in
+/// document order. If no document of a cluster is kept, `equal` is the score of exact duplicates, which are
+/// then nearest to one another.
+pub(crate) fn nearest_documents(
+    nearest: &Rows<ScoredPair>,
+    uniques: &UniqueDocuments,
+    equal: Option<PairScore>,
+    workspace: &Workspace,
+) -> Result<Rows<NearestRow>> {
+    let (mut rows, mut nearest) = (workspace.sorter(), nearest.cursor()?);
+    // (Unique document, its first document), and whether the next of its documents is the second.
+    let (mut last, mut is_second) = (None, false);
+    for row in uniques.iter()? {
+        let (unique, document) = row?;
+        let Some(equal) = equal.filter(|_| uniques.has_duplicates(unique)) else {
+            if let Some((_, other, score)) = nearest.seek(unique, |row| row.0)? {
+                rows.push((document, uniques.best(other)?, score))?;
+            }
+            continue;
+        };
+        // If no document is kept, preference is input order, so the first document in the input comes first.
+        let Some((_, first)) = last.filter(|&(of, _)| of == unique) else {
+            (last, is_second) = (Some((unique, document)), true);
+            continue;
+        };
+        if std::mem::take(&mut is_second) {
+            rows.push((first, document, equal))?;
+        }
+        rows.push((document, first, equal))?;
+    }
+    Rows::from_sorter(rows)
+}

@@ -1,0 +1,152 @@
+//! Exact deduplication: documents with equal keys, such as equal feature sets, become one unique document.
+
+use bitvec::vec::BitVec;
+use simstore::Result;
+
+use crate::corpus::ranks::Ranks;
+use crate::rows::SignatureRow;
+use crate::workspace::Workspace;
+use simstore_corpus::Stage;
+use simstore_corpus::spill::{FixedSize, RowCursor, Rows};
+
+/// Groups of exact duplicates, numbered by the preference of their best documents.
+#[derive(Debug)]
+pub(crate) struct UniqueDocuments {
+    /// Most preferred document of each unique document.
+    best: Rows<u32>,
+    /// (Unique document, document) for each document of a group of several, sorted by number and then by preference.
+    several: Rows<(u32, u32)>,
+    /// One bit per unique document: whether it has several documents.
+    is_several: BitVec,
+}
+
+impl UniqueDocuments {
+    /// Groups documents with equal signature digests. Documents without features are in no group.
+    pub(crate) fn from_signatures(
+        signatures: &Rows<SignatureRow>,
+        ranks: &Ranks,
+        workspace: &Workspace,
+        stage: &Stage<'_>,
+    ) -> Result<UniqueDocuments> {
+        let with_features =
+            signatures.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
+        let keys = with_features.map(|row| row.map(|row| (row.digest(), row.document)));
+        group_by_key(keys, ranks, workspace, stage)
+    }
+
+    /// Number of unique documents.
+    pub(crate) fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    /// Returns the best document of a unique document: the most preferred one of its exact duplicates.
+    #[inline]
+    pub(crate) fn best(&self, unique: u32) -> Result<u32> {
+        self.best.get(unique as usize)
+    }
+
+    /// Most preferred document of each unique document.
+    pub(crate) fn best_documents(&self) -> &Rows<u32> {
+        &self.best
+    }
+
+    /// Whether a unique document has several documents, which are exact duplicates.
+    pub(crate) fn has_duplicates(&self, unique: u32) -> bool {
+        self.is_several[unique as usize]
+    }
+
+    /// Returns the documents of a unique document, the most preferred first.
+    pub(crate) fn documents(&self, unique: u32) -> Result<Vec<u32>> {
+        if !self.has_duplicates(unique) {
+            return Ok(vec![self.best(unique)?]);
+        }
+        let start = self.several_before(unique)?;
+        let rows = (start..self.several.len()).map(|at| self.several.get(at));
+        let rows = rows.take_while(|row| row.as_ref().map_or(true, |row| row.0 == unique));
+        rows.map(|row| Ok(row?.1)).collect()
+    }
+
+    /// Number of documents of a unique document.
+    pub(crate) fn size(&self, unique: u32) -> Result<u64> {
+        if !self.has_duplicates(unique) {
+            return Ok(1);
+        }
+        Ok((self.several_before(unique + 1)? - self.several_before(unique)?) as u64)
+    }
+
+    /// Number of rows in `several` for all unique documents before `unique`.
+    fn several_before(&self, unique: u32) -> Result<usize> {
+        self.several.partition_point(|row| row.0 < unique)
+    }
+
+    /// Returns (document, unique document) for all documents, in document order.
+    pub(crate) fn by_document(&self, workspace: &Workspace) -> Result<Rows<(u32, u32)>> {
+        let mut rows = workspace.sorter();
+        for row in self.iter()? {
+            let (unique, document) = row?;
+            rows.push((document, unique))?;
+        }
+        Rows::from_sorter(rows)
+    }
+
+    /// Visits (unique document, document) for all documents, by number and then by preference.
+    pub(crate) fn iter(&self) -> Result<impl Iterator<Item = Result<(u32, u32)>>> {
+        let (mut several, mut best) = (self.several.cursor()?, (0..).zip(self.best.iter()?));
+        let mut last = None;
+        let mut next = move || {
+            if let Some(row) = several.next_if(|&(unique, _)| Some(unique) == last)? {
+                return Ok(Some(row));
+            }
+            let Some((unique, document)) = best.next() else { return Ok(None) };
+            last = Some(unique);
+            // `several` lists all documents of the group, starting with the best one.
+            let listed = several.next_if(|&(next, _)| next == unique)?;
+            Ok(Some(listed.unwrap_or((unique, document?))))
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
+    }
+}
+
+/// Groups documents with equal keys. `keys` are (key, document) pairs in document order.
+pub(crate) fn group_by_key<K: FixedSize>(
+    keys: impl Iterator<Item = Result<(K, u32)>>,
+    ranks: &Ranks,
+    workspace: &Workspace,
+    stage: &Stage<'_>,
+) -> Result<UniqueDocuments> {
+    let mut by_key = workspace.sorter::<(K, (u32, u32))>();
+    let mut in_order = ranks.in_order()?;
+    for (at, row) in keys.enumerate() {
+        let (key, document) = row?;
+        by_key.push((key, (in_order.of(document)?, document)))?;
+        if at % 1024 == 0 {
+            stage.add(0)?;
+        }
+    }
+    // Sort by the rank of the best document of the group, so that groups come in order of preference.
+    let mut by_best = workspace.sorter::<(u32, u32, u32)>();
+    let mut last: Option<(K, u32)> = None;
+    for row in by_key.finish()? {
+        let (key, (rank, document)) = row?;
+        let best = last.filter(|(other, _)| *other == key).map_or(rank, |(_, best)| best);
+        last = Some((key, best));
+        by_best.push((best, rank, document))?;
+    }
+    stage.add(0)?;
+    let (mut bests, mut several, mut is_several) = (workspace.rows(), workspace.rows(), BitVec::new());
+    let mut rows = RowCursor::new(by_best.finish()?);
+    let mut unique: u32 = 0;
+    while let Some((best, _, document)) = rows.next_row()? {
+        bests.push(document)?;
+        let mut is_one = true;
+        while let Some((_, _, other)) = rows.next_if(|&(next, ..)| next == best)? {
+            if std::mem::take(&mut is_one) {
+                several.push((unique, document))?;
+            }
+            several.push((unique, other))?;
+        }
+        is_several.push(!is_one);
+        unique += 1;
+    }
+    Ok(UniqueDocuments { best: bests.finish()?, several: several.finish()?, is_several })
+}

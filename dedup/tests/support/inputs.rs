@@ -1,0 +1,34 @@
+//! Inputs from memory, and a configuration to compare them.
+
+use simstore::Fingerprint;
+use simstore_corpus::Inputs;
+use simstore_dedup::{ComparisonConfig, DistanceConfig, VerifyConfig};
+use simstore_io::{Document, DocumentId};
+
+/// Creates inputs from ids and texts.
+pub(crate) fn texts(documents: impl IntoIterator<Item = (DocumentId, String)>) -> Inputs {
+    let documents: Vec<_> = documents.into_iter().map(|(id, text)| Ok(Document::new(id, text))).collect();
+    Inputs::from_documents(documents)
+}
+
+/// Creates inputs from texts. Their ids are their positions.
+pub(crate) fn numbered(all: &[String]) -> Inputs {
+    texts((0..).map(DocumentId::Number).zip(all.iter().cloned()))
+}
+
+/// Creates inputs from ids and fingerprints.
+pub(crate) fn values<F: Fingerprint>(all: impl IntoIterator<Item = (DocumentId, F)>) -> Inputs {
+    let (ids, fingerprints) = all.into_iter().unzip();
+    Inputs::from_fingerprints(fingerprints, Some(ids)).unwrap()
+}
+
+/// Comparison by a distance of up to `max_distance` bits, verified by a similarity of the texts of at least
+/// `min_similarity`.
+pub(crate) fn verified(most: u32, least: f64) -> ComparisonConfig {
+    let verify = Some(VerifyConfig { min_similarity: least, profile: None });
+    ComparisonConfig::Distance(DistanceConfig {
+        max_distance: Some(most),
+        verify,
+        ..DistanceConfig::default()
+    })
+}

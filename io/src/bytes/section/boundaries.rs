@@ -1,0 +1,102 @@
+//! Finds boundaries between the sections of a file of lines.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::stream::SectionStream;
+use crate::bytes::compression::Compression;
+
+/// The start of a gzip member or zstd frame is searched in this fraction of a section's size after its
+/// nominal start, but at least in [`MIN_SEARCH_BYTES`].
+const SEARCH_DIVISOR: u64 = 16;
+/// Minimum number of bytes that are searched for the start of a member or frame.
+const MIN_SEARCH_BYTES: u64 = 1 << 20;
+/// Number of bytes that are decompressed to check the start of a member or frame.
+const PROBE_BYTES: u64 = 1 << 16;
+/// Number of bytes that identify a possible start of a member or frame.
+const MAGIC_BYTES: usize = 4;
+
+/// Returns offsets in a file where sections may begin, ascending, for about `sections` sections. `bytes` is
+/// the size of the file.
+///
+/// In a compressed file, a member or frame seems to begin at each offset. Reading the preceding section shows
+/// whether one really does. Returns no offsets if no member or frame is found in the file.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn section_boundaries(
+    path: &Path,
+    compression: Compression,
+    bytes: u64,
+    sections: u64,
+) -> io::Result<Vec<u64>> {
+    let at = |section: u64| (u128::from(bytes) * u128::from(section) / u128::from(sections)) as u64;
+    if compression == Compression::None {
+        return Ok((1..sections).map(at).collect());
+    }
+    let searched = (bytes / sections / SEARCH_DIVISOR).max(MIN_SEARCH_BYTES);
+    let members = MemberSearch { path, compression, bytes };
+    // A file with a single member is not searched further.
+    if members.find(1, searched)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut boundaries = Vec::new();
+    for section in 1..sections {
+        let from = at(section);
+        if boundaries.last().is_none_or(|&last| last < from) {
+            boundaries.extend(members.find(from, searched)?);
+        }
+    }
+    Ok(boundaries)
+}
+
+/// Search for the members of a gzip file, or the frames of a zstd file.
+struct MemberSearch<'a> {
+    path: &'a Path,
+    compression: Compression,
+    bytes: u64,
+}
+
+impl MemberSearch<'_> {
+    /// Returns the first offset in the `searched` bytes from `from` on where a member or frame seems to
+    /// begin.
+    fn find(&self, from: u64, searched: u64) -> io::Result<Option<u64>> {
+        let mut file = File::open(self.path)?;
+        let end = self.bytes.min(from.saturating_add(searched));
+        let window_bytes = (1 << 16) + MAGIC_BYTES - 1;
+        let mut buffer = Vec::with_capacity(window_bytes);
+        let mut at = from;
+        while at < end {
+            file.seek(SeekFrom::Start(at))?;
+            buffer.clear();
+            (&file).take(window_bytes as u64).read_to_end(&mut buffer)?;
+            let starts = buffer.windows(MAGIC_BYTES).enumerate();
+            for (start, _) in starts.filter(|(_, magic)| self.is_start(magic)) {
+                let offset = at + start as u64;
+                if offset < end && self.is_member(offset) {
+                    return Ok(Some(offset));
+                }
+            }
+            if buffer.len() < window_bytes {
+                break;
+            }
+            at += (window_bytes - MAGIC_BYTES + 1) as u64;
+        }
+        Ok(None)
+    }
+
+    fn is_start(&self, magic: &[u8]) -> bool {
+        match self.compression {
+            Compression::Gzip => magic[..3] == [0x1f, 0x8b, 8] && magic[3] & 0xe0 == 0,
+            _ => *magic == [0x28, 0xb5, 0x2f, 0xfd],
+        }
+    }
+
+    /// Whether the data at an offset can be decompressed.
+    fn is_member(&self, offset: u64) -> bool {
+        let stream = SectionStream::open(self.path, self.compression, None, offset, None, &Arc::default());
+        stream.is_ok_and(|stream| io::copy(&mut stream.take(PROBE_BYTES), &mut io::sink()).is_ok())
+    }
+}

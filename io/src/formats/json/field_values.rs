@@ -1,0 +1,221 @@
+//! Extracts the requested fields of a JSON object while it is parsed. Other fields are skipped without
+//! building their values.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use simstore::error::excerpt;
+
+use super::compact::CompactJson;
+use super::field_names::KeyVisitor;
+use crate::formats::fields::strip_object_name;
+
+/// Which values of a field are returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ValueKind {
+    /// Strings and unsigned integers.
+    Scalar,
+    /// All values: strings as they are, others as JSON.
+    Any,
+}
+
+/// A requested field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldRequest<'n> {
+    /// Name of the field. `a.b` is the field `b` of the object `a`, unless there is a field named `a.b`.
+    pub(super) name: &'n str,
+    pub(super) kind: ValueKind,
+}
+
+/// Value of a field. A string without escapes is borrowed from the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FieldValue<'l> {
+    Null,
+    Text(Cow<'l, str>),
+    Number(u64),
+    /// Any other value, as JSON if that was requested.
+    Other(Option<String>),
+}
+
+impl FieldValue<'_> {
+    fn into_owned<'l>(self) -> FieldValue<'l> {
+        match self {
+            FieldValue::Null => FieldValue::Null,
+            FieldValue::Text(text) => FieldValue::Text(text.into_owned().into()),
+            FieldValue::Number(number) => FieldValue::Number(number),
+            FieldValue::Other(json) => FieldValue::Other(json),
+        }
+    }
+}
+
+/// Visits an object, and returns the value of each requested field.
+pub(super) struct ObjectVisitor<'w>(pub(super) &'w [FieldRequest<'w>]);
+
+impl<'de> DeserializeSeed<'de> for ObjectVisitor<'_> {
+    type Value = Vec<Option<FieldValue<'de>>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectVisitor<'_> {
+    type Value = Vec<Option<FieldValue<'de>>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object on one line")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let ObjectVisitor(wanted) = self;
+        if are_flat(wanted) {
+            return visit_flat(wanted, map);
+        }
+        // A field with the full name takes precedence over one in an inner object.
+        let mut found: Vec<Option<FieldValue<'de>>> = vec![None; wanted.len()];
+        let mut is_own = vec![false; wanted.len()];
+        let mut seen: Vec<String> = Vec::new();
+        let leads =
+            |key: &str| wanted.iter().any(|it| it.name == key || strip_object_name(it.name, key).is_some());
+        while let Some(key) = map.next_key_seed(KeyVisitor(|key: &str| leads(key).then(|| key.to_owned())))? {
+            let Some(key) = key else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format_args!("two fields are named `{}`", excerpt(&key))));
+            }
+            let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
+            for (at, &FieldRequest { name, kind }) in wanted.iter().enumerate() {
+                if name == key {
+                    own.push(at);
+                } else if let Some(name) = strip_object_name(name, &key) {
+                    inner.push(FieldRequest { name, kind });
+                    inner_at.push(at);
+                }
+            }
+            let kind = own.iter().map(|&at| wanted[at].kind).max().unwrap_or(ValueKind::Scalar);
+            let (value, fields) = map.next_value_seed(ValueVisitor { kind, inner: &inner })?;
+            let values = vec![Some(value); own.len()];
+            for (at, value) in own.into_iter().zip(values) {
+                (is_own[at], found[at]) = (true, value);
+            }
+            for (at, field) in inner_at.into_iter().zip(fields) {
+                if field.is_some() && !is_own[at] {
+                    found[at] = field;
+                }
+            }
+            seen.push(key);
+        }
+        Ok(found)
+    }
+}
+
+/// Whether all names are different and contain no dot, so that no request leads into an inner object.
+fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
+    let is_plain = |(at, field): (usize, &FieldRequest<'_>)| {
+        !field.name.contains('.') && wanted[..at].iter().all(|other| other.name != field.name)
+    };
+    wanted.len() <= MAX_FLAT_FIELDS && wanted.iter().enumerate().all(is_plain)
+}
+
+/// Maximum number of fields for the loops of [`visit_flat`] that compare names pairwise.
+const MAX_FLAT_FIELDS: usize = 8;
+
+/// Visits an object whose requested fields are [flat](are_flat): the usual case, with few allocations.
+fn visit_flat<'de, A: MapAccess<'de>>(
+    wanted: &[FieldRequest<'_>],
+    mut map: A,
+) -> Result<Vec<Option<FieldValue<'de>>>, A::Error> {
+    let mut found: Vec<Option<FieldValue<'de>>> = vec![None; wanted.len()];
+    let position_of = |key: &str| wanted.iter().position(|wanted| wanted.name == key);
+    while let Some(at) = map.next_key_seed(KeyVisitor(position_of))? {
+        let Some(at) = at else {
+            map.next_value::<IgnoredAny>()?;
+            continue;
+        };
+        let FieldRequest { name, kind } = wanted[at];
+        if found[at].is_some() {
+            return Err(A::Error::custom(format_args!("two fields are named `{}`", excerpt(name))));
+        }
+        found[at] = Some(map.next_value_seed(ValueVisitor { kind, inner: &[] })?.0);
+    }
+    Ok(found)
+}
+
+/// A value, and the requested fields in it.
+type ValueAndFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
+
+/// Visits a value and, if it is an object, the requested fields in it.
+struct ValueVisitor<'w> {
+    /// Which values are returned for the value itself.
+    kind: ValueKind,
+    /// Fields requested from the value.
+    inner: &'w [FieldRequest<'w>],
+}
+
+impl ValueVisitor<'_> {
+    /// Returns a value that is not an object. The fields of `null` are `null`.
+    fn scalar<'l>(&self, value: FieldValue<'l>) -> ValueAndFields<'l> {
+        let field = (value == FieldValue::Null).then_some(FieldValue::Null);
+        (value, vec![field; self.inner.len()])
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
+    type Value = ValueAndFields<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if self.kind == ValueKind::Scalar {
+            return deserializer.deserialize_any(self);
+        }
+        let mut json = String::new();
+        CompactJson(&mut json).deserialize(deserializer)?;
+        let scalar = ValueVisitor { kind: ValueKind::Scalar, ..self };
+        let mut again = serde_json::Deserializer::from_str(&json);
+        let (value, fields) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
+        let fields = fields.into_iter().map(|field| field.map(FieldValue::into_owned)).collect();
+        let value = value.into_owned();
+        Ok((if value == FieldValue::Other(None) { FieldValue::Other(Some(json)) } else { value }, fields))
+    }
+}
+
+impl<'de> Visitor<'de> for ValueVisitor<'_> {
+    type Value = ValueAndFields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(self.scalar(FieldValue::Null))
+    }
+
+    visits!(visit_bool(bool), visit_i64(i64), visit_f64(f64); self, _ => Ok(self.scalar(FieldValue::Other(None))));
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(self.scalar(FieldValue::Number(number)))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(self.scalar(FieldValue::Text(text.into())))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.scalar(FieldValue::Text(text.to_owned().into())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+        while values.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self.scalar(FieldValue::Other(None)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        if self.inner.is_empty() {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(self.scalar(FieldValue::Other(None)));
+        }
+        Ok((FieldValue::Other(None), ObjectVisitor(self.inner).visit_map(map)?))
+    }
+}

@@ -1,0 +1,88 @@
+//! Complete outputs that still have their temporary names.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use simstore::{Error, Result};
+
+use super::temporary_path::{TemporaryPath, hidden_path, rename_durably};
+use crate::document::escape::path_to_name;
+
+/// A complete output under its temporary name. It is removed when dropped.
+#[derive(Debug)]
+pub struct CompleteOutput {
+    path: PathBuf,
+    /// Dropped before the lock, so that the file is still locked while it is removed.
+    name: TemporaryPath,
+    _lock: Option<Arc<File>>,
+}
+
+impl CompleteOutput {
+    /// Creates a complete output that will get the final name `path`.
+    pub(super) fn new(path: PathBuf, name: TemporaryPath, lock: Option<Arc<File>>) -> CompleteOutput {
+        CompleteOutput { path, name, _lock: lock }
+    }
+
+    /// Renames the file or folder to its final name.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if renaming fails; the output is removed then.
+    pub fn publish(self) -> Result<()> {
+        self.name.publish(&self.path).map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Renames the output to another temporary name, under which a later process can find and publish it.
+    /// Returns `None` for an output to a pipe or a writer.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if renaming fails.
+    pub fn stage(&mut self, suffix: &str) -> Result<Option<StagedOutput>> {
+        let staged = self.name.stage(&self.path, suffix).map_err(Error::io(&self.path, "write"))?;
+        Ok(staged.map(|staged| StagedOutput { staged, path: self.path.clone() }))
+    }
+
+    /// Keeps a staged output even if it is never published.
+    pub fn keep(&mut self) {
+        self.name.keep();
+    }
+}
+
+/// A complete output under a staging name, and its final name. A later process can publish it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedOutput {
+    staged: PathBuf,
+    path: PathBuf,
+}
+
+impl StagedOutput {
+    /// Returns the staged output for a final name; `None` if `path` does not end in a file name.
+    pub fn new(path: &Path, suffix: &str) -> Option<StagedOutput> {
+        let staged = hidden_path(path, suffix)?;
+        Some(StagedOutput { staged, path: path.to_path_buf() })
+    }
+
+    /// Returns the final path as text, independent of the working folder.
+    pub fn resolved_path(&self) -> String {
+        path_to_name(&resolve_path(&self.path)).into_owned()
+    }
+
+    /// Renames the output to its final name. Returns false if this was already done.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be examined or renamed.
+    pub fn publish(&self) -> Result<bool> {
+        if !self.staged.try_exists().map_err(Error::io(&self.staged, "look for"))? {
+            return Ok(false);
+        }
+        rename_durably(&self.staged, &self.path).map_err(Error::io(&self.path, "write"))?;
+        Ok(true)
+    }
+}
+
+/// Returns the absolute path of a file that may not exist yet. All paths of one file give the same result.
+pub fn resolve_path(path: &Path) -> PathBuf {
+    let Some(name) = path.file_name() else { return path.to_path_buf() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf()).join(name)
+}

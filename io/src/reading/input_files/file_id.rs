@@ -1,0 +1,82 @@
+//! Identifies files independently of their paths: links, hard links, and repeated paths lead to the same
+//! file.
+
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::path::Path;
+
+/// Identifier of a file or folder, equal for all paths that lead to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileId {
+    /// Device number and inode number.
+    #[cfg(unix)]
+    device_and_inode: (u64, u64),
+    /// Absolute path without links.
+    #[cfg(not(unix))]
+    canonical_path: std::path::PathBuf,
+}
+
+impl FileId {
+    /// Returns the identifier of the file or folder that a path leads to. Returns `None` for a pipe or a
+    /// device, and if the metadata cannot be read.
+    pub(super) fn from_path(path: &Path) -> Option<FileId> {
+        FileId::from_metadata(path, &path.metadata().ok()?)
+    }
+
+    #[cfg_attr(unix, expect(unused_variables, reason = "the path is used only on systems without inodes"))]
+    fn from_metadata(path: &Path, metadata: &Metadata) -> Option<FileId> {
+        if !metadata.is_file() && !metadata.is_dir() {
+            return None;
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(FileId { device_and_inode: (metadata.dev(), metadata.ino()) })
+        }
+        #[cfg(not(unix))]
+        Some(FileId { canonical_path: path.canonicalize().ok()? })
+    }
+}
+
+/// A set of files that is independent of their paths: a file with two paths is in the set once.
+#[derive(Debug)]
+pub struct FileSet(HashSet<FileId>);
+
+impl FileSet {
+    /// Creates the set of the files among `paths` that exist.
+    pub fn new<'a>(paths: impl Iterator<Item = &'a Path>) -> FileSet {
+        FileSet(paths.filter_map(FileId::from_path).collect())
+    }
+
+    /// Whether a path leads to a file of the set.
+    pub fn contains_path(&self, path: &Path) -> bool {
+        FileId::from_path(path).is_some_and(|id| self.0.contains(&id))
+    }
+}
+
+/// The files and folders visited so far.
+#[derive(Debug, Default)]
+pub(super) struct VisitedFiles {
+    seen: HashSet<FileId>,
+    /// Files and folders that can also be reached without following a link; these are read under such a path.
+    /// Computed when the first link is visited.
+    without_links: Option<HashSet<FileId>>,
+}
+
+impl VisitedFiles {
+    /// Returns whether to read a file or folder under the current path. It is read under the first path that
+    /// leads to it, but a path through a link is used only if no path without links exists. Returns true for
+    /// `None`, a file that cannot be identified.
+    pub(super) fn claim(
+        &mut self,
+        id: Option<FileId>,
+        through_link: bool,
+        without_links: impl FnOnce() -> HashSet<FileId>,
+    ) -> bool {
+        let Some(id) = id else { return true };
+        if through_link && self.without_links.get_or_insert_with(without_links).contains(&id) {
+            return false;
+        }
+        self.seen.insert(id)
+    }
+}

@@ -1,0 +1,118 @@
+//! Expands the paths that the user gave, and ensures that each file or folder is read once.
+
+use std::collections::{HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use walkdir::WalkDir;
+
+use super::file_id::{FileId, VisitedFiles};
+use super::globs::expand_glob;
+use super::listing::is_visible;
+use crate::bytes::pipes::Pipes;
+use crate::formats::detect;
+use crate::{ReadDiagnostic, ReadProgress};
+use simstore::Result;
+
+/// Paths with each glob replaced by its matches. If several paths lead to the same file or folder, only one
+/// of them is returned, and the others are counted as [`DuplicatePath`](ReadDiagnostic::DuplicatePath).
+#[derive(Debug)]
+pub struct PathExpander {
+    /// All paths as the user gave them.
+    paths: Arc<[PathBuf]>,
+    /// Paths that are not yet returned, in order.
+    pending: VecDeque<PathBuf>,
+    visited: VisitedFiles,
+    /// Whether files in folders are read even if no document format has their extension.
+    reads_unknown_extensions: bool,
+    progress: Arc<ReadProgress>,
+    pipes: Arc<Pipes>,
+}
+
+impl PathExpander {
+    /// Creates an iterator over the files that `paths` lead to. `progress` counts skipped files. `pipes`
+    /// keeps bytes that were read ahead from pipes.
+    pub fn new(
+        paths: &[PathBuf],
+        reads_unknown_extensions: bool,
+        progress: &Arc<ReadProgress>,
+        pipes: &Arc<Pipes>,
+    ) -> PathExpander {
+        PathExpander {
+            paths: paths.into(),
+            pending: paths.iter().cloned().collect(),
+            visited: VisitedFiles::default(),
+            reads_unknown_extensions,
+            progress: Arc::clone(progress),
+            pipes: Arc::clone(pipes),
+        }
+    }
+
+    /// Returns the next path, and whether it is a link. A path whose metadata cannot be read is returned too:
+    /// the reason is reported when it is opened.
+    ///
+    /// # Errors
+    /// See [`expand_glob`].
+    pub fn next_file(&mut self) -> Result<Option<(PathBuf, bool)>> {
+        while let Some(path) = self.pending.pop_front() {
+            if let Some(matches) = expand_glob(&path, Some(&self.progress))? {
+                for path in matches.into_iter().rev() {
+                    self.pending.push_front(path);
+                }
+                continue;
+            }
+            let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+            if self.pipes.is_read_once(&path).unwrap_or(false) || self.claim(&path, is_link) {
+                return Ok(Some((path, is_link)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether to read a file or folder under this path. If not, counts a duplicate path.
+    pub(super) fn claim(&mut self, path: &Path, through_link: bool) -> bool {
+        let PathExpander { paths, visited, reads_unknown_extensions, .. } = self;
+        let is_read = visited.claim(FileId::from_path(path), through_link, || {
+            files_without_links(paths, *reads_unknown_extensions)
+        });
+        if !is_read {
+            self.progress.add_diagnostic(ReadDiagnostic::DuplicatePath);
+        }
+        is_read
+    }
+}
+
+/// Whether `path` leads to a file that is one of `paths`, matches a glob in them, or is in a folder of them.
+pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
+    let is_matched = |id: &FileId| {
+        paths.iter().any(|named| {
+            let matches = expand_glob(named, None).unwrap_or_default().unwrap_or_else(|| vec![named.clone()]);
+            matches.iter().any(|found| FileId::from_path(found).as_ref() == Some(id))
+        })
+    };
+    FileId::from_path(path)
+        .is_some_and(|id| is_matched(&id) || files_without_links(paths, true).contains(&id))
+}
+
+/// Returns all files and folders that are reached without following a link. Files count only if they are
+/// read. Folders that cannot be listed are skipped here: the error is reported when they are read.
+fn files_without_links(paths: &[PathBuf], reads_unknown_extensions: bool) -> HashSet<FileId> {
+    let mut found = HashSet::new();
+    for path in paths {
+        let matches = expand_glob(path, None).unwrap_or_default();
+        for path in matches.unwrap_or_else(|| vec![path.clone()]) {
+            if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+                found.extend(FileId::from_path(&path));
+                continue;
+            }
+            let walk = WalkDir::new(path).follow_root_links(false).into_iter().filter_entry(is_visible);
+            for entry in walk.filter_map(Result::ok) {
+                let is_read = entry.file_type().is_dir()
+                    || entry.file_type().is_file()
+                        && (reads_unknown_extensions || detect::format_from_name(entry.path()).is_some());
+                found.extend(if is_read { FileId::from_path(entry.path()) } else { None });
+            }
+        }
+    }
+    found
+}

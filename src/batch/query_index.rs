@@ -1,0 +1,314 @@
+//! In-memory index of the queries of a batch.
+
+use super::batch_plan::{BatchFlips, BatchPlan};
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::plan::TablePlan;
+
+/// Queries grouped by a key of a fixed number of bits.
+#[derive(Debug)]
+pub(super) struct QueryBuckets<F> {
+    queries: Vec<F>,
+    /// Position of each query in the batch.
+    positions: Vec<u32>,
+    /// Start of each key's queries; one more entry for the end.
+    starts: Vec<u32>,
+}
+
+impl<F: Fingerprint> QueryBuckets<F> {
+    /// Groups queries by a counting sort. The number of queries is less than 2^32, and keys have at most
+    /// `bits` bits.
+    fn new(queries: &[F], bits: u32, key: impl Fn(F) -> u64) -> Self {
+        let mut starts = vec![0_u32; (1 << bits) + 1];
+        for &query in queries {
+            starts[key(query) as usize + 1] += 1;
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let mut next = starts.clone();
+        let mut sorted = vec![F::ZERO; queries.len()];
+        let mut positions = vec![0; queries.len()];
+        for (position, &query) in queries.iter().enumerate() {
+            let slot = &mut next[key(query) as usize];
+            sorted[*slot as usize] = query;
+            positions[*slot as usize] = position as u32;
+            *slot += 1;
+        }
+        QueryBuckets { queries: sorted, positions, starts }
+    }
+
+    /// Returns the queries of a key, with their positions in the batch.
+    #[inline(always)]
+    pub(super) fn get(&self, key: usize) -> impl Iterator<Item = (F, u32)> {
+        let range = self.starts[key] as usize..self.starts[key + 1] as usize;
+        self.queries[range.clone()].iter().copied().zip(self.positions[range].iter().copied())
+    }
+}
+
+/// Extracts `bits` bits, at most 64, from bit `start` on. Bit 0 is the most significant.
+#[inline(always)]
+fn field<F: Fingerprint>(fingerprint: F, start: u32, bits: u32) -> u64 {
+    // A shift by the whole width would overflow.
+    if bits == 0 { 0 } else { (fingerprint << start >> (F::BITS - bits)).low_u64() }
+}
+
+/// Number of look-ups in a group's index, or of compared queries, between cancellation checks. They take some
+/// hundredths of a second.
+pub(super) const CANCEL_CHECK_PROBES: usize = 1 << 22;
+
+/// Index of the queries by their head, see [`BatchPlan`].
+#[derive(Debug)]
+pub(super) struct HeadIndex<F> {
+    group_bits: u32,
+    index_bits: u32,
+    flips: u32,
+    by_group: QueryBuckets<F>,
+    group_flips: BatchFlips,
+    index_flips: BatchFlips,
+    /// Mask of the head.
+    mask: F,
+}
+
+impl<F: Fingerprint> HeadIndex<F> {
+    fn new(queries: &[F], plan: &BatchPlan) -> Self {
+        let BatchPlan { group_bits, index_bits, flips, .. } = *plan;
+        HeadIndex {
+            group_bits,
+            index_bits,
+            flips,
+            by_group: QueryBuckets::new(queries, group_bits, |query| field(query, 0, group_bits)),
+            group_flips: BatchFlips::new(group_bits, flips),
+            index_flips: BatchFlips::new(index_bits, flips),
+            mask: F::prefix_mask(group_bits + index_bits),
+        }
+    }
+
+    /// Returns the group bits of a fingerprint.
+    #[inline(always)]
+    pub(super) fn group(&self, fingerprint: F) -> u64 {
+        field(fingerprint, 0, self.group_bits)
+    }
+
+    /// Returns the index bits of a fingerprint.
+    #[inline(always)]
+    fn index(&self, fingerprint: F) -> u32 {
+        field(fingerprint, self.group_bits, self.index_bits) as u32
+    }
+
+    /// Whether the search by the head finds a pair whose differing bits are the set bits of `difference`.
+    #[inline(always)]
+    fn finds(&self, difference: F) -> bool {
+        (difference & self.mask).count_ones() <= self.flips
+    }
+}
+
+/// Index of a group of stored fingerprints by their index bits.
+#[derive(Debug, Default)]
+pub(super) struct GroupIndex {
+    /// Bit set of the values of the index bits in the group.
+    present: Vec<u64>,
+    /// Position of the first fingerprint with a value of each word of `present`.
+    starts: Vec<u32>,
+    /// Buffer for the values that a look-up finds.
+    found: Vec<u32>,
+}
+
+impl GroupIndex {
+    /// Indexes a group of ascending fingerprints.
+    #[inline(never)]
+    fn fill<F: Fingerprint>(&mut self, head: &HeadIndex<F>, group: &[F]) {
+        let words = (1_usize << head.index_bits).div_ceil(64);
+        self.present.clear();
+        self.present.resize(words, 0);
+        self.starts.resize(words, 0);
+        self.found.resize(head.index_flips.within(head.flips).len(), 0);
+        let mut last = usize::MAX;
+        for (i, &fingerprint) in group.iter().enumerate() {
+            let value = head.index(fingerprint);
+            let word = value as usize / 64;
+            if word != last {
+                self.starts[word] = i as u32;
+                last = word;
+            }
+            self.present[word] |= 1 << (value % 64);
+        }
+    }
+
+    /// Writes the values `own ^ flip` that occur in the group to `found`, and returns their number.
+    ///
+    /// Has no branch, since a few unpredictable values occur.
+    #[inline(always)]
+    fn find(present: &[u64], own: u32, flips: &[u32], found: &mut [u32]) -> usize {
+        let mut count = 0;
+        for flip in flips {
+            let value = own ^ flip;
+            found[count] = value;
+            count += (present[value as usize / 64] >> (value % 64) & 1) as usize;
+        }
+        count
+    }
+}
+
+impl<F: Fingerprint> HeadIndex<F> {
+    /// Searches a group of stored fingerprints. For each match, calls `visitor` with the position of the
+    /// query in the batch, the position of the fingerprint in the group, and their distance. Calls
+    /// `check_cancelled` from time to time.
+    #[inline(never)]
+    pub(super) fn search(
+        &self,
+        group: &[F],
+        index: &mut GroupIndex,
+        distance: u32,
+        check_cancelled: impl Fn() -> Result<()>,
+        mut visitor: impl FnMut(u32, usize, u32),
+    ) -> Result<()> {
+        let Some(&first) = group.first() else { return Ok(()) };
+        index.fill(self, group);
+        let GroupIndex { present, starts, found } = index;
+        let (shared, mut probes) = (self.group(first) as usize, 0);
+        for (flipped, masks) in self.group_flips.by_count() {
+            let index_flips = self.index_flips.within(self.flips - flipped);
+            for &mask in masks {
+                for (query, position) in self.by_group.get(shared ^ mask as usize) {
+                    probes += index_flips.len();
+                    if probes >= CANCEL_CHECK_PROBES {
+                        check_cancelled()?;
+                        probes = 0;
+                    }
+                    let count = GroupIndex::find(present, self.index(query), index_flips, found);
+                    for &value in &found[..count] {
+                        let start = starts[value as usize / 64] as usize;
+                        self.compare(&group[start..], value, query, distance, |i, distance| {
+                            visitor(position, start + i, distance);
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a query with the fingerprints of a group whose index bits have this value. The group is
+    /// ascending.
+    #[inline(always)]
+    fn compare(&self, group: &[F], value: u32, query: F, distance: u32, mut visitor: impl FnMut(usize, u32)) {
+        for (i, &fingerprint) in group.iter().enumerate() {
+            let here = self.index(fingerprint);
+            if here > value {
+                break;
+            }
+            if here == value {
+                let bits = fingerprint.distance(query);
+                if bits <= distance {
+                    visitor(i, bits);
+                }
+            }
+        }
+    }
+}
+
+/// Index of the queries by one tail, for an exact search.
+#[derive(Debug)]
+pub(super) struct TailIndex<F> {
+    mask: F,
+    /// Bloom filter of the queries' tails. The hash of a tail selects a word, and two bits in it.
+    filter: Vec<u64>,
+    /// Queries by the first bits of the hash.
+    by_hash: QueryBuckets<F>,
+    bucket_bits: u32,
+}
+
+/// Bits of the filter per query.
+const FILTER_BITS: usize = 8;
+/// Lowest bit of a hash that selects the word in the filter; bit 0 is the least significant. The twelve bits
+/// below select the two bits in the word.
+const FILTER_SHIFT: u32 = 32;
+
+impl<F: Fingerprint> TailIndex<F> {
+    fn new(queries: &[F], table: &TablePlan<F>) -> Self {
+        let mask = table.prefix_mask();
+        let words = (queries.len() * FILTER_BITS / 64).next_power_of_two();
+        let mut filter = vec![0; words];
+        for &query in queries {
+            let hash = hash(query & mask);
+            filter[(hash >> FILTER_SHIFT) as usize & (words - 1)] |= filter_bits(hash);
+        }
+        let bucket_bits = queries.len().max(2).ilog2();
+        let by_hash =
+            QueryBuckets::new(queries, bucket_bits, |query| hash(query & mask) >> (64 - bucket_bits));
+        TailIndex { mask, filter, by_hash, bucket_bits }
+    }
+
+    /// Writes the positions of the fingerprints that pass the filter to `passed`, and returns their number.
+    /// `passed` is at least as long as `fingerprints`.
+    ///
+    /// Has no branch, so that many loads of the filter overlap.
+    #[inline(always)]
+    pub(super) fn filter(&self, fingerprints: &[F], passed: &mut [u32]) -> usize {
+        let (words, mask) = (&self.filter[..], self.mask);
+        let mut count = 0;
+        for (i, &fingerprint) in fingerprints.iter().enumerate() {
+            let hash = hash(fingerprint & mask);
+            let bits = filter_bits(hash);
+            passed[count] = i as u32;
+            count += usize::from(words[(hash >> FILTER_SHIFT) as usize & (words.len() - 1)] & bits == bits);
+        }
+        count
+    }
+
+    /// Returns the queries whose tail may equal the tail of a fingerprint, with their positions in the batch.
+    #[inline(always)]
+    pub(super) fn candidates(&self, fingerprint: F) -> impl Iterator<Item = (F, u32)> {
+        self.by_hash.get((hash(fingerprint & self.mask) >> (64 - self.bucket_bits)) as usize)
+    }
+
+    /// Whether the search by this tail finds a pair whose differing bits are the set bits of `difference`.
+    #[inline(always)]
+    fn finds(&self, difference: F) -> bool {
+        difference & self.mask == F::ZERO
+    }
+}
+
+/// Hashes a tail. The first bits of the hash are the most random, since multiplication carries upward only.
+#[inline(always)]
+fn hash<F: Fingerprint>(value: F) -> u64 {
+    // The constants come from SplitMix64.
+    let folded = if F::BITS == 64 {
+        value.low_u64()
+    } else {
+        value.high_u64().wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ value.low_u64()
+    };
+    (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Mask of the two bits of a hash in its word of the filter.
+#[inline(always)]
+fn filter_bits(hash: u64) -> u64 {
+    1 << (hash >> (FILTER_SHIFT - 6) & 63) | 1 << (hash >> (FILTER_SHIFT - 12) & 63)
+}
+
+/// Index of the queries of a batch, as their [`BatchPlan`] sets it.
+#[derive(Debug)]
+pub(super) struct QueryIndex<F> {
+    pub(super) distance: u32,
+    pub(super) head: HeadIndex<F>,
+    pub(super) tails: Vec<TailIndex<F>>,
+}
+
+impl<F: Fingerprint> QueryIndex<F> {
+    pub(super) fn new(queries: &[F], plan: &BatchPlan, distance: u32) -> Result<Self> {
+        let tables = plan.tables::<F>(distance)?;
+        let tails = tables.tables()[1..].iter().map(|table| TailIndex::new(queries, table)).collect();
+        Ok(QueryIndex { distance, head: HeadIndex::new(queries, plan), tails })
+    }
+
+    /// Whether the search by this tail finds a pair, and neither the head nor an earlier tail does. So each
+    /// pair is reported once. The differing bits of the pair are the set bits of `difference`.
+    #[inline(always)]
+    pub(super) fn finds_first(&self, tail: usize, difference: F) -> bool {
+        self.tails[tail].finds(difference)
+            && !self.head.finds(difference)
+            && !self.tails[..tail].iter().any(|earlier| earlier.finds(difference))
+    }
+}

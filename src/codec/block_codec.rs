@@ -1,0 +1,191 @@
+//! The interface of a codec: its constants, and the operations on one block.
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::symbols::{Coding, SymbolHistogram};
+use crate::error::Damage;
+use crate::fingerprint::Fingerprint;
+use crate::format;
+use crate::huffman::HuffmanCode;
+
+/// Constants of a codec. All its tables share them.
+pub(crate) struct CodecSpec {
+    /// Number of the codec in files.
+    pub(super) number: u8,
+    pub(super) name: &'static str,
+    /// Format version of the codec's tables.
+    pub(super) format_version: u32,
+    /// Whether the codec's tables have a Huffman code.
+    pub(crate) has_code: bool,
+    /// Returns the number of Huffman symbols for fingerprints of the given width in bits.
+    pub(crate) alphabet_size: fn(u32) -> usize,
+    /// Default number of fingerprints from one restart point to the next: in tables with fewer than
+    /// [`format::LARGE_TABLE_FINGERPRINTS`] fingerprints, and in larger ones. `None` if the codec has no restart points.
+    pub(super) default_spans: Option<[u16; 2]>,
+    /// Default block sizes in bytes, for fingerprints of 64 and of 128 bits.
+    pub(super) default_block_sizes: [u32; 2],
+    pub(crate) costs: CodecCosts,
+}
+
+/// Constants of a codec for the cost model (`plan/cost_model.rs`).
+#[derive(Clone, Copy)]
+pub(crate) struct CodecCosts {
+    /// Bits for a random fingerprint above 64 - log2 n, without the overhead of a block.
+    pub(crate) bits: f64,
+    /// Time of a probe up to the start of decoding, in nanoseconds, if all its cache lines are in the cache.
+    pub(crate) probe: f64,
+    /// Time to decode one fingerprint and compare it, in nanoseconds.
+    pub(crate) decode: f64,
+    /// Memory waits for each block that a probe reads. The waits of a group of probes overlap. So the number is small for a
+    /// codec that reads two cache lines; the Huffman codecs read head, directory, code words and tails.
+    pub(crate) miss: f64,
+}
+
+/// A codec, independent of the width of the fingerprints.
+pub(crate) trait CodecKind: Sized {
+    const SPEC: CodecSpec;
+
+    /// Creates the codec of one table. A codec without a Huffman code or restart points ignores `code` or `span`.
+    fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self;
+}
+
+/// The number of fingerprints that fit in a block, and the bytes that they need there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockFit {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Damage of a block that can be decoded, but that no conforming writer encodes from its fingerprints.
+pub(super) const NONCONFORMING_BLOCK: Damage =
+    Damage::Mismatch { what: "a block and the code of its fingerprints" };
+
+/// The operations of a codec on one block.
+///
+/// Fingerprints are strictly ascending. The bytes of a block to read are not trusted: for arbitrary bytes a method returns an
+/// error or wrong fingerprints, but never panics, and takes no longer than for a sound block.
+pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
+    /// Counts the symbol of fingerprint `next`. `recent` has the fingerprints before it; the last one is its predecessor. A
+    /// codec without a Huffman code counts nothing.
+    fn count(recent: &[F], next: F, histogram: &mut SymbolHistogram);
+
+    /// Returns the longest prefix of `fingerprints` (not empty) that fits in `bytes` bytes, at least one fingerprint.
+    fn fit(&self, fingerprints: &[F], bytes: usize) -> BlockFit;
+
+    /// Writes all of `fingerprints`, which fit, into a zeroed block. The caller writes the checksum.
+    fn encode(&self, fingerprints: &[F], block: &mut [u8]);
+
+    /// Checks that a block has exactly the bytes that the format prescribes. `fingerprints`, strictly ascending, were decoded
+    /// from it.
+    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
+
+    /// Returns the coding of each fingerprint of a block, `None` for a fingerprint without a symbol. In a codec without a
+    /// Huffman code, no fingerprint has one. `fingerprints`, strictly ascending, were decoded from the block.
+    fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+        Ok(vec![None; fingerprints.len()])
+    }
+
+    /// Appends the block's fingerprints to `fingerprints`, in order.
+    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
+
+    /// Whether [`BlockCodec::prefetch_for_locate`] does anything.
+    const PREFETCHES_FOR_LOCATE: bool;
+
+    /// Prefetches the cache lines that [`BlockCodec::locate`] will read, except for the first line of the block. `last` is
+    /// the block's last fingerprint.
+    fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
+
+    /// Returns the position where [`BlockCodec::visit_from`] starts, in a block that ends with `last`. `None` if the head of
+    /// the block already shows that no fingerprint lies in the range.
+    fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage>;
+
+    /// Calls `visitor` with each fingerprint in both `range` and `ball`, in order: its position in the block, and its value.
+    /// `start_index` is the index that [`BlockCodec::locate`] returned for the range.
+    fn visit_from(
+        &self,
+        block: &[u8],
+        start_index: u32,
+        range: FingerprintRange<F>,
+        ball: HammingBall<F>,
+        visitor: impl FnMut(usize, F),
+    ) -> Result<(), Damage>;
+}
+
+/// The position in a block where a look-up starts to decode.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanStart {
+    /// Position in the codec's own unit.
+    pub(crate) index: u32,
+    /// First and last byte of the block that the look-up reads next.
+    pub(crate) bytes: (u32, u32),
+}
+
+/// The fingerprints from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FingerprintRange<F> {
+    pub(crate) low: F,
+    pub(crate) high: F,
+}
+
+/// The fingerprints within a distance of a query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HammingBall<F> {
+    pub(crate) query: F,
+    pub(crate) distance: u32,
+}
+
+impl<F: Fingerprint> HammingBall<F> {
+    /// The ball that contains all fingerprints.
+    pub(crate) const ALL: Self = HammingBall { query: F::ZERO, distance: F::BITS };
+
+    #[inline(always)]
+    pub(crate) fn contains(self, value: F) -> bool {
+        (value ^ self.query).count_ones() <= self.distance
+    }
+}
+
+/// The head of every block after its checksum: number of fingerprints, the codec's parameter, first fingerprint.
+pub(crate) struct BlockHeader<F> {
+    /// Number of fingerprints, at least 1.
+    pub(crate) count: usize,
+    /// Width in bits of the lower part (`elias-fano`) or of a restart value (other codecs).
+    pub(crate) width: u32,
+    pub(crate) first: F,
+}
+
+impl<F: Fingerprint> BlockHeader<F> {
+    /// Length in bytes, with the checksum.
+    pub(crate) const LEN: usize = format::BLOCK_FIRST + F::BYTES;
+
+    #[inline(always)]
+    pub(crate) fn read(block: &[u8]) -> Result<Self, Damage> {
+        if block.len() < Self::LEN {
+            return Err(Damage::Truncated { expected: Self::LEN as u64, found: block.len() as u64 });
+        }
+        let fields = LittleEndian::read_u64(block);
+        let count = usize::from((fields >> (8 * format::BLOCK_COUNT)) as u16);
+        let width = u32::from((fields >> (8 * format::BLOCK_WIDTH)) as u16);
+        // Every fingerprint after the first takes at least one bit. A larger count would let a damaged block waste time.
+        if count == 0 || count > block.len() * 8 {
+            return Err(Damage::Field {
+                name: "count",
+                found: count as u64,
+                expected: "1 to the number of bits of the block",
+            });
+        }
+        if width > F::BITS {
+            return Err(Damage::Field {
+                name: "width",
+                found: u64::from(width),
+                expected: "at most the bits of a fingerprint",
+            });
+        }
+        Ok(BlockHeader { count, width, first: F::read_le(&block[format::BLOCK_FIRST..]) })
+    }
+
+    pub(crate) fn write(&self, block: &mut [u8]) {
+        LittleEndian::write_u16(&mut block[format::BLOCK_COUNT..], self.count as u16);
+        LittleEndian::write_u16(&mut block[format::BLOCK_WIDTH..], self.width as u16);
+        self.first.write_le(&mut block[format::BLOCK_FIRST..]);
+    }
+}

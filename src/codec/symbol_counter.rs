@@ -1,0 +1,51 @@
+//! Counting the symbols of a table, for its Huffman code.
+
+use super::Codec;
+use super::all_differences::WINDOW;
+use super::symbols::SymbolHistogram;
+use crate::fingerprint::Fingerprint;
+use crate::huffman::HuffmanCode;
+
+/// Counts the symbols of the fingerprints of a table.
+///
+/// Fingerprints are permuted, and pushed in strictly ascending order.
+pub(crate) struct SymbolCounter<F> {
+    codec: Codec,
+    histogram: SymbolHistogram,
+    fingerprints: u64,
+    /// The last [`WINDOW`] to 2 × [`WINDOW`] fingerprints, fewer at the start.
+    recent: Vec<F>,
+}
+
+impl<F: Fingerprint> SymbolCounter<F> {
+    pub(crate) fn new(codec: Codec) -> Self {
+        let histogram = SymbolHistogram::new(codec.alphabet_size(F::BITS));
+        SymbolCounter { codec, histogram, fingerprints: 0, recent: Vec::with_capacity(2 * WINDOW) }
+    }
+
+    /// Creates the counter for a codec without a Huffman code, which needs only the number of fingerprints.
+    pub(crate) fn with_fingerprints(codec: Codec, fingerprints: u64) -> Self {
+        SymbolCounter { fingerprints, ..SymbolCounter::new(codec) }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, fingerprint: F) {
+        if !self.recent.is_empty() {
+            self.codec.count(&self.recent, fingerprint, &mut self.histogram);
+        }
+        if self.recent.len() == 2 * WINDOW {
+            self.recent.drain(..WINDOW);
+        }
+        self.recent.push(fingerprint);
+        self.fingerprints += 1;
+    }
+
+    /// Number of fingerprints pushed.
+    pub(crate) fn fingerprints(&self) -> u64 {
+        self.fingerprints
+    }
+
+    pub(crate) fn code(&self) -> HuffmanCode {
+        self.histogram.code()
+    }
+}

@@ -1,0 +1,183 @@
+//! The check that a plan is complete.
+
+use super::table_plan::TablePlan;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+
+/// Maximum number of error patterns that the check tries. The plans of the catalogue need fewer than 100,000.
+const MAX_PATTERNS: u32 = 1_000_000;
+
+/// Set of all bits that belong to the same prefixes. An error in any bit of an atom has the same effect.
+struct Atom {
+    /// Bit set of tables: bit `t` is set if the atom is in the prefix of table `t`. Bit 0 is the least
+    /// significant.
+    tables: u64,
+    /// Number of bits of the atom.
+    bits: u32,
+    /// Number of errors in the atom, in the current pattern.
+    errors: u32,
+}
+
+/// Fails if some pattern of at most `distance` errors has more errors in every table's prefix than the
+/// table's probes flip.
+pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePlan<F>]) -> Result<()> {
+    let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
+    let mut atoms: Vec<Atom> = Vec::new();
+    for bit in 0..F::BITS {
+        let inside = tables_of(&masks, bit);
+        match atoms.iter_mut().find(|atom| atom.tables == inside) {
+            Some(atom) => atom.bits += 1,
+            None => atoms.push(Atom { tables: inside, bits: 1, errors: 0 }),
+        }
+    }
+    let needed = tables.iter().map(|table| i64::from(table.flips) + 1).collect();
+    let mut search = PatternSearch { atoms, needed, patterns: 0 };
+    let incomplete = |reason| Error::IncompletePlan { plan: name.to_string(), distance, reason };
+    match search.find(distance, 0) {
+        Some(false) => Ok(()),
+        None => Err(incomplete(format!(
+            "gave up after {MAX_PATTERNS} error patterns; use fewer or simpler tables"
+        ))),
+        Some(true) => {
+            let mut left: Vec<(u64, u32)> =
+                search.atoms.iter().map(|atom| (atom.tables, atom.errors)).collect();
+            let mut bits = Vec::new();
+            for bit in 0..F::BITS {
+                let inside = tables_of(&masks, bit);
+                if let Some(atom) = left.iter_mut().find(|atom| atom.0 == inside && atom.1 > 0) {
+                    atom.1 -= 1;
+                    bits.push(bit.to_string());
+                }
+            }
+            Err(incomplete(format!("errors in bits {} are found by no table", bits.join(", "))))
+        }
+    }
+}
+
+/// Returns the bit set of the tables whose prefix contains a bit.
+fn tables_of<F: Fingerprint>(masks: &[F], bit: u32) -> u64 {
+    let inside = |mask: &F| *mask & F::bit_mask(bit) != F::ZERO;
+    masks.iter().enumerate().filter(|(_, mask)| inside(mask)).fold(0, |all, (table, _)| all | 1 << table)
+}
+
+/// Search for an error pattern that no table finds.
+struct PatternSearch {
+    atoms: Vec<Atom>,
+    /// Number of further errors in each table's prefix until its probes miss the pattern. If it is at most 0,
+    /// they miss the pattern.
+    needed: Vec<i64>,
+    /// Number of patterns tried.
+    patterns: u32,
+}
+
+impl PatternSearch {
+    /// Whether at most `left` more errors, none in the atoms of the bit set `forbidden`, make all tables miss
+    /// the pattern. `None` after [`MAX_PATTERNS`] patterns. If true, the errors of that pattern stay in
+    /// `atoms`.
+    fn find(&mut self, left: u32, forbidden: u128) -> Option<bool> {
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS {
+            return None;
+        }
+        let Some((table, &needed)) = self.needed.iter().enumerate().max_by_key(|&(_, needed)| needed) else {
+            return Some(true);
+        };
+        if needed <= 0 {
+            return Some(true);
+        }
+        // Disjoint prefixes need separate errors. If these are more than `left`, no pattern exists.
+        let mut together = 0;
+        let mut used = 0_u128;
+        for (other, &needed) in self.needed.iter().enumerate().filter(|&(_, &needed)| needed > 0) {
+            let prefix = self.prefix(other);
+            if prefix & used == 0 {
+                used |= prefix;
+                together += needed;
+            }
+        }
+        if needed > i64::from(left) || together > i64::from(left) {
+            return Some(false);
+        }
+        // At least one error must be in an atom of this table's prefix. Tries each of these atoms. Later
+        // branches do not use the atoms that were tried before, since the earlier branches cover them.
+        let mut forbidden = forbidden;
+        for i in 0..self.atoms.len() {
+            let atom = &mut self.atoms[i];
+            if atom.tables >> table & 1 == 0 || forbidden >> i & 1 == 1 || atom.errors == atom.bits {
+                continue;
+            }
+            atom.errors += 1;
+            self.add(i, -1);
+            if self.find(left - 1, forbidden)? {
+                return Some(true);
+            }
+            self.atoms[i].errors -= 1;
+            self.add(i, 1);
+            forbidden |= 1 << i;
+        }
+        Some(false)
+    }
+
+    fn add(&mut self, atom: usize, change: i64) {
+        for (table, needed) in self.needed.iter_mut().enumerate() {
+            if self.atoms[atom].tables >> table & 1 == 1 {
+                *needed += change;
+            }
+        }
+    }
+
+    /// Returns the bit set of the atoms in a table's prefix.
+    fn prefix(&self, table: usize) -> u128 {
+        (self.atoms.iter().enumerate())
+            .filter(|(_, atom)| atom.tables >> table & 1 == 1)
+            .fold(0, |all, (i, _)| all | 1 << i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::permutation::Permutation;
+
+    /// Creates a table whose prefix consists of the set bits of a mask.
+    fn table(mask: u64, flips: u32) -> TablePlan<u64> {
+        let inside = |bit: &u8| mask & u64::bit_mask(u32::from(*bit)) != 0;
+        let bits = (0..64).filter(inside).chain((0..64).filter(|bit| !inside(bit)));
+        TablePlan { permutation: Permutation::new(bits).unwrap(), prefix_bits: mask.count_ones(), flips }
+    }
+
+    /// Whether a plan is complete, by trying every pattern of at most `distance` errors in the first `bits`
+    /// bits.
+    fn plain(tables: &[TablePlan<u64>], distance: u32, bits: u32) -> bool {
+        fn search(tables: &[TablePlan<u64>], errors: u64, from: u32, left: u32, bits: u32) -> bool {
+            let found = tables.iter().any(|t| (errors & t.prefix_mask()).count_ones() <= t.flips);
+            found
+                && (left == 0
+                    || (from..bits)
+                        .all(|bit| search(tables, errors | u64::bit_mask(bit), bit + 1, left - 1, bits)))
+        }
+        search(tables, 0, 0, distance, bits)
+    }
+
+    proptest! {
+        /// Prefixes are within the first 10 bits, so that the plain search is short.
+        #[test]
+        fn equals_the_search_over_all_bits(
+            prefixes in prop::collection::vec((0_u64..1024, 0_u32..3), 1..6),
+            distance in 0_u32..5,
+        ) {
+            let tables: Vec<_> = prefixes.iter().map(|&(mask, flips)| table(mask << 54, flips)).collect();
+            prop_assert_eq!(check("some", distance, &tables).is_ok(), plain(&tables, distance, 10));
+        }
+    }
+
+    #[test]
+    fn what_it_reports_is_found_by_no_table() {
+        let tables = [table(u64::MAX << 32, 0), table(u64::MAX >> 32, 0)];
+        assert!(check("halves", 1, &tables).is_ok());
+        let error = check("halves", 2, &tables).unwrap_err().to_string();
+        assert!(error.contains("errors in bits 0, 32 are found by no table"), "{error}");
+    }
+}

@@ -1,0 +1,393 @@
+//! Cost model: the size, the blocks read and the query time of a plan, and the choice of the cheapest plan.
+//!
+//! The estimated time of a query is a sum of counts times constants: probes, decoded fingerprints, and waits
+//! for memory. The wait per cache line grows with the size of the tables. The counts follow from the plan and
+//! the number of fingerprints, with the algorithm of `table/probe.rs`. The constants are fitted to
+//! measurements by `benches/model.rs` at n = 2^20 and 2^24. `benches/history/cost-model.md` reports the
+//! accuracy at other sizes; `benches/model.rs` can measure it again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::table_plan::combinations_up_to;
+use super::{Plan, TablePlan, catalogue};
+use crate::codec::Codec;
+use crate::error::{Error, Result, find_by_name};
+use crate::fingerprint::Fingerprint;
+
+/// Storage medium of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Medium {
+    /// Memory: the files fit into the page cache.
+    #[default]
+    Memory,
+    /// A solid-state disk: each block is a random read of about 80 us.
+    Ssd,
+    /// A rotating disk: each block is a seek of about 8 ms.
+    Disk,
+}
+
+impl Medium {
+    const ALL: [(Medium, &'static str); 3] =
+        [(Medium::Memory, "memory"), (Medium::Ssd, "ssd"), (Medium::Disk, "disk")];
+
+    /// Additional time of a random read, in nanoseconds.
+    fn random_read(self) -> f64 {
+        match self {
+            Medium::Memory => 0.0,
+            Medium::Ssd => 80e3,
+            Medium::Disk => 8e6,
+        }
+    }
+
+    /// Speed of a sequential read, in bytes per nanosecond. Infinite for memory, where the model counts cache
+    /// lines instead.
+    fn bandwidth(self) -> f64 {
+        match self {
+            Medium::Memory => f64::INFINITY,
+            Medium::Ssd => 2.0,
+            Medium::Disk => 0.2,
+        }
+    }
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Medium::ALL.iter().find(|(medium, _)| medium == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Medium {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Medium> {
+        find_by_name("medium", &Medium::ALL, name)
+    }
+}
+
+/// The workload that a plan's cost is estimated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Number of distinct fingerprints, assumed to be spread evenly.
+    pub fingerprints: u64,
+    /// Codec of the tables.
+    pub codec: Codec,
+    /// Block size in bytes; `None` is the codec's default.
+    pub block_size: Option<u32>,
+    /// Number of fingerprints between restart points; `None` is the default. Elias-Fano has no restart
+    /// points.
+    pub span: Option<u16>,
+    /// Storage medium of the tables.
+    pub medium: Medium,
+}
+
+/// Estimated cost of a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CostEstimate {
+    /// Size of all tables in bytes per fingerprint, without ids.
+    pub bytes_per_fingerprint: f64,
+    /// Number of probes of one query.
+    pub probes: f64,
+    /// Number of blocks that one query reads. Probes in the same block read it once.
+    pub reads: f64,
+    /// Number of fingerprints that are compared with the query.
+    pub candidates: f64,
+    /// Time of one query, in nanoseconds.
+    pub nanoseconds: f64,
+}
+
+/// Number of probes that go through the stages of a query together, so that their waits for memory overlap
+/// (`table/probe.rs`).
+pub(crate) const PROBE_GROUP_LEN: usize = 64;
+/// Number of successive [`line_wait_ns`]s of a group of probes: block index, head of the block, position in
+/// the block.
+const WAITS_PER_GROUP: f64 = 3.5;
+/// Minimum number of blocks in a range that is split by further bits, down to ranges of about one block
+/// (`table/probe.rs`).
+pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
+/// Additional time of each part of a split range, in nanoseconds.
+const SPLIT_PROBE_NS: f64 = 110.0;
+/// Number of [`line_wait_ns`]s for each cache line (64 bytes) of a range, up to [`PREFETCH_MIN_LINES`] lines.
+const LINE_WAITS: f64 = 0.43;
+/// Number of sequential cache lines from which the processor prefetches further lines.
+const PREFETCH_MIN_LINES: f64 = 16.0;
+/// Number of [`line_wait_ns`]s for each further cache line of a range.
+const PREFETCHED_LINE_WAITS: f64 = 0.17;
+
+/// Level-2 cache: its size in bytes, for both cores, and the additional time to load a line that is not in
+/// it, in nanoseconds.
+const L2_CACHE: (f64, f64) = (4e6, 82.0);
+/// Level-3 cache, in the same units. The size is the measured share that other users of a machine leave; the
+/// page tables of the mapped files fit in it too.
+const L3_CACHE: (f64, f64) = (390e6, 113.0);
+
+/// Number of fingerprints between restart points; 0 for codecs without restart points.
+fn span(workload: &Workload) -> f64 {
+    let default = workload.codec.default_span(workload.fingerprints);
+    default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
+}
+
+/// Expected time to load a random cache line of tables of `bytes` bytes, in nanoseconds. As a smooth
+/// approximation, a share of bytes / (bytes + c) of the lines is not in a cache of c bytes.
+fn line_wait_ns(bytes: f64) -> f64 {
+    [L2_CACHE, L3_CACHE].iter().map(|(cache, time)| time * bytes / (bytes + cache)).sum()
+}
+
+/// Estimates the cost of a plan.
+pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEstimate {
+    let costs = workload.codec.spec().costs;
+    let size = TableSize::new(workload, F::BITS);
+    let mut all = OperationCounts::default();
+    for table in plan.tables() {
+        all.add(&OperationCounts::from_table(table, plan.distance(), workload, &size));
+    }
+    let bytes_per_fingerprint = size.bits / 8.0 * plan.tables().len() as f64;
+    let wait = line_wait_ns(bytes_per_fingerprint * size.fingerprints);
+    let ranges = all.probes + all.parts;
+    // Half a span is decoded on average before each range.
+    let decoded = ranges * span(workload) / 2.0 + all.candidates;
+    let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
+    let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT_PROBE_NS;
+    let waiting = (all.probes / PROBE_GROUP_LEN as f64).max(1.0) * WAITS_PER_GROUP
+        + all.blocks * costs.miss
+        + all.lines;
+    let medium = workload.medium;
+    let reading = all.blocks * medium.random_read() + reads * size.block_bytes / medium.bandwidth();
+    CostEstimate {
+        bytes_per_fingerprint,
+        probes: all.probes,
+        reads,
+        candidates: all.candidates,
+        nanoseconds: computing + waiting * wait + reading,
+    }
+}
+
+/// Estimated size of one table.
+struct TableSize {
+    fingerprints: f64,
+    /// Bits per fingerprint, including its share of all other data.
+    bits: f64,
+    blocks: f64,
+    block_bytes: f64,
+}
+
+impl TableSize {
+    fn new(workload: &Workload, width: u32) -> TableSize {
+        let fingerprints = workload.fingerprints.max(1) as f64;
+        let codec = workload.codec;
+        let block_bytes = f64::from(workload.block_size.unwrap_or(codec.default_block_size(width)));
+        let (block_bits, width) = (block_bytes * 8.0, f64::from(width));
+        // A block adds its header, an uncompressed first fingerprint, an entry in the block index, and half a
+        // fingerprint of unused space. A span adds a restart point.
+        let coded = (width - fingerprints.log2() + codec.spec().costs.bits).max(1.0);
+        let per_block = 64.0 + width + (width - coded) + coded / 2.0;
+        let per_block = per_block.min(fingerprints * coded + per_block);
+        let restart = if codec.has_spans() { 24.0 / span(workload) } else { 0.0 };
+        let bits = coded + restart + per_block / (block_bits / coded).min(fingerprints);
+        TableSize { fingerprints, bits, blocks: (fingerprints * bits / block_bits).max(1.0), block_bytes }
+    }
+}
+
+/// Counts of the operations of one query.
+#[derive(Default)]
+struct OperationCounts {
+    probes: f64,
+    /// Parts of the ranges that are split.
+    parts: f64,
+    /// Distinct first blocks of the ranges. Probes that differ late in the prefix share a first block.
+    blocks: f64,
+    /// Further blocks of the ranges.
+    next_blocks: f64,
+    /// Fingerprints in the ranges.
+    candidates: f64,
+    /// Number of [`line_wait_ns`]s for the cache lines of the ranges.
+    lines: f64,
+}
+
+impl OperationCounts {
+    /// Returns the number of [`line_wait_ns`]s for the cache lines of consecutive fingerprints.
+    fn lines(fingerprints: f64, size: &TableSize) -> f64 {
+        let lines = fingerprints * size.bits / 512.0;
+        lines.min(PREFETCH_MIN_LINES) * LINE_WAITS
+            + (lines - PREFETCH_MIN_LINES).max(0.0) * PREFETCHED_LINE_WAITS
+    }
+
+    fn from_table<F: Fingerprint>(
+        table: &TablePlan<F>,
+        distance: u32,
+        workload: &Workload,
+        size: &TableSize,
+    ) -> OperationCounts {
+        let bits = f64::from(table.flipped_bits(workload.fingerprints));
+        let exactly = |flips: u32| {
+            combinations_up_to(bits, flips)
+                - flips.checked_sub(1).map_or(0.0, |fewer| combinations_up_to(bits, fewer))
+        };
+        let mut all = OperationCounts::default();
+        for flips in 0..=table.flips {
+            let shared = if flips == table.flips { f64::from(table.prefix_bits) } else { bits };
+            all.add(&OperationCounts::from_ranges(
+                exactly(flips),
+                shared,
+                distance.saturating_sub(flips),
+                size,
+            ));
+        }
+        // Probes that differ late share blocks.
+        all.blocks = all.blocks.min(combinations_up_to(bits.min(size.blocks.log2()), table.flips));
+        all
+    }
+
+    /// Returns the counts of `probes` ranges. The fingerprints of a range share `shared` bits. At most `left`
+    /// of the other bits may differ from the query.
+    fn from_ranges(probes: f64, shared: f64, left: u32, size: &TableSize) -> OperationCounts {
+        let blocks_each = size.blocks / shared.exp2();
+        let each = size.fingerprints / shared.exp2();
+        if blocks_each < SPLIT_MIN_BLOCKS as f64 {
+            return OperationCounts {
+                probes,
+                parts: 0.0,
+                blocks: probes,
+                next_blocks: probes * blocks_each,
+                candidates: (probes * each).min(size.fingerprints),
+                lines: probes * OperationCounts::lines(each, size),
+            };
+        }
+        // The range is split down to less than one block, with at most `left` flips of the further bits.
+        let depth = blocks_each.log2() + 1.0;
+        let parts = probes * combinations_up_to(depth, left);
+        let each = each / depth.exp2();
+        OperationCounts {
+            probes,
+            parts,
+            blocks: parts.min(size.blocks),
+            next_blocks: 0.0,
+            candidates: (parts * each).min(size.fingerprints),
+            lines: parts * OperationCounts::lines(each, size),
+        }
+    }
+
+    fn add(&mut self, other: &OperationCounts) {
+        self.probes += other.probes;
+        self.parts += other.parts;
+        self.blocks += other.blocks;
+        self.next_blocks += other.next_blocks;
+        self.candidates += other.candidates;
+        self.lines += other.lines;
+    }
+}
+
+/// Returns all named plans for a distance with their estimated costs, by ascending size.
+///
+/// # Errors
+/// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
+pub fn estimate_all<F: Fingerprint>(
+    distance: u32,
+    workload: &Workload,
+) -> Result<Vec<(Plan<F>, CostEstimate)>> {
+    let mut plans = Vec::new();
+    for name in catalogue::names::<F>(distance) {
+        let plan = Plan::named(&name, distance)?;
+        let estimate = estimate(&plan, workload);
+        plans.push((plan, estimate));
+    }
+    plans.sort_by(|a, b| a.1.bytes_per_fingerprint.total_cmp(&b.1.bytes_per_fingerprint));
+    Ok(plans)
+}
+
+/// Chooses the default plan of a segment: the plan with the minimum of time x size^3.
+///
+/// Small stores are preferred: a plan of twice the size is chosen only if it takes at most an eighth of the
+/// time.
+///
+/// # Errors
+/// The errors of [`estimate_all`].
+pub fn choose<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Plan<F>> {
+    if distance > F::MAX_DISTANCE {
+        return Plan::named("scan", distance);
+    }
+    let price = |estimate: &CostEstimate| estimate.nanoseconds * estimate.bytes_per_fingerprint.powi(3);
+    let plans = estimate_all(distance, workload)?.into_iter();
+    let best = plans.min_by(|a, b| price(&a.1).total_cmp(&price(&b.1)));
+    best.map_or_else(|| Plan::named("scan", distance), |(plan, _)| Ok(plan))
+}
+
+/// Returns the information-theoretic minimum of bits per fingerprint, for `count` distinct random
+/// fingerprints of `bits` bits: log2 C(2^bits, count) / count.
+///
+/// The result is computed by Stirling's formula. Its error is far below 0.01 bit. Returns 0 if `count` is 0.
+pub fn min_bits_per_fingerprint(bits: u32, count: u64) -> f64 {
+    if count == 0 {
+        return 0.0;
+    }
+    let n = count as f64;
+    let log2_e = std::f64::consts::LOG2_E;
+    let stirling = (std::f64::consts::TAU * n).log2() / 2.0 + log2_e / (12.0 * n);
+    f64::from(bits) - n.log2() + log2_e - stirling / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(fingerprints: u64) -> Workload {
+        Workload {
+            fingerprints,
+            codec: Codec::default(),
+            block_size: None,
+            span: None,
+            medium: Medium::Memory,
+        }
+    }
+
+    #[test]
+    fn the_floor() {
+        // One of 2^64 values: 64 bits. Two of them in any order: half a bit less per value.
+        assert!((min_bits_per_fingerprint(64, 1) - 64.0).abs() < 0.01);
+        assert!((min_bits_per_fingerprint(64, 2) - 63.5).abs() < 0.01);
+        assert!((min_bits_per_fingerprint(64, 1 << 24) - 41.44).abs() < 0.01);
+        assert!((min_bits_per_fingerprint(128, 1 << 24) - 105.44).abs() < 0.01);
+    }
+
+    #[test]
+    fn probes_are_counted() {
+        let probes = |plan, codec| {
+            let plan = Plan::<u64>::named(plan, 3).unwrap();
+            estimate(&plan, &Workload { codec, ..workload(1 << 20) }).probes
+        };
+        // Two tables with one flip of the first 16 bits; one table with one flip, two with none.
+        assert_eq!(probes("probe-2", Codec::FirstDifference), 34.0);
+        assert_eq!(probes("probe-2", Codec::EliasFano), 34.0);
+        assert_eq!(probes("probe-3", Codec::FirstDifference), 19.0);
+        assert_eq!(probes("paper-4", Codec::EliasFano), 4.0);
+    }
+
+    #[test]
+    fn every_size_and_distance_has_a_choice() {
+        for log in [0, 1, 10, 20, 27, 33, 40] {
+            for distance in 0..=16 {
+                choose::<u64>(distance, &workload(1 << log)).unwrap();
+            }
+            for distance in [0, 3, 17, 32] {
+                choose::<u128>(distance, &workload(1 << log)).unwrap();
+            }
+        }
+        assert!(choose::<u64>(17, &workload(5)).is_err());
+    }
+
+    #[test]
+    fn few_fingerprints_at_a_large_distance_are_scanned() {
+        assert_eq!(choose::<u64>(16, &workload(1000)).unwrap().name(), "scan");
+        assert_ne!(choose::<u64>(3, &workload(100_000_000)).unwrap().name(), "scan");
+    }
+
+    #[test]
+    fn seeks_ask_for_fewer_reads() {
+        let reads = |medium| {
+            let workload = Workload { medium, ..workload(8_000_000_000) };
+            let plan = choose::<u64>(3, &workload).unwrap();
+            estimate(&plan, &workload).reads
+        };
+        assert!(reads(Medium::Disk) <= reads(Medium::Memory));
+    }
+}

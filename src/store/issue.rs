@@ -1,0 +1,33 @@
+//! Issues: descriptions of damage in a store, for the report of a salvage.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+
+/// One problem of a damaged store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// Path of the damaged or missing file.
+    pub path: PathBuf,
+    /// Offset of the damage in the file, in bytes; `None` if the issue has no position.
+    pub offset: Option<u64>,
+    /// Description of the problem and its consequences.
+    pub description: String,
+    /// Whether content of the store is lost, or may be lost. If false, all of it was recovered from other files.
+    pub is_loss: bool,
+}
+
+impl Issue {
+    /// Converts an error of the library.
+    pub(super) fn from_error(error: &Error, is_loss: bool) -> Issue {
+        let (path, offset, description) = match error {
+            Error::Corrupt { path, offset, damage } => (path.clone(), Some(*offset), damage.to_string()),
+            Error::Io { path, action, source } => (path.clone(), None, format!("cannot {action}: {source}")),
+            Error::UnsupportedVersion { path, .. } | Error::Width { path, .. } => {
+                (path.clone(), None, error.to_string())
+            }
+            other => (PathBuf::new(), None, other.to_string()),
+        };
+        Issue { path, offset, description, is_loss }
+    }
+}

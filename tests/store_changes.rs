@@ -1,0 +1,313 @@
+//! Changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging. The
+//! disk fails and loses its power at every operation. Each time the store must be whole, with its contents before or
+//! after the change.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rayon::prelude::*;
+use simstore::store::{SalvageOptions, salvage_on};
+use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
+
+use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, SimulatedDisk};
+
+/// The contents of a store: pairs, and the values of marks and notes.
+type ContentModel = BTreeMap<(u64, u64), Vec<u8>>;
+
+/// The keys of marks and notes in a model.
+const METADATA_KEY: u64 = u64::MAX;
+const NOTE_KEY: u64 = u64::MAX - 1;
+
+const SALVAGED: &str = "rescued";
+
+fn store_path() -> &'static Path {
+    Path::new("store")
+}
+
+fn fingerprint(i: u64) -> u64 {
+    (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 3 * 20))
+}
+
+fn plan() -> PlanChoice {
+    PlanChoice::Named("probe-2".into())
+}
+
+fn options(disk: &SimulatedDisk) -> StoreOptions {
+    StoreOptions {
+        fs: disk.as_fs(),
+        plan: Some(plan()),
+        codec: Some(Codec::EliasFano),
+        block_size: Some(256),
+        memtable: 1 << 16,
+        compaction: false,
+        ..StoreOptions::default()
+    }
+}
+
+fn open(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
+    Store::open(store_path(), options(disk))
+}
+
+/// A store of one segment and several logs with inserts, deletes, marks and notes; all of it durable.
+fn live() -> (SimulatedDisk, ContentModel) {
+    let disk = SimulatedDisk::default();
+    let first = open(&disk).unwrap();
+    (0..12).try_for_each(|i| first.insert(fingerprint(i), i)).unwrap();
+    first.flush().unwrap();
+    drop(first);
+    for call in 0..4 {
+        let again = open(&disk).unwrap();
+        let mut transaction = again.transaction();
+        transaction.insert(fingerprint(20 + call), 20 + call);
+        transaction.delete(fingerprint(call), call);
+        transaction.set_metadata("call", &call.to_le_bytes()).unwrap();
+        transaction.set_note(20 + call, b"noted").unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+    }
+    let disk = disk.crash(disk.operations(), &mut SurvivalChoice::Nothing);
+    let snapshot = Snapshot::open_on(&disk.as_fs(), store_path()).unwrap();
+    assert!(snapshot.logs().len() > 3 && snapshot.stats().segments == 1);
+    let model = contents(&snapshot).unwrap();
+    assert_eq!(model.keys().filter(|key| key.0 < NOTE_KEY).count(), 12);
+    (disk, model)
+}
+
+fn contents(snapshot: &Snapshot<u64>) -> Result<ContentModel, Error> {
+    let mut model = ContentModel::new();
+    for entry in snapshot.iter() {
+        let entry = entry?;
+        model.insert((entry.fingerprint, entry.id.unwrap_or(0)), Vec::new());
+    }
+    for (i, key) in (0..).zip(["call", "run"]) {
+        model.extend(snapshot.metadata(key)?.map(|value| ((METADATA_KEY, i), value)));
+    }
+    for id in 20..24 {
+        model.extend(snapshot.note(id)?.map(|note| ((NOTE_KEY, id), note)));
+    }
+    Ok(model)
+}
+
+/// Verifies a store on a disk and returns its contents; `None` if the path holds no store.
+fn verified_contents(disk: &SimulatedDisk, path: &str) -> Result<Option<ContentModel>, String> {
+    let snapshot = match Snapshot::open_on(&disk.as_fs(), Path::new(path)) {
+        Ok(snapshot) => snapshot,
+        Err(Error::NotAStore { .. }) => return Ok(None),
+        Err(Error::Io { path: of, source, .. })
+            if of == Path::new(path) && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut damaged = Vec::new();
+    // A torn end is normal after a crash.
+    snapshot.verify(|error| match error {
+        Error::TornEnd { .. } => {}
+        error => damaged.push(error.to_string()),
+    });
+    if damaged.is_empty() {
+        contents(&snapshot).map(Some).map_err(|e| e.to_string())
+    } else {
+        Err(damaged.concat())
+    }
+}
+
+/// A change of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoreChange {
+    /// `build --force`, with so little memory for sorting that runs are written.
+    Replace,
+    /// Like `Replace`, given up before the end.
+    GiveUp,
+    Compact,
+    Delete,
+    /// Like `dedup --against --add`: loads with the marks of the run, then merges.
+    Load,
+    Salvage,
+}
+
+const JOBS: [StoreChange; 6] = [StoreChange::Replace, StoreChange::GiveUp, StoreChange::Compact, StoreChange::Delete, StoreChange::Load, StoreChange::Salvage];
+
+impl StoreChange {
+    fn run(self, disk: &SimulatedDisk) -> Result<(), Error> {
+        match self {
+            StoreChange::Replace | StoreChange::GiveUp => {
+                let options = BuildOptions {
+                    fs: disk.as_fs(),
+                    memory: Some(16 << 20),
+                    plan: plan(),
+                    replace: true,
+                    ..BuildOptions::default()
+                };
+                let mut builder = Builder::<u64>::create(store_path(), options)?;
+                for i in 0..1500 {
+                    builder.insert_named(fingerprint(i + 100), i, "new")?;
+                }
+                if self == StoreChange::Replace { builder.finish().map(|_| ()) } else { Ok(()) }
+            }
+            StoreChange::Compact => open(disk)?.compact(),
+            StoreChange::Delete => {
+                let pairs = [20, 5, 21, 7].map(|i| (fingerprint(i), i));
+                open(disk)?.delete_all(&pairs, Durability::Sync).map(|_| ())
+            }
+            StoreChange::Load => {
+                let store =
+                    Store::open(store_path(), StoreOptions { compaction: true, fanout: 2, ..options(disk) })?;
+                let mut load = store.bulk_load()?;
+                (30..40).try_for_each(|i| load.insert(fingerprint(i), i))?;
+                load.set_metadata("run", b"of today")?;
+                load.finish()?;
+                store.wait_for_background()
+            }
+            StoreChange::Salvage => {
+                let options = SalvageOptions::default();
+                salvage_on::<u64>(&disk.as_fs(), store_path(), Path::new(SALVAGED), &options).map(|_| ())
+            }
+        }
+    }
+
+    /// Contents of the store and of the rescued store after the job.
+    fn result(self, before: &SimulatedDisk) -> [Option<ContentModel>; 2] {
+        let disk = before.crash(0, &mut SurvivalChoice::Nothing);
+        self.run(&disk).unwrap();
+        let after = [verified_contents(&disk, "store").unwrap(), verified_contents(&disk, SALVAGED).unwrap()];
+        // Checks that the job makes a difference if it should, and none otherwise.
+        let was = verified_contents(before, "store").unwrap();
+        let changes = matches!(self, StoreChange::Replace | StoreChange::Delete | StoreChange::Load);
+        assert_eq!(after[0] != was, changes, "{self:?}");
+        assert_eq!(after[1], if self == StoreChange::Salvage { was } else { None }, "{self:?}");
+        after
+    }
+}
+
+/// Fails unless the disk has the store as before or after the job; with `done`, as after it.
+fn judge(disk: &SimulatedDisk, before: &ContentModel, after: &[Option<ContentModel>; 2], done: bool) -> Result<(), String> {
+    let (there, rescued) = (verified_contents(disk, "store")?, verified_contents(disk, SALVAGED)?);
+    if there != after[0] && (done || there.as_ref() != Some(before)) {
+        return Err(format!("the store holds {there:?}"));
+    }
+    if rescued != after[1] && (done || rescued.is_some()) {
+        return Err(format!("the rescued one holds {rescued:?}"));
+    }
+    Ok(())
+}
+
+/// Checks that a recovered store takes writes, and has them when it is opened again.
+fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
+    let before = verified_contents(disk, "store")?.unwrap_or_default();
+    let insert = || {
+        let store = open_as_it_is(disk)?;
+        let mut transaction = store.transaction();
+        transaction.insert(1, 1);
+        transaction.commit(Durability::Sync)
+    };
+    insert().map_err(|error| error.to_string())?;
+    let mut after = verified_contents(disk, "store")?.unwrap_or_default();
+    match after.remove(&(1, 1)).is_some() && after == before {
+        true => Ok(()),
+        false => Err(format!("after a write: {after:?}")),
+    }
+}
+
+/// Opens a store with its own settings; a store that replaced another has different ones.
+fn open_as_it_is(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
+    Store::open(
+        store_path(),
+        StoreOptions {
+            fs: disk.as_fs(),
+            memtable: 1 << 16,
+            compaction: false,
+            create: false,
+            ..StoreOptions::default()
+        },
+    )
+}
+
+#[test]
+fn power_is_lost_after_any_operation() {
+    let (start, before) = live();
+    JOBS.par_iter().for_each(|&job| {
+        let after = job.result(&start);
+        let disk = start.crash(0, &mut SurvivalChoice::Nothing);
+        job.run(&disk).unwrap();
+        let mut crashes = disk.replay();
+        loop {
+            let done = crashes.done();
+            let seeded = (0..20).map(|seed| SurvivalChoice::seeded(seed, done));
+            for mut choice in [SurvivalChoice::Nothing, SurvivalChoice::Everything].into_iter().chain(seeded) {
+                let image = crashes.image(&mut choice);
+                let is_done = done == disk.operations();
+                judge(&image, &before, &after, is_done && job != StoreChange::GiveUp)
+                    .and_then(|()| check_accepts_writes(&image))
+                    .unwrap_or_else(|error| {
+                        panic!("{job:?}, after {done} operations: {error}\n{}", disk.listing())
+                    });
+            }
+            if crashes.advance().is_none() {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn any_operation_fails() {
+    let (start, before) = live();
+    let failures = [
+        Failure::IoError,
+        Failure::NoSpace,
+        Failure::DoneButIoError,
+        Failure::Short(7),
+        Failure::LosePages { percent: 50, seed: 5 },
+    ];
+    let failed: usize = JOBS
+        .par_iter()
+        .map(|&job| {
+            let after = job.result(&start);
+            let undisturbed = start.crash(0, &mut SurvivalChoice::Nothing);
+            job.run(&undisturbed).unwrap();
+            // An unreadable file counts as damage for `salvage`, and it makes the other store anyway.
+            let counted = if job == StoreChange::Salvage { OperationFilter::Changes } else { OperationFilter::All };
+            let cases = (0..undisturbed.count(counted))
+                .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
+                .flatten();
+            let mut failed = 0;
+            for (n, failure, lasting) in cases {
+                let disk = start.crash(0, &mut SurvivalChoice::Nothing);
+                disk.plan(Fault { counted, n, lasting, failure });
+                let result = job.run(&disk);
+                disk.clear_faults();
+                failed += usize::from(result.is_err());
+                let done = result.is_ok() && job != StoreChange::GiveUp;
+                let case = || {
+                    format!("{job:?}, {failure:?} at {n}, lasting: {lasting}: {result:?}\n{}", disk.listing())
+                };
+                judge(&disk, &before, &after, done).unwrap_or_else(|error| panic!("{error}\n{}", case()));
+                for seed in 0..2 {
+                    let image = disk.crash(disk.operations(), &mut SurvivalChoice::seeded(seed, n));
+                    judge(&image, &before, &after, done)
+                        .and_then(|()| check_accepts_writes(&image))
+                        .unwrap_or_else(|error| panic!("power lost: {error}\n{}", case()));
+                }
+            }
+            failed
+        })
+        .sum();
+    println!("{failed} jobs failed");
+    assert!(failed > 1000);
+}
+
+/// Segments and logs share their numbers, and a manifest does not list all logs: a build takes a number above them
+/// all.
+#[test]
+fn a_new_segment_has_the_number_of_no_log() {
+    let (disk, _) = live();
+    let logs: Vec<u64> =
+        Snapshot::<u64>::open_on(&disk.as_fs(), store_path()).unwrap().logs().iter().map(|l| l.number).collect();
+    disk.write_file("store/1000000.log", b"of another store");
+    StoreChange::Replace.run(&disk).unwrap();
+    let names: Vec<String> =
+        disk.paths().iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    assert!(names.contains(&"1000001-00.table".to_owned()), "{names:?} beside {logs:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".log")), "{names:?}");
+}

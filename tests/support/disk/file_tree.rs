@@ -1,0 +1,280 @@
+//! Files and folders in memory, with what is durable of them apart from what is seen.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::operation::Action;
+use crate::support::random::Random;
+
+/// What a disk writes at once: of an unsynced sector all or nothing arrives, or garbage.
+pub(crate) const SECTOR_BYTES: usize = 512;
+
+/// The numbers of files and folders are never used again, as handles keep them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    File(usize),
+    Folder(usize),
+}
+
+pub(super) type FolderEntries = BTreeMap<Arc<str>, Node>;
+
+/// The content of a file, whatever its name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    pub(super) bytes: Arc<Vec<u8>>,
+    /// So many first bytes are the same on the disk.
+    pub(super) synced_len: usize,
+    /// What is on the disk, if that is not just the first `synced_len` bytes: something was overwritten.
+    pub(super) durable_bytes: Option<Arc<Vec<u8>>>,
+}
+
+/// A change of a folder's names that may not have reached the disk.
+#[derive(Clone, Debug)]
+pub(super) enum NameChange {
+    /// A node gets this name, new or instead of the one it had.
+    Name(Arc<str>, Node),
+    Remove(Arc<str>, Node),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct SimulatedFolder {
+    pub(super) names: FolderEntries,
+    /// The names as of the last sync of the folder.
+    pub(super) durable: FolderEntries,
+    /// What has changed since, in order.
+    pub(super) changes: Vec<NameChange>,
+}
+
+/// All files and folders; folder 0 is the root and the current folder at once.
+#[derive(Clone, Debug)]
+pub(super) struct FileTree {
+    pub(super) files: Vec<Inode>,
+    pub(super) folders: Vec<SimulatedFolder>,
+}
+
+impl Inode {
+    /// A file that is all on the disk.
+    pub(super) fn durable(bytes: Arc<Vec<u8>>) -> Inode {
+        Inode { synced_len: bytes.len(), bytes, durable_bytes: None }
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable_bytes.is_none() && self.synced_len == self.bytes.len()
+    }
+
+    /// What is on the disk for sure.
+    pub(super) fn on_disk(&self) -> &[u8] {
+        self.durable_bytes.as_ref().map_or(&self.bytes[..self.synced_len], |before| before)
+    }
+
+    /// Says that the bytes from `at` on are about to change.
+    fn mark_changed_from(&mut self, at: usize) {
+        if at < self.synced_len {
+            if self.durable_bytes.is_none() {
+                self.durable_bytes = Some(Arc::new(self.bytes[..self.synced_len].to_vec()));
+            }
+            self.synced_len = at;
+        }
+    }
+
+    fn write(&mut self, at: usize, new: &[u8]) {
+        self.mark_changed_from(at);
+        let bytes = Arc::make_mut(&mut self.bytes);
+        let end = at + new.len();
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[at..end].copy_from_slice(new);
+    }
+
+    fn sync(&mut self) {
+        *self = Inode::durable(self.bytes.clone());
+    }
+
+    /// What a failed write-back does: sectors fall back to what is on the disk, and nobody is told which.
+    fn lose_pages(&mut self, percent: u64, random: &mut Random) {
+        let mut bytes = self.bytes[..self.synced_len].to_vec();
+        while bytes.len() < self.bytes.len() {
+            let end = sector_end(bytes.len()).min(self.bytes.len());
+            let source = if random.below(100) < percent { self.on_disk() } else { &self.bytes };
+            push_range(&mut bytes, source, end);
+        }
+        self.bytes = Arc::new(bytes);
+    }
+}
+
+pub(super) fn sector_end(at: usize) -> usize {
+    (at / SECTOR_BYTES + 1) * SECTOR_BYTES
+}
+
+/// Appends up to `end` what the source has there, and zeros beyond its own end.
+pub(super) fn push_range(bytes: &mut Vec<u8>, source: &[u8], end: usize) {
+    let there = end.min(source.len()).max(bytes.len());
+    bytes.extend_from_slice(source.get(bytes.len()..there).unwrap_or(&[]));
+    bytes.resize(end, 0);
+}
+
+impl NameChange {
+    pub(super) fn apply(&self, names: &mut FolderEntries) {
+        match self {
+            NameChange::Name(name, node) => {
+                // A node has one name, whichever of its former ones got this far.
+                names.retain(|_, other| other != node);
+                names.insert(name.clone(), *node);
+            }
+            NameChange::Remove(name, node) => {
+                // Another file of the name, whose own end was lost, is not meant.
+                if names.get(name) == Some(node) {
+                    names.remove(name);
+                }
+            }
+        }
+    }
+}
+
+impl SimulatedFolder {
+    /// A folder whose names are all on the disk.
+    pub(super) fn durable(names: FolderEntries) -> SimulatedFolder {
+        SimulatedFolder { durable: names.clone(), names, changes: Vec::new() }
+    }
+
+    fn change(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.changes.push(change);
+    }
+
+    fn sync(&mut self) {
+        self.durable.clone_from(&self.names);
+        self.changes.clear();
+    }
+}
+
+/// The names on the way to a file or folder.
+fn path_names(path: &Path) -> impl DoubleEndedIterator<Item = Arc<str>> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().into()),
+        Component::ParentDir => panic!("a simulated disk does not know `..`"),
+        _ => None,
+    })
+}
+
+impl FileTree {
+    pub(super) fn empty() -> FileTree {
+        FileTree { files: Vec::new(), folders: vec![SimulatedFolder::default()] }
+    }
+
+    fn walk(&self, steps: impl Iterator<Item = Arc<str>>) -> io::Result<Node> {
+        let mut node = Node::Folder(0);
+        for name in steps {
+            let Node::Folder(folder) = node else { return Err(io::ErrorKind::NotADirectory.into()) };
+            node = *self.folders[folder].names.get(&name).ok_or(io::ErrorKind::NotFound)?;
+        }
+        Ok(node)
+    }
+
+    pub(super) fn file(&self, path: &Path) -> io::Result<usize> {
+        match self.walk(path_names(path))? {
+            Node::File(file) => Ok(file),
+            Node::Folder(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    pub(super) fn folder(&self, path: &Path) -> io::Result<usize> {
+        match self.walk(path_names(path))? {
+            Node::Folder(folder) => Ok(folder),
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// The folder that has, or would have, this entry, and the entry's name.
+    fn entry(&self, path: &Path) -> io::Result<(usize, Arc<str>)> {
+        let mut steps = path_names(path);
+        let name = steps.next_back().ok_or(io::ErrorKind::InvalidInput)?;
+        match self.walk(steps)? {
+            Node::Folder(folder) => Ok((folder, name)),
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// A new file of this name, in the place of one that has it.
+    fn new_file(&mut self, path: &Path) -> io::Result<usize> {
+        if self.file(path).is_ok() {
+            self.apply(&Action::Remove(path.to_path_buf()))?;
+        }
+        self.file_or_new(path)
+    }
+
+    /// The file of this name, new if need be.
+    fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
+        match self.file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (folder, name) = self.entry(path)?;
+                let file = self.files.len();
+                self.files.push(Inode::default());
+                self.folders[folder].change(NameChange::Name(name, Node::File(file)));
+                Ok(file)
+            }
+            found => found,
+        }
+    }
+
+    /// Does what can be done; what cannot changes nothing.
+    pub(super) fn apply(&mut self, action: &Action) -> io::Result<()> {
+        match action {
+            Action::Create(path) => {
+                self.new_file(path)?;
+            }
+            Action::Write { file, at, bytes, .. } => self.files[*file].write(*at, bytes),
+            Action::SyncFile { file, .. } => self.files[*file].sync(),
+            Action::LosePages { file, percent, seed, .. } => {
+                self.files[*file].lose_pages(*percent, &mut Random(*seed));
+            }
+            Action::Rename(from, to) => self.rename(from, to)?,
+            Action::Remove(path) => {
+                let (folder, name) = self.entry(path)?;
+                let node = Node::File(self.file(path)?);
+                self.folders[folder].change(NameChange::Remove(name, node));
+            }
+            Action::CreateDir(path) => {
+                let (folder, name) = self.entry(path)?;
+                if self.folders[folder].names.contains_key(&name) {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                let new = Node::Folder(self.folders.len());
+                self.folders.push(SimulatedFolder::default());
+                self.folders[folder].change(NameChange::Name(name, new));
+            }
+            Action::RemoveDir(path) => {
+                let (folder, name) = self.entry(path)?;
+                let old = self.folder(path)?;
+                if !self.folders[old].names.is_empty() {
+                    return Err(io::ErrorKind::DirectoryNotEmpty.into());
+                }
+                self.folders[folder].change(NameChange::Remove(name, Node::Folder(old)));
+            }
+            Action::SyncDir(path) => {
+                let folder = self.folder(path)?;
+                self.folders[folder].sync();
+            }
+            Action::Lock(path) => {
+                self.file_or_new(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let ((folder, _), (target, name)) = (self.entry(from)?, self.entry(to)?);
+        if folder != target {
+            return Err(io::Error::other("a simulated disk renames inside one folder only"));
+        }
+        let node = self.walk(path_names(from))?;
+        if let Some(Node::Folder(_)) = self.folders[folder].names.get(&name) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        self.folders[folder].change(NameChange::Name(name, node));
+        Ok(())
+    }
+}

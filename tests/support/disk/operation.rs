@@ -1,0 +1,116 @@
+//! Recorded operations of a disk.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The kinds of operations: first the recorded ones, which change the disk, then the reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationKind {
+    Create,
+    Write,
+    SyncFile,
+    Rename,
+    Remove,
+    CreateDir,
+    RemoveDir,
+    SyncDir,
+    Lock,
+    Map,
+    Open,
+    List,
+    /// A check that the path of a lock leads to the locked file. Such checks are not counted, and never fail.
+    IsInPlace,
+}
+
+impl OperationKind {
+    pub(crate) fn is_read(self) -> bool {
+        matches!(self, OperationKind::Map | OperationKind::Open | OperationKind::List | OperationKind::IsInPlace)
+    }
+}
+
+/// A change of the disk. Open files are identified by number; the path is only for display.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Create(PathBuf),
+    Write {
+        path: Arc<Path>,
+        file: usize,
+        at: usize,
+        bytes: Arc<[u8]>,
+    },
+    SyncFile {
+        path: Arc<Path>,
+        file: usize,
+    },
+    /// A failed sync: `percent` percent of the unsynced sectors fell back to their old contents.
+    LosePages {
+        path: Arc<Path>,
+        file: usize,
+        percent: u64,
+        seed: u64,
+    },
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    CreateDir(PathBuf),
+    RemoveDir(PathBuf),
+    SyncDir(PathBuf),
+    Lock(PathBuf),
+}
+
+impl Action {
+    pub(crate) fn kind(&self) -> OperationKind {
+        match self {
+            Action::Create(_) => OperationKind::Create,
+            Action::Write { .. } => OperationKind::Write,
+            Action::SyncFile { .. } | Action::LosePages { .. } => OperationKind::SyncFile,
+            Action::Rename(..) => OperationKind::Rename,
+            Action::Remove(_) => OperationKind::Remove,
+            Action::CreateDir(_) => OperationKind::CreateDir,
+            Action::RemoveDir(_) => OperationKind::RemoveDir,
+            Action::SyncDir(_) => OperationKind::SyncDir,
+            Action::Lock(_) => OperationKind::Lock,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Create(path) => write!(f, "create {}", path.display()),
+            Action::Write { path, at, bytes, .. } => {
+                write!(f, "write {} +{} at {at}", path.display(), bytes.len())
+            }
+            Action::SyncFile { path, .. } => write!(f, "sync {}", path.display()),
+            Action::LosePages { path, percent, .. } => {
+                write!(f, "sync {}, losing {percent}% of its unsynced sectors", path.display())
+            }
+            Action::Rename(from, to) => write!(f, "rename {} to {}", from.display(), to.display()),
+            Action::Remove(path) => write!(f, "remove {}", path.display()),
+            Action::CreateDir(path) => write!(f, "create folder {}", path.display()),
+            Action::RemoveDir(path) => write!(f, "remove folder {}", path.display()),
+            Action::SyncDir(path) => write!(f, "sync folder {}", path.display()),
+            Action::Lock(path) => write!(f, "lock {}", path.display()),
+        }
+    }
+}
+
+/// A recorded operation.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskOperation {
+    pub(crate) action: Action,
+    /// Whether the operation changed the disk.
+    pub(super) applied: bool,
+    /// The error returned to the caller, if it failed.
+    pub(crate) error: Option<String>,
+}
+
+impl fmt::Display for DiskOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(f, "{}: {error}", self.action),
+            None if !self.applied => write!(f, "{}, ignored", self.action),
+            None => self.action.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Index of a store's documents by name.
+
+use std::collections::HashMap;
+
+use simstore::{Fingerprint, Result, Snapshot};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Number of documents whose names are read together.
+const BATCH_DOCUMENTS: usize = 4096;
+
+/// In-memory index of a store's documents by name. It takes 16 bytes for each name that the store had when the index was built.
+#[derive(Debug, Default)]
+pub struct DocumentNameIndex {
+    /// Hash of a name and id of its document, for the names read from the store; ascending.
+    sorted: Vec<(u64, u64)>,
+    /// Ids by the hash of their name, for names added later.
+    added: HashMap<u64, Vec<u64>>,
+}
+
+impl DocumentNameIndex {
+    /// Builds the index of all documents of a store.
+    ///
+    /// # Errors
+    /// Errors of reading the store.
+    pub fn read<F: Fingerprint>(store: &Snapshot<F>) -> Result<DocumentNameIndex> {
+        let mut ids = store.iter().map(|entry| Ok(entry?.id.unwrap_or(0))).collect::<Result<Vec<u64>>>()?;
+        ids.sort_unstable();
+        ids.dedup();
+        let mut sorted = Vec::new();
+        for ids in ids.chunks(BATCH_DOCUMENTS) {
+            let named = ids.iter().zip(store.names_of(ids)?);
+            sorted.extend(named.filter_map(|(&id, name)| Some((xxh3_64(name?.as_bytes()), id))));
+        }
+        sorted.sort_unstable();
+        Ok(DocumentNameIndex { sorted, added: HashMap::new() })
+    }
+
+    /// Adds a document with its name.
+    pub fn insert(&mut self, name: &str, id: u64) {
+        self.added.entry(xxh3_64(name.as_bytes())).or_default().push(id);
+    }
+
+    /// Returns the ids of the documents with this name: first the documents that the store had when the index was built, in
+    /// ascending order, then later ones. May include documents deleted since then.
+    ///
+    /// # Errors
+    /// The errors of [`Snapshot::name`].
+    pub fn find<F: Fingerprint>(&self, store: &Snapshot<F>, name: &str) -> Result<Vec<u64>> {
+        let hash = xxh3_64(name.as_bytes());
+        let begin = self.sorted.partition_point(|&(other, _)| other < hash);
+        let sorted = self.sorted[begin..].iter().take_while(|&&(other, _)| other == hash).map(|&(_, id)| id);
+        let mut found = Vec::new();
+        for id in sorted.chain(self.added.get(&hash).into_iter().flatten().copied()) {
+            if store.name(id)?.as_deref() == Some(name) {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+}
