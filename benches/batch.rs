@@ -1,7 +1,7 @@
-//! Batches of queries against a store in memory: time, memory, by both methods; prints Markdown.
+//! Measures time and memory of batch queries by both batch methods, with the store in the page cache. Prints Markdown.
 //!
-//! `cargo bench --bench batch -- COUNT [PLAN [QUERIES...]]` (default: 100000000 probe-1 10000 1000000); the store
-//! goes to the folder that TMPDIR names, and is removed at the end.
+//! `cargo bench --bench batch -- COUNT [PLAN [QUERIES...]]` (default: 100000000 probe-1 10000 1000000). COUNT is the
+//! number of stored fingerprints, QUERIES are batch sizes. Stores go to the folder TMPDIR and are removed at the end.
 
 mod memory;
 #[path = "../tests/support/random.rs"]
@@ -15,7 +15,7 @@ use random::random;
 use simstore::batch::BatchMethod;
 use simstore::{BuildOptions, Builder, Codec};
 
-/// Look-ups that would take longer than this, in seconds, are measured on fewer queries.
+/// Time limit of one look-up run, in seconds. If a batch would exceed it, fewer queries run, and the time is scaled up.
 const MAX_LOOKUP_SECONDS: f64 = 10.0;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,10 +47,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             builder.insert(random(&mut state), id)?;
         }
         let store = builder.finish()?;
-        // Reads all files into the page cache, and has all blocks verified.
+        // Reads all files into the page cache and verifies all blocks; queries would do this otherwise.
         assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
         for &batch in &batches {
-            // Half are stored ones with up to three bits flipped, half are random.
+            // Half are stored fingerprints with 0 to 3 bits flipped, half are random.
             let (mut stored, mut state) = (1, 99);
             let queries: Vec<u64> = (0..batch)
                 .map(|i| {
@@ -61,27 +61,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .collect();
             let start = Instant::now();
             store.batch_query_by(&queries[..batch.min(20)], 3, BatchMethod::LookUp)?;
-            let fewer = (20.0 * MAX_LOOKUP_SECONDS / start.elapsed().as_secs_f64()) as usize;
+            let lookup_limit = (20.0 * MAX_LOOKUP_SECONDS / start.elapsed().as_secs_f64()) as usize;
             for method in [BatchMethod::Stream, BatchMethod::LookUp] {
-                let asked = if method == BatchMethod::LookUp { batch.min(fewer) } else { batch };
+                let query_count = if method == BatchMethod::LookUp { batch.min(lookup_limit) } else { batch };
                 reset_peak_memory();
                 let before = peak_memory().unwrap_or(0);
-                let mut found = 0;
+                let mut match_count = 0;
                 let mut times: Vec<f64> = Vec::new();
                 for _ in 0..3 {
                     let start = Instant::now();
-                    found = black_box(store.batch_query_by(&queries[..asked], 3, method)?).len();
+                    match_count = black_box(store.batch_query_by(&queries[..query_count], 3, method)?).len();
                     times.push(start.elapsed().as_secs_f64());
                 }
                 times.sort_by(f64::total_cmp);
-                let seconds = times[1] * batch as f64 / asked as f64;
-                let (note, found) = match asked == batch {
-                    true => ("", found.to_string()),
+                let seconds = times[1] * batch as f64 / query_count as f64;
+                let (note, match_count) = match query_count == batch {
+                    true => ("", match_count.to_string()),
                     false => (" (part asked, time scaled)", String::new()),
                 };
                 let chosen = if store.batch_method(batch, 3) == method { ", what auto takes" } else { "" };
                 println!(
-                    "| {codec} | {batch} | {method:?}{chosen}{note} | {seconds:.2} | {:.1} | {:.1} | {found} | {} |",
+                    "| {codec} | {batch} | {method:?}{chosen}{note} | {seconds:.2} | {:.1} | {:.1} | {match_count} | {} |",
                     count as f64 / seconds / cores as f64 / 1e6,
                     seconds * cores as f64 * 1e9 / count as f64,
                     peak_memory().unwrap_or(0).saturating_sub(before),

@@ -1,7 +1,8 @@
-//! Building a store of random fingerprints and asking it: time, memory, bytes; prints Markdown.
+//! Measures time, peak memory and store size of a build with random fingerprints, and the time of a query. Prints
+//! Markdown.
 //!
-//! `cargo bench --bench build -- COUNT [PLAN [MEMORY_IN_MIB]]` (default: 10000000 auto 1536); the store goes to
-//! the folder that TMPDIR names, and is removed at the end.
+//! `cargo bench --bench build -- COUNT [PLAN [MEMORY_IN_MIB]]` (default: 10000000 auto 1536). Stores go to the folder
+//! TMPDIR and are removed at the end.
 
 mod memory;
 #[path = "../tests/support/random.rs"]
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seconds = start.elapsed().as_secs_f64();
         let peak = peak_memory().unwrap_or(0);
 
-        // Half are stored ones with up to three bits flipped, half are random; each is asked once.
+        // Half are stored fingerprints with 0 to 3 bits flipped, half are random. Each query runs once.
         let mut stored = 1;
         let mut state = 99;
         let queries: Vec<u64> = (0..100_000)
@@ -58,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 if i % 2 == 0 { near } else { random(&mut state) }
             })
             .collect();
-        // Reads all files into the page cache, and has all blocks verified.
+        // Reads all files into the page cache and verifies all blocks; queries would do this otherwise.
         assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
         let mut matches = Vec::new();
         let mut times: Vec<f64> = Vec::new();

@@ -1,6 +1,9 @@
-//! What single queries and a batch take in Rust, beside which `benches/python/calls.py` sets the same calls of Python.
+//! Measures single queries and a batch query in Rust. `benches/python/calls.py` runs it and compares the times
+//! with Python's.
 //!
-//! `cargo bench --bench calls -- STORE QUERIES.u64 DISTANCE` prints a line of JSON: medians of seven, in seconds.
+//! `cargo bench --bench calls -- STORE QUERIES.u64 DISTANCE` prints one line of JSON: the median time of seven
+//! runs in seconds, of the whole batch and of one single query, and the numbers of matches. QUERIES.u64 has
+//! little-endian 64-bit fingerprints.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -9,25 +12,26 @@ use std::time::Instant;
 use simstore::Snapshot;
 
 const RUNS: usize = 7;
-/// Single queries of a run.
+/// Number of single queries in one run.
 const SINGLE_QUERIES: usize = 20_000;
 
+/// Returns the median time of a run in seconds, and the result of `work`: a number of matches.
 fn median(mut work: impl FnMut() -> simstore::Result<usize>) -> simstore::Result<(f64, usize)> {
-    let mut found = work()?;
+    let mut matches = work()?;
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
         let start = Instant::now();
-        found = black_box(work()?);
+        matches = black_box(work()?);
         seconds.push(start.elapsed().as_secs_f64());
     }
     seconds.sort_by(f64::total_cmp);
-    Ok((seconds[RUNS / 2], found))
+    Ok((seconds[RUNS / 2], matches))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let [store, queries, distance] = &arguments[..] else {
-        // `cargo bench` runs all benches, without what this one needs.
+        // Plain `cargo bench` runs all benches, this one without arguments.
         eprintln!("calls: give a store, a file of queries and a distance");
         return Ok(());
     };
@@ -36,14 +40,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = std::fs::read(queries)?;
     let (words, _) = bytes.as_chunks::<8>();
     let queries: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
-    let (batch, matches) = median(|| Ok(snapshot.batch_query(&queries, distance)?.len()))?;
+    let (batch_seconds, batch_matches) = median(|| Ok(snapshot.batch_query(&queries, distance)?.len()))?;
     let single = &queries[..SINGLE_QUERIES.min(queries.len())];
-    let (one, of_single) = median(|| {
-        single.iter().try_fold(0, |found, &query| Ok(found + snapshot.query(query, distance)?.len()))
-    })?;
+    let (single_seconds, single_matches) =
+        median(|| single.iter().try_fold(0, |sum, &query| Ok(sum + snapshot.query(query, distance)?.len())))?;
     println!(
-        "{{\"batch\":{batch},\"matches\":{matches},\"query\":{},\"found\":{of_single}}}",
-        one / single.len() as f64
+        "{{\"batch\":{batch_seconds},\"matches\":{batch_matches},\"query\":{},\"found\":{single_matches}}}",
+        single_seconds / single.len() as f64
     );
     Ok(())
 }

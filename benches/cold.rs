@@ -1,8 +1,9 @@
-//! Queries of a store of which nothing is in memory, against what a random read of the same files costs; prints
-//! Markdown. Linux, as root: the page cache is dropped through /proc/sys/vm/drop_caches.
+//! Measures queries with a cold page cache, and random reads of one page of the same files for comparison. Prints
+//! Markdown.
 //!
-//! `cargo bench --bench cold -- 100000000` takes the number of fingerprints; `--plans=probe-2`
-//! and `--codecs=elias-fano` other plans and codecs. Stores go to the folder that TMPDIR names, and are removed.
+//! Needs Linux and root, because it drops the page cache through `/proc/sys/vm/drop_caches`.
+//! `cargo bench --bench cold -- 100000000` sets the number of fingerprints (default: 10000000). `--plans=probe-2` and
+//! `--codecs=elias-fano` select plans and codecs. Stores go to the folder TMPDIR and are removed at the end.
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -22,7 +23,7 @@ const PAGE_BYTES: u64 = 4096;
 type BoxError = Box<dyn std::error::Error>;
 
 fn drop_page_cache(folder: &Path) -> Result<(), BoxError> {
-    // Only what is on the disk can be dropped.
+    // Linux drops only clean pages, so the files are synced first.
     for entry in fs::read_dir(folder)? {
         File::open(entry?.path())?.sync_all()?;
     }
@@ -31,13 +32,14 @@ fn drop_page_cache(folder: &Path) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Bytes that this process has had read from the disk.
+/// Returns the number of bytes that this process has read from disk; 0 without `/proc/self/io`.
 fn bytes_read() -> u64 {
     let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
     line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }
 
+/// Sorts the times, and returns their median and 99th percentile.
 fn median_and_p99(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     (times[times.len() / 2], times[times.len() * 99 / 100])
@@ -46,8 +48,8 @@ fn median_and_p99(times: &mut [f64]) -> (f64, f64) {
 fn main() -> Result<(), BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let list = |option: &str, default: &str| -> Vec<String> {
-        let given = arguments.iter().find_map(|argument| argument.strip_prefix(option));
-        given.unwrap_or(default).split(',').map(str::to_string).collect()
+        let value = arguments.iter().find_map(|argument| argument.strip_prefix(option));
+        value.unwrap_or(default).split(',').map(str::to_string).collect()
     };
     let count = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000);
     println!(
@@ -92,13 +94,13 @@ fn main() -> Result<(), BoxError> {
 
             drop_page_cache(&path)?;
             let file = File::open(path.join("000001-00.table"))?;
-            let all = file.metadata()?.len() / PAGE_BYTES;
+            let page_count = file.metadata()?.len() / PAGE_BYTES;
             let mut page = [0; PAGE_BYTES as usize];
             let mut reads = Vec::new();
             for _ in 0..QUERIES {
-                let at = random(&mut state) % all * PAGE_BYTES;
+                let offset = random(&mut state) % page_count * PAGE_BYTES;
                 let start = Instant::now();
-                file.read_exact_at(&mut page, at)?;
+                file.read_exact_at(&mut page, offset)?;
                 reads.push(start.elapsed().as_secs_f64() * 1e3);
             }
             let (read, _) = median_and_p99(&mut reads);

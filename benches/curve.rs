@@ -1,7 +1,7 @@
-//! Size, decoding and look-up of one table, for a curve of sizes, codecs and block sizes; prints Markdown.
+//! Measures size, decoding time and look-up time of one table, for several codecs and block sizes. Prints Markdown.
 //!
-//! `cargo bench --bench curve -- 20 24 27 FILE.u64` takes log2 of the numbers of random fingerprints (default: 20), and
-//! files of raw little-endian ones.
+//! `cargo bench --bench curve -- 20 24 27 FILE.u64` measures several sets. A number n selects 2^n random fingerprints
+//! (default: 20). A file has little-endian 64-bit fingerprints.
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -15,7 +15,7 @@ use simstore::plan::min_bits_per_fingerprint;
 use simstore::raw::{Bytes, Table};
 use simstore::{Codec, Fingerprint};
 
-/// The median of five runs, in nanoseconds for each of `count`.
+/// Returns the median time of five runs, in nanoseconds per item, for `count` items in each run.
 fn median_nanoseconds(count: usize, mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..5)
         .map(|_| {
@@ -28,6 +28,7 @@ fn median_nanoseconds(count: usize, mut run: impl FnMut()) -> f64 {
     times[2]
 }
 
+/// Prints the row of one codec and block size. The fingerprints are distinct and ascending.
 fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     let plan = Plan::<u64>::named("probe-2", 3).expect("a plan of the catalogue");
     let bytes = Table::encode(fingerprints, &plan.tables()[0], codec, Some(block_size)).expect("sorted");
@@ -43,7 +44,7 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
             black_box(&decoded);
         }
     });
-    // Half of them near what is there: random ones alone would miss where a real set is crowded.
+    // Half are near stored fingerprints. Random queries alone would miss the dense regions of a real set.
     let mut state = 7;
     let stored = |state: &mut u64| fingerprints[(random(state) % fingerprints.len() as u64) as usize];
     let queries: Vec<u64> = (0..100_000)
@@ -89,7 +90,7 @@ fn print_table(name: &str, mut fingerprints: Vec<u64>) {
 }
 
 fn main() -> std::io::Result<()> {
-    // `cargo bench` adds a flag of its own.
+    // `cargo bench` adds the flag `--bench`.
     let arguments = || std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     if arguments().next().is_none() {
         print_table("n = 2^20", random_fingerprints(20));

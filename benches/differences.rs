@@ -1,52 +1,61 @@
-//! What the choices in `all-differences` cost: entropies of its symbols plus the bits of its tails, for other alphabets than
-//! the one that was taken; prints Markdown.
+//! Estimates the size of variants of the codec `all-differences`: entropy of the symbols plus size of the tails.
+//! Prints Markdown.
 //!
-//! `cargo bench --bench differences -- FILE.u64 ...` takes raw little-endian fingerprints. Restart points are counted at
-//! 72 bits, blocks' headers and the index not.
+//! `cargo bench --bench differences -- FILE.u64 ...` reads little-endian 64-bit fingerprints. The first
+//! fingerprint of a span counts 72 bits; block headers and the index do not count.
+//!
+//! h is the position of the highest differing bit of two fingerprints, m the number of differing bits below it.
 
 use std::collections::HashMap;
 
-/// How positions below h stand in a tail.
+/// Coding of the positions of the m lower bits in a tail.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
     /// Fields of ceil(log2 h) bits.
     Fields,
-    /// Fields that shrink: each is below the one before.
+    /// Fields in descending order. A field is only as wide as the positions below the previous one need.
     Shrinking,
-    /// One number of log2 C(h, m) bits, not rounded.
+    /// One number of log2 C(h, m) bits, not rounded up.
     Enumerated,
 }
 
-/// How it is told which fingerprint another is coded from.
+/// Coding of the reference: the earlier fingerprint that the next one is derived from.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
     /// A field in every tail.
     Field,
-    /// A code of its own.
+    /// A separate Huffman code.
     Coded,
-    /// The symbol says whether it is the predecessor; a field where it is not.
+    /// The symbol says whether the reference is the predecessor; a field in the tail names any other reference.
     OtherField,
 }
 
-/// What does without another fingerprint.
+/// Coding of a fingerprint that uses only its predecessor: all bits below the highest bit of a difference are in
+/// the tail.
 #[derive(Clone, Copy, PartialEq)]
 enum RawCoding {
+    /// Bitwise difference.
     Xor,
+    /// Arithmetic difference.
     Gap,
 }
 
+/// Parameters of one variant of the codec.
 #[derive(Clone, Copy)]
-struct AllDifferencesVariant {
+struct Variant {
+    /// Fingerprints in a span.
     span: usize,
-    /// Fingerprints before one that it may be coded from.
+    /// Number of preceding fingerprints that can be the reference.
     window: usize,
+    /// Largest m of a symbol.
     max_lower_bits: u32,
     positions: PositionCoding,
     reference: ReferenceCoding,
     raw: RawCoding,
 }
 
-const CURRENT: AllDifferencesVariant = AllDifferencesVariant {
+/// The variant that the codec uses.
+const CURRENT: Variant = Variant {
     span: 32,
     window: 16,
     max_lower_bits: 5,
@@ -54,22 +63,27 @@ const CURRENT: AllDifferencesVariant = AllDifferencesVariant {
     reference: ReferenceCoding::OtherField,
     raw: RawCoding::Gap,
 };
+/// Size of the first fingerprint of a span, in bits.
 const RESTART_BITS: f64 = 72.0;
-/// Rounds of choosing the cheapest by the entropies of the round before.
+/// Number of rounds. Each round chooses the cheapest coding by the entropies of the previous round.
 const ROUNDS: usize = 4;
-/// What a symbol is taken to cost before any was counted, and one that did not come.
+/// Assumed size of any symbol in the first round, in bits.
 const UNCOUNTED_SYMBOL_BITS: f64 = 7.0;
+/// Assumed size of a symbol that did not occur in the previous round, in bits.
 const UNSEEN_SYMBOL_BITS: f64 = 14.0;
 
 fn ceil_log2(number: u64) -> f64 {
     f64::from(u64::BITS - number.saturating_sub(1).leading_zeros())
 }
 
+/// Returns the coded size in bits of the positions set in `below`, all less than `h`.
 fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     let m = u64::from(below.count_ones());
     match positions {
         PositionCoding::Fields => m as f64 * ceil_log2(u64::from(h)),
-        PositionCoding::Enumerated => (0..m).map(|i| ((u64::from(h) - i) as f64 / (i + 1) as f64).log2()).sum(),
+        PositionCoding::Enumerated => {
+            (0..m).map(|i| ((u64::from(h) - i) as f64 / (i + 1) as f64).log2()).sum()
+        }
         PositionCoding::Shrinking => {
             let (mut bits, mut rest, mut limit) = (0.0, below, u64::from(h));
             for after in (0..m).rev() {
@@ -82,25 +96,33 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     }
 }
 
-/// Whether a symbol is raw (`None`) or how many bits differ; h; whether it is of an earlier one than the predecessor.
+/// m, or `None` for a raw symbol ([`RawCoding`]); h; whether the reference is before the predecessor.
 type Symbol = (Option<u32>, u32, bool);
 
+/// Sizes of symbols by their frequencies.
 #[derive(Default)]
 struct EntropyModel<T> {
+    /// Occurrences in this round.
     counts: HashMap<T, u64>,
+    /// Size of each symbol in bits, from the previous round; empty in the first round.
     bits: HashMap<T, f64>,
 }
 
 impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
+    /// Returns the size of a symbol in bits.
     fn symbol_bits(&self, symbol: T) -> f64 {
-        if self.bits.is_empty() { UNCOUNTED_SYMBOL_BITS } else { self.bits.get(&symbol).copied().unwrap_or(UNSEEN_SYMBOL_BITS) }
+        if self.bits.is_empty() {
+            UNCOUNTED_SYMBOL_BITS
+        } else {
+            self.bits.get(&symbol).copied().unwrap_or(UNSEEN_SYMBOL_BITS)
+        }
     }
 
     fn count(&mut self, symbol: T) {
         *self.counts.entry(symbol).or_default() += 1;
     }
 
-    /// The entropy of all that was counted, in bits; what was counted decides from then on.
+    /// Returns the entropy of all counted symbols in bits, and sets the sizes for the next round.
     fn finish_round(&mut self) -> f64 {
         let all = self.counts.values().sum::<u64>() as f64;
         self.bits =
@@ -109,14 +131,15 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
     }
 }
 
-/// Bits of each fingerprint, how many symbols come, and the share that is coded from another one, from the predecessor.
-fn measure(fingerprints: &[u64], variant: AllDifferencesVariant) -> (f64, usize, f64, f64) {
-    let AllDifferencesVariant { span, window, max_lower_bits: most, positions, reference, raw } = variant;
+/// Returns the bits per fingerprint, the number of symbols that occur, the share of fingerprints coded by
+/// differing bits, and the share among all fingerprints that also have the predecessor as reference.
+fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
+    let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);
     let (mut symbols, mut references) = (EntropyModel::<Symbol>::default(), EntropyModel::<usize>::default());
     let mut figures = (0.0, 0, 0.0, 0.0);
     for _ in 0..ROUNDS {
-        let (mut bits, mut near, mut of_predecessor) = (0.0, 0.0, 0.0);
+        let (mut bits, mut by_bits, mut from_predecessor) = (0.0, 0.0, 0.0);
         for (i, &next) in fingerprints.iter().enumerate() {
             let in_span = i % span;
             if in_span == 0 {
@@ -127,11 +150,12 @@ fn measure(fingerprints: &[u64], variant: AllDifferencesVariant) -> (f64, usize,
             let difference = if raw == RawCoding::Gap { next - previous } else { next ^ previous };
             let h = 63 - difference.leading_zeros();
             let symbol = (None, h, false);
+            // Estimated size in bits, symbol, distance to the reference minus 1, size of the tail in bits.
             let mut best = (symbols.symbol_bits(symbol) + f64::from(h), symbol, 0, f64::from(h));
             for back in 0..window.min(in_span) {
                 let difference = next ^ fingerprints[i - 1 - back];
                 let (h, m) = (63 - difference.leading_zeros(), difference.count_ones() - 1);
-                if m > most {
+                if m > max_lower_bits {
                     continue;
                 }
                 let mut tail = position_bits(positions, h, difference & !(1 << h));
@@ -152,18 +176,18 @@ fn measure(fingerprints: &[u64], variant: AllDifferencesVariant) -> (f64, usize,
             symbols.count(best.1);
             if best.1.0.is_some() {
                 references.count(best.2);
-                near += 1.0;
-                of_predecessor += f64::from(u8::from(best.2 == 0));
+                by_bits += 1.0;
+                from_predecessor += f64::from(u8::from(best.2 == 0));
             }
         }
-        let kinds = symbols.counts.len();
+        let symbol_count = symbols.counts.len();
         bits += symbols.finish_round();
-        let of_references = references.finish_round();
+        let reference_bits = references.finish_round();
         if reference == ReferenceCoding::Coded {
-            bits += of_references;
+            bits += reference_bits;
         }
-        let each = fingerprints.len() as f64;
-        figures = (bits / each, kinds, near / each, of_predecessor / each);
+        let len = fingerprints.len() as f64;
+        figures = (bits / len, symbol_count, by_bits / len, from_predecessor / len);
     }
     figures
 }
@@ -171,26 +195,26 @@ fn measure(fingerprints: &[u64], variant: AllDifferencesVariant) -> (f64, usize,
 fn main() -> std::io::Result<()> {
     let variants = [
         ("as it is taken", CURRENT),
-        ("m at most 3", AllDifferencesVariant { max_lower_bits: 3, ..CURRENT }),
-        ("m at most 4", AllDifferencesVariant { max_lower_bits: 4, ..CURRENT }),
-        ("m at most 6", AllDifferencesVariant { max_lower_bits: 6, ..CURRENT }),
-        ("m at most 8", AllDifferencesVariant { max_lower_bits: 8, ..CURRENT }),
-        ("positions that shrink", AllDifferencesVariant { positions: PositionCoding::Shrinking, ..CURRENT }),
-        ("positions enumerated", AllDifferencesVariant { positions: PositionCoding::Enumerated, ..CURRENT }),
-        ("from the predecessor alone", AllDifferencesVariant { window: 1, ..CURRENT }),
-        ("from one of the last 4", AllDifferencesVariant { window: 4, ..CURRENT }),
-        ("from one of the last 8", AllDifferencesVariant { window: 8, ..CURRENT }),
-        ("from any of the span", AllDifferencesVariant { window: 32, ..CURRENT }),
-        ("which one: a field in every tail", AllDifferencesVariant { reference: ReferenceCoding::Field, ..CURRENT }),
-        ("which one: a code of its own", AllDifferencesVariant { reference: ReferenceCoding::Coded, ..CURRENT }),
-        ("xor for the raw ones", AllDifferencesVariant { raw: RawCoding::Xor, ..CURRENT }),
-        ("spans of 16", AllDifferencesVariant { span: 16, ..CURRENT }),
-        ("spans of 64", AllDifferencesVariant { span: 64, ..CURRENT }),
-        ("spans of 64, from any of the span", AllDifferencesVariant { span: 64, window: 64, ..CURRENT }),
-        ("spans of 128", AllDifferencesVariant { span: 128, ..CURRENT }),
-        ("spans of 128, from any of the span", AllDifferencesVariant { span: 128, window: 128, ..CURRENT }),
+        ("m at most 3", Variant { max_lower_bits: 3, ..CURRENT }),
+        ("m at most 4", Variant { max_lower_bits: 4, ..CURRENT }),
+        ("m at most 6", Variant { max_lower_bits: 6, ..CURRENT }),
+        ("m at most 8", Variant { max_lower_bits: 8, ..CURRENT }),
+        ("positions that shrink", Variant { positions: PositionCoding::Shrinking, ..CURRENT }),
+        ("positions enumerated", Variant { positions: PositionCoding::Enumerated, ..CURRENT }),
+        ("from the predecessor alone", Variant { window: 1, ..CURRENT }),
+        ("from one of the last 4", Variant { window: 4, ..CURRENT }),
+        ("from one of the last 8", Variant { window: 8, ..CURRENT }),
+        ("from any of the span", Variant { window: 32, ..CURRENT }),
+        ("which one: a field in every tail", Variant { reference: ReferenceCoding::Field, ..CURRENT }),
+        ("which one: a code of its own", Variant { reference: ReferenceCoding::Coded, ..CURRENT }),
+        ("xor for the raw ones", Variant { raw: RawCoding::Xor, ..CURRENT }),
+        ("spans of 16", Variant { span: 16, ..CURRENT }),
+        ("spans of 64", Variant { span: 64, ..CURRENT }),
+        ("spans of 64, from any of the span", Variant { span: 64, window: 64, ..CURRENT }),
+        ("spans of 128", Variant { span: 128, ..CURRENT }),
+        ("spans of 128, from any of the span", Variant { span: 128, window: 128, ..CURRENT }),
     ];
-    // `cargo bench` adds a flag of its own.
+    // `cargo bench` adds the flag `--bench`.
     for path in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {
         let mut fingerprints: Vec<u64> = (std::fs::read(&path)?.chunks_exact(8))
             .map(|bytes| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
@@ -203,12 +227,12 @@ fn main() -> std::io::Result<()> {
         );
         println!("|---|---|---|---|---|");
         for (name, variant) in variants {
-            let (bits, symbols, near, of_predecessor) = measure(&fingerprints, variant);
+            let (bits, symbols, by_bits, from_predecessor) = measure(&fingerprints, variant);
             let percent = |share: f64| share * 100.0;
             println!(
                 "| {name} | {bits:.2} | {symbols} | {:.0}% | {:.0}% |",
-                percent(near),
-                percent(of_predecessor)
+                percent(by_bits),
+                percent(from_predecessor)
             );
         }
     }

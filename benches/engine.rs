@@ -1,4 +1,4 @@
-//! The inner loops by criterion: sequential decoding, one look-up, one query.
+//! Criterion benches of the inner loops: sequential decoding, a look-up of a prefix, a query.
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -50,11 +50,9 @@ fn lookup(criterion: &mut Criterion) {
             bencher.iter_batched(
                 || random(&mut state) & u64::prefix_mask(32),
                 |low| {
-                    let mut found = 0;
-                    table
-                        .visit(low, low | u64::suffix_mask(32), |_, _, value| found ^= value)
-                        .expect("sound");
-                    found
+                    let mut sum = 0;
+                    table.visit(low, low | u64::suffix_mask(32), |_, _, value| sum ^= value).expect("sound");
+                    sum
                 },
                 BatchSize::SmallInput,
             );

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The figures that the command line gives: compression and plans of real fingerprints, deduplication of real corpora.
-# Needs the corpora of ../shared/data. Prints to standard output.
+# Prints figures of the command line: compression of real fingerprints, and deduplication of real corpora.
+# Needs the corpora of ../shared/data.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 data=../shared/data

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures how query time and size grow with the number of fingerprints, and prints the rows of simstore for
-# benches/growth.tsv: n, index, us a query, bytes a fingerprint. Takes the numbers of fingerprints; stores go to TMPDIR.
-# What goes into the file is then drawn by scripts/growth.py.
+# Measures query time and size for several numbers of fingerprints, and prints the rows of simstore for benches/growth.tsv:
+# n, index, us a query, bytes a fingerprint. Usage: benches/growth.sh [COUNT...]. Stores are written to TMPDIR.
+# scripts/growth.py draws benches/growth.tsv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 counts=("$@")

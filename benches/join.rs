@@ -1,29 +1,20 @@
-//! All pairs of near fingerprints inside one set: time, memory, pairs; prints Markdown.
+//! Measures time and memory of self-joins: all pairs of near fingerprints in one set. Prints Markdown.
 //!
-//! `cargo bench --bench join -- COUNT...` (default: 1000000). Sets: random; random in 24 bits,
-//! the others equal; and clustered: groups of 10, each within 3 bits of its first.
+//! `cargo bench --bench join -- COUNT...` (default: 1000000) measures four kinds of sets: random; random in 24
+//! bits and equal in the others; half random and half random in 24 bits; and clustered, in groups of 10, each
+//! within 3 bits of the group's centre.
 
+mod memory;
 #[path = "../tests/support/random.rs"]
 mod random;
 
 use std::time::Instant;
 
+use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use simstore::join::self_join;
 
-/// Forgets the most memory that this process has had.
-fn reset_peak_memory() {
-    // Where this is not Linux, or not allowed, the peak is that of all rows so far.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The most memory that this process has had, in MiB, where Linux tells it.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib / 1024)
-}
-
+/// Returns the distinct values in ascending order.
 fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut fingerprints: Vec<u64> = values.collect();
     fingerprints.sort_unstable();
@@ -31,7 +22,7 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     fingerprints
 }
 
-/// The median of some runs for small sets, one run for large ones.
+/// Prints a row with the median time: of five runs for small sets and distances, of one run otherwise.
 fn measure(name: &str, fingerprints: &[u64], distance: u32) {
     reset_peak_memory();
     let runs = if fingerprints.len() <= 2_000_000 && distance < 8 { 5 } else { 1 };

@@ -1,10 +1,10 @@
-//! The cost model against the clock: stores of random fingerprints, what a query takes and what
-//! `simstore::plan::estimate` says it takes; prints Markdown.
+//! Compares the cost model (`simstore::plan::estimate`) with measured query times of stores of random
+//! fingerprints. Prints Markdown.
 //!
-//! `cargo bench --bench model -- 1000000 10000000` takes numbers of fingerprints (default:
-//! 1000000); `--plans=probe-2,auto` and `--codecs=gap` other plans and codecs than those below. With `--check` it
-//! fails if fewer than nine out of ten predictions are within 30%. Stores go to the folder that TMPDIR names, and are
-//! removed.
+//! `cargo bench --bench model -- 1000000 10000000` sets the numbers of fingerprints (default: 1000000).
+//! `--plans=probe-2,auto` and `--codecs=gap` select plans and codecs. With `--check`, the exit status is 1 if
+//! fewer than 90% of the predictions are within 30% of the measured time. Stores go to the folder TMPDIR and are
+//! removed at the end.
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -19,19 +19,24 @@ use simstore::{BuildOptions, Builder, Codec, Match, Snapshot};
 
 const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
 const CODECS: &str = "first-difference,elias-fano";
-/// A scan of more takes too long, and nobody will want it.
+/// Largest store for the plan `scan`. Larger ones would take too long, and are of no practical use.
 const MAX_SCAN_FINGERPRINTS: u64 = 2_000_000;
 const DISTANCE: u32 = 3;
 const ROUNDS: usize = 5;
 const QUERIES: usize = 100_000;
-/// What all rounds may take; where 100,000 queries would take longer, fewer are asked.
+/// Time limit of all rounds, in seconds. If all queries would exceed it, fewer queries run.
 const MEASURE_SECONDS: f64 = 3.0;
-/// How far from 1 measured / predicted may be, either way.
+/// Largest ratio of measured and predicted time, either way, of a prediction within 30%.
 const MAX_ERROR_FACTOR: f64 = 1.3;
 
 type BoxError = Box<dyn std::error::Error>;
 
-fn build_store(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Snapshot<u64>, BoxError> {
+fn build_store(
+    count: u64,
+    plan: &str,
+    codec: Codec,
+    folder: &tempfile::TempDir,
+) -> Result<Snapshot<u64>, BoxError> {
     let options = BuildOptions { codec, ids: false, plan: plan.parse()?, ..BuildOptions::default() };
     let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
     let mut state = 1;
@@ -41,7 +46,7 @@ fn build_store(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir)
     Ok(builder.finish()?)
 }
 
-/// Half are stored ones with up to three bits flipped, half are random; no two are the same.
+/// Generates distinct queries. Half are stored fingerprints with 0 to 3 bits flipped, half are random.
 fn generate_queries(count: u64) -> Vec<u64> {
     let (mut stored, mut state) = (1, 99);
     let queries = (0..QUERIES as u64).map(|i| {
@@ -54,18 +59,22 @@ fn generate_queries(count: u64) -> Vec<u64> {
     queries.collect()
 }
 
-/// The time that this thread has been on a processor, in nanoseconds, so that what else the machine does counts as
-/// little as can be; where the system does not tell it, the time since `start`.
+/// Returns the processor time of this thread in nanoseconds, so that other load on the machine counts little.
+/// Without Linux's `schedstat`, returns the time since `start`.
 fn thread_nanoseconds(start: Instant) -> f64 {
-    // Linux brings its count up to date when a thread gives way.
+    // Linux updates the count when a thread yields.
     std::thread::yield_now();
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let own = counts.split(' ').next().and_then(|count| count.parse().ok());
     own.unwrap_or_else(|| start.elapsed().as_nanos() as f64)
 }
 
-/// Nanoseconds of each of some queries.
-fn nanoseconds_per_query(store: &Snapshot<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, BoxError> {
+/// Runs the queries, and returns the mean time of one in nanoseconds.
+fn nanoseconds_per_query(
+    store: &Snapshot<u64>,
+    queries: &[u64],
+    matches: &mut Vec<Match<u64>>,
+) -> Result<f64, BoxError> {
     let start = Instant::now();
     let before = thread_nanoseconds(start);
     for &query in queries {
@@ -75,13 +84,16 @@ fn nanoseconds_per_query(store: &Snapshot<u64>, queries: &[u64], matches: &mut V
     Ok((thread_nanoseconds(start) - before) / queries.len() as f64)
 }
 
+/// Returns the time of a query in nanoseconds: the median over rounds of the mean in a round.
 fn median_nanoseconds(store: &Snapshot<u64>, count: u64) -> Result<f64, BoxError> {
     let (queries, mut matches) = (generate_queries(count), Vec::new());
     let (trial, rest) = queries.split_at(50);
     let each = nanoseconds_per_query(store, trial, &mut matches)?;
     let round = ((MEASURE_SECONDS * 1e9 / each) as usize).min(rest.len()) / ROUNDS;
     let rounds = rest.chunks(round.max(1)).take(ROUNDS);
-    let mut times = rounds.map(|queries| nanoseconds_per_query(store, queries, &mut matches)).collect::<Result<Vec<_>, _>>()?;
+    let mut times = rounds
+        .map(|queries| nanoseconds_per_query(store, queries, &mut matches))
+        .collect::<Result<Vec<_>, _>>()?;
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
 }
@@ -89,8 +101,8 @@ fn median_nanoseconds(store: &Snapshot<u64>, count: u64) -> Result<f64, BoxError
 fn main() -> Result<ExitCode, BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let list = |option: &str, default: &str| -> Vec<String> {
-        let given = arguments.iter().find_map(|argument| argument.strip_prefix(option));
-        given.unwrap_or(default).split(',').map(str::to_string).collect()
+        let value = arguments.iter().find_map(|argument| argument.strip_prefix(option));
+        value.unwrap_or(default).split(',').map(str::to_string).collect()
     };
     let (plans, codecs) = (list("--plans=", PLANS), list("--codecs=", CODECS));
     let mut counts: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
@@ -100,14 +112,14 @@ fn main() -> Result<ExitCode, BoxError> {
 
     println!("| n | plan | codec | bytes each | measured, us | predicted, us | measured / predicted |");
     println!("|---|---|---|---|---|---|---|");
-    let (mut rows, mut within) = (0, 0);
+    let (mut rows, mut good) = (0, 0);
     for count in counts {
         for name in plans.iter().filter(|&name| name != "scan" || count <= MAX_SCAN_FINGERPRINTS) {
             for codec in &codecs {
                 let codec: Codec = codec.parse()?;
                 let folder = tempfile::tempdir()?;
                 let store = build_store(count, name, codec, &folder)?;
-                // Reads all files into the page cache, and has all blocks verified.
+                // Reads all files into the page cache and verifies all blocks; queries would do this otherwise.
                 assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
                 let stats = store.stats();
                 let segment = &store.segments()[0];
@@ -122,7 +134,7 @@ fn main() -> Result<ExitCode, BoxError> {
                 let predicted = estimate(segment.plan(), &workload).nanoseconds;
                 let ratio = measured / predicted;
                 rows += 1;
-                within += usize::from((1.0 / MAX_ERROR_FACTOR..=MAX_ERROR_FACTOR).contains(&ratio));
+                good += usize::from((1.0 / MAX_ERROR_FACTOR..=MAX_ERROR_FACTOR).contains(&ratio));
                 let name =
                     if name == "auto" { format!("auto ({})", segment.plan().name()) } else { name.clone() };
                 println!(
@@ -134,7 +146,7 @@ fn main() -> Result<ExitCode, BoxError> {
             }
         }
     }
-    println!("\n{within} of {rows} within 30%");
-    let failed = arguments.iter().any(|argument| argument == "--check") && within * 10 < rows * 9;
+    println!("\n{good} of {rows} within 30%");
+    let failed = arguments.iter().any(|argument| argument == "--check") && good * 10 < rows * 9;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The experiment of section 4 of the paper: a batch of queries against a table of random fingerprints.
+# Runs the experiment of section 4 of Manku, Jain and Das Sarma (2007): a batch of queries against a table of random fingerprints.
 # Usage: benches/paper.sh COUNT QUERIES [FOLDER]     (8 billion and 1 million in the paper)
-# The store goes to FOLDER (default: the folder for temporary files), and is removed at the end.
+# CODEC names the codec (default: first-difference). The store is written to FOLDER (default: TMPDIR) and removed at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 count=${1:?usage: benches/paper.sh COUNT QUERIES [FOLDER]}

@@ -18,7 +18,7 @@ pub(crate) const MANIFEST: &str = "MANIFEST";
 /// File name of the marker of an unfinished build. A finished build replaces the marker with the manifest.
 pub(crate) const BUILD_MARKER: &str = "BUILDING";
 
-/// Settings of a store, fixed when it is created. Only a compaction can change `distance` and `plan`.
+/// Settings of a store. They are fixed when the store is created, except `distance` and `plan`, which a compaction can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     /// Largest distance of a query, in bits.
     pub(crate) distance: u32,
     pub(crate) codec: Codec,
-    /// Whether the store has ids.
+    /// Whether the store keeps ids with its fingerprints.
     pub(crate) has_ids: bool,
     /// Block size of new tables in bytes; `None` is the codec's default.
     pub(crate) block_size: Option<u32>,
@@ -42,15 +42,16 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) settings: Settings,
-    /// Next free file number: greater than the number of any segment, but not always of any log.
+    /// Number for the next segment or log. It is greater than the numbers of all segments, but logs that the manifest does not
+    /// list may already use it or a greater one.
     pub(crate) next_number: u64,
-    /// Number of the first log whose operations are not in segments; 0 without logs.
+    /// Number of the oldest log whose operations are not in segments; 0 if there is no such log.
     pub(crate) first_log: u64,
-    /// Sequence number of the first record of the first log: the number of earlier records.
+    /// Sequence number of the first record in the log `first_log`. It equals the count of all records before this one.
     pub(crate) first_sequence: u64,
     /// Largest id ever stored in segments. It never decreases, so that a program that numbers its documents uses no id twice.
     pub(crate) highest_id: Option<u64>,
-    /// Oldest first.
+    /// Entries of the segments, oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
@@ -59,23 +60,23 @@ pub(crate) struct Manifest {
 pub(crate) struct SegmentEntry {
     /// Number at the start of the segment's file names.
     pub(crate) number: u64,
-    /// Distinct fingerprints.
+    /// Number of distinct fingerprints.
     pub(crate) fingerprints: u64,
-    /// Pairs of fingerprint and id; 0 without ids.
+    /// Number of pairs of fingerprint and id; 0 if the store has no ids.
     pub(crate) ids: u64,
-    /// Names of documents.
+    /// Number of names of documents.
     pub(crate) names: u64,
-    /// Tombstones: pairs deleted from older segments.
+    /// Number of tombstones. Each deletes a pair from older segments.
     pub(crate) tombstones: u64,
-    /// Metadata values.
+    /// Number of metadata values.
     pub(crate) metadata: u64,
-    /// Notes of documents.
+    /// Number of notes of documents.
     pub(crate) notes: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
     /// Footer checksum of each file, in the order of [`SegmentEntry::file_names`].
     pub(crate) footer_crcs: Vec<u32>,
-    /// Name of the plan of the tables.
+    /// Name of the plan that the segment's tables were built with.
     pub(crate) plan: String,
 }
 
@@ -130,8 +131,8 @@ pub(crate) fn log_number(name: &str) -> Option<u64> {
     (log_file_name(number) == name && number < FILE_NUMBER_END).then_some(number)
 }
 
-/// Returns a file number that is greater than the numbers of all files in `names`, and not used by the manifest. Segments and logs
-/// share their numbers, and the manifest does not list all logs.
+/// Returns an unused number for a new segment or log. It is greater than the number of any file in `names`, and at least the
+/// manifest's `next_number`. The names are needed because the manifest does not list all logs.
 pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
     let number = |name: &String| {
         let digits = name.bytes().take_while(u8::is_ascii_digit).count();
@@ -141,8 +142,8 @@ pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) ->
     above.max(manifest.map_or(1, |manifest| manifest.next_number))
 }
 
-/// Whether a file name is one that simstore gives to the files of a store. A file with such a name is removed if the manifest does not
-/// list it. The names of the manifest, of the build marker and of the lock file are not among them.
+/// Whether a file name is the name of a segment file, a log or a temporary file of a store. A file with such a name may be removed
+/// if the manifest does not list it. Returns false for the names of the manifest, of the build marker and of the lock file.
 pub(crate) fn is_store_file(name: &str) -> bool {
     if name.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|name| [MANIFEST, BUILD_MARKER].contains(&name)) {
         return true;

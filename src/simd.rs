@@ -1,5 +1,6 @@
-//! Code for processor features: prefetching, and kernels that are also compiled for newer instructions. The choice is made at
-//! run time. On a processor without a feature, a safe equivalent runs.
+//! Code that uses features of the processor: prefetching, and *kernels*, functions that are also compiled for newer
+//! instructions. The fastest version for the processor is chosen at run time. On a processor without the instructions, a
+//! version in plain Rust with the same results runs.
 
 #![expect(unsafe_code, reason = "prefetching, and calls of code for features that were found at run time")]
 
@@ -9,14 +10,14 @@ mod word_group;
 pub(crate) use self::span_groups::{FieldGroup8, TailGroup8, TailGroup8Matches};
 pub(crate) use self::word_group::{Deltas8, MAX_POSITIONS, WordGroup8};
 
-/// Environment variable that limits the instruction set: `v1`, `v3` or `v4`. Tests use it to run the code for older
-/// processors.
+/// Environment variable that limits the instruction set to a level of x86-64: `v1`, `v3` or `v4`. Tests use it to run the
+/// code for older processors.
 #[cfg(target_arch = "x86_64")]
 const CPU_VARIABLE: &str = "SIMSTORE_CPU";
 
 /// Code that gains from newer instructions. The same Rust code is compiled three times: for any processor, for processors
 /// with BMI2, POPCNT and AVX2 (x86-64-v3), and for processors that also have AVX-512 (Ice Lake, Zen 4 and later). All
-/// functions that it calls must be inlined into it (`#[inline(always)]`).
+/// functions that [`run`](Kernel::run) calls must be inlined into it (`#[inline(always)]`).
 pub trait Kernel {
     /// Result of the kernel.
     type Output;
@@ -35,7 +36,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// Prefetches the cache line of element `at` of a slice. The index may lie outside the slice.
+/// Prefetches the cache line of the slice's element at index `at`. The index may lie outside the slice.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -48,7 +49,8 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Returns the position of the one bit with number `rank` (from 0), in a word with more than `rank` ones.
+/// Returns the position of the set bit of `word` that has `rank` set bits below it. `word` must have more than `rank` set
+/// bits.
 #[inline(always)]
 pub(crate) fn select(word: u64, rank: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -59,7 +61,7 @@ pub(crate) fn select(word: u64, rank: u32) -> u32 {
     select_plain(word, rank)
 }
 
-/// Equivalent of [`select`] without special instructions: six times halves the part of the word with the bit.
+/// The version of [`select`] for processors without BMI2. Finds the bit by halving a part of the word six times.
 #[inline]
 fn select_plain(mut word: u64, mut rank: u32) -> u32 {
     let mut position = 0;
@@ -85,10 +87,10 @@ pub(crate) fn ranks(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
     ranks_plain(numbers, low, high)
 }
 
-/// Number of leading numbers that [`ranks`] examines.
+/// Number of array elements that [`ranks`] examines, from the first one on.
 pub(crate) const RANKED_NUMBERS: usize = 29;
 
-/// Equivalent of [`ranks`] without special instructions.
+/// The version of [`ranks`] for processors without AVX-512.
 #[inline(always)]
 fn ranks_plain(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
     let count = |holds: &dyn Fn(u16) -> bool| {
@@ -97,8 +99,8 @@ fn ranks_plain(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
     (u32::from(count(&|x| x < low)), u32::from(count(&|x| x <= high)))
 }
 
-/// Whether this processor has fast instructions for groups of eight numbers. Otherwise a loop over single numbers is faster than
-/// the equivalents without special instructions.
+/// Whether the processor has AVX-512, so that the kernels for groups of eight numbers are fast. On other processors, callers
+/// should process one number after the other: that is faster than the kernels' plain versions.
 #[inline(always)]
 pub(crate) fn has_fast_group8() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -110,15 +112,16 @@ pub(crate) fn has_fast_group8() -> bool {
 /// Up to eight consecutive numbers of an Elias-Fano code, to compare with a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EliasFanoGroup8<'a> {
-    /// Upper bits in unary, from the first number on: each one bit is a number.
+    /// Upper bits in unary, from the first number of the group on. Each one bit represents a number.
     pub(crate) upper: u64,
     /// Number of numbers to compare, at most eight.
     pub(crate) count: u32,
-    /// Largest number of zero bits of `upper` before a number. Numbers after more zero bits are not compared.
+    /// Maximum number of zero bits in `upper` before a number's one bit. Numbers after more zero bits are not compared.
     pub(crate) zeros: u64,
     /// Bytes that contain the lower bits.
     pub(crate) bytes: &'a [u8; 64],
-    /// Bit position in `bytes` of the lower bits of the eighth number. Then come the seventh number's, and so on to the first's.
+    /// Bit position in `bytes` of the lower bits of the eighth number. The lower bits of the seventh number follow, and so on
+    /// down to the first.
     pub(crate) position: u32,
     /// Width of the lower bits of a number, at most 57.
     pub(crate) width: u32,
@@ -129,8 +132,8 @@ pub(crate) struct EliasFanoGroup8<'a> {
 }
 
 impl EliasFanoGroup8<'_> {
-    /// Returns the numbers, a mask of the numbers within the distance of the query, and a mask of the compared numbers. Only
-    /// numbers in the first mask have a meaning.
+    /// Returns the numbers, a mask of the numbers within the distance of the query, and a mask of the compared numbers. A
+    /// number that is not within the distance may be returned as any value.
     #[inline(always)]
     pub(crate) fn find_matches(&self) -> ([u64; 8], u8, u8) {
         #[cfg(target_arch = "x86_64")]
@@ -141,7 +144,7 @@ impl EliasFanoGroup8<'_> {
         self.find_matches_plain()
     }
 
-    /// Equivalent of [`EliasFanoGroup8::find_matches`] without special instructions.
+    /// The version of [`EliasFanoGroup8::find_matches`] for processors without AVX-512.
     fn find_matches_plain(&self) -> ([u64; 8], u8, u8) {
         let (mut numbers, mut near, mut seen) = ([0; 8], 0, 0);
         let mut upper = self.upper;
@@ -177,7 +180,7 @@ mod x86 {
 
     static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-    /// Instruction set level of the processor, at most the one set by [`CPU_VARIABLE`](super::CPU_VARIABLE).
+    /// Instruction set level to use: that of the processor, but at most the one set by [`CPU_VARIABLE`](super::CPU_VARIABLE).
     #[inline(always)]
     pub(super) fn level() -> u8 {
         match LEVEL.load(Ordering::Relaxed) {
@@ -281,7 +284,7 @@ mod x86 {
         (values, near, seen)
     }
 
-    /// Returns at least 57 bits from each of eight bit positions in 64 bytes.
+    /// Returns eight bit fields of 64 bytes: for each of the eight bit positions, at least the 57 bits that start there.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn fields_at(position: __m512i, bytes: __m512i) -> __m512i {
@@ -289,7 +292,8 @@ mod x86 {
         _mm512_srlv_epi64(field, _mm512_and_si512(position, _mm512_set1_epi64(7)))
     }
 
-    /// Returns, for each of eight bit positions, the numbers of the eight bytes that start with the byte of the position.
+    /// Returns byte indexes for each of eight bit positions: the index of the byte that contains the position, and the next
+    /// seven.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn bytes_of(position: __m512i) -> __m512i {

@@ -1,4 +1,4 @@
-//! Stores of a width that is known only when the program runs.
+//! Stores whose fingerprint width is chosen at run time.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use simstore::progress::ProgressCallback;
 use simstore::store::is_store;
 use simstore::{BuildOptions, Durability, Fingerprint, Insertion, Snapshot, Store, StoreOptions, each_width};
 
-/// Those of 64 bits in both widths.
+/// Fingerprints that fit 64 bits, for stores of both widths.
 const FINGERPRINTS: [u128; 3] = [0b1111, 0b1110 << 40, u64::MAX as u128];
 
 #[test]
@@ -157,7 +157,7 @@ fn writes_of_any_width() {
     }
 }
 
-/// A transaction of several is stored if none of them is near what is there.
+/// `commit_if_new` with several inserts stores all of them, or none if any is near a stored fingerprint.
 #[test]
 fn several_if_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn several_if_new() {
     assert_eq!(commit(&[0, 0xff << 16]), Insertion::Inserted);
     assert_eq!(commit(&[]), Insertion::Inserted);
     assert_eq!(store.snapshot().len(), 3);
-    // Each that is there is found once.
+    // Each stored match is reported once, although several inserts are near it.
     let Insertion::DuplicateOf(found) = commit(&[1, 0xff << 32, 0, 0xff << 32]) else { panic!() };
     assert_eq!(
         found.iter().map(|m| (m.distance, m.id)).collect::<Vec<_>>(),

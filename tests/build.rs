@@ -1,4 +1,4 @@
-//! Building: files left after a failure, a kill, a full disk; replacing; locking; names.
+//! Builds: leftovers after a failure, a kill or a full disk; replacing, locking, and names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use simstore::{
     BuildOptions, Builder, Codec, CodecObjective, Error, PlanChoice, Snapshot, Store, StoreOptions,
 };
 
-use crate::support::disk::{OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
+use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, SimulatedDisk};
 use crate::support::random::Random;
 
 fn options() -> BuildOptions {
@@ -29,7 +29,7 @@ fn fingerprints(disk: &SimulatedDisk, path: &Path) -> Option<Vec<u64>> {
 }
 
 fn build_on(disk: &SimulatedDisk, path: &Path, count: u64, replace: bool) -> Result<(), Error> {
-    // So little memory that runs are spilled: they have to go too.
+    // So little memory that sorted runs are spilled to disk. A failed build must remove them, too.
     let options = BuildOptions { fs: disk.as_fs(), memory: Some(16 << 20), replace, ..options() };
     let mut builder = Builder::create(path, options)?;
     fill(&mut builder, count)?;
@@ -101,7 +101,7 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
     assert_eq!(names, expected);
 }
 
-/// Every file of a store but the manifest: no writer removes any of them, whichever are left.
+/// Without a manifest, no writer removes any other file of a store. The files are deleted here one after the other.
 #[test]
 fn a_store_without_its_manifest_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn a_store_without_its_manifest_is_left_alone() {
     };
     let mut left = content();
     assert!(left.len() > 4, "{left:?}");
-    // Without the lock file, too.
+    // The same without the lock file.
     fs::remove_file(path.join("LOCK")).unwrap();
     left.retain(|file, _| file.file_name().unwrap() != "LOCK");
     while !left.is_empty() {
@@ -141,7 +141,7 @@ fn a_store_without_its_manifest_is_left_alone() {
         fs::remove_file(left.keys().next().unwrap()).unwrap();
         left = content();
     }
-    // With nothing of a store left, one is made.
+    // If no file of a store is left, a new store is created.
     Store::<u64>::open(&path, StoreOptions::default()).unwrap();
 }
 
@@ -211,9 +211,9 @@ fn what_cannot_be_built_is_refused_before_anything_is_made() {
         BuildOptions { block_size: Some(128), ..BuildOptions::default() },
     ];
     for options in cases {
-        let what = format!("{options:?}");
-        assert!(Builder::<u64>::create(&path, options).is_err(), "{what}");
-        assert!(!path.exists(), "{what}");
+        let context = format!("{options:?}");
+        assert!(Builder::<u64>::create(&path, options).is_err(), "{context}");
+        assert!(!path.exists(), "{context}");
     }
 }
 
@@ -270,8 +270,8 @@ fn reads_are_concurrent() {
 fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
     let path = Path::new("store");
     let disk = SimulatedDisk::default();
-    disk.before_each(|disk, kind| {
-        // Once: it locks, too, and then there is a store.
+    disk.set_hook(|disk, kind| {
+        // The nested build locks, too, but then the store exists, so the hook builds only once.
         if kind == OperationKind::Lock && fingerprints(disk, Path::new("store")).is_none() {
             build_on(disk, Path::new("store"), 70, false).unwrap();
         }
@@ -281,7 +281,7 @@ fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
     assert_eq!(fingerprints(&disk, path).unwrap().len(), 70);
 }
 
-/// Lets so many folder syncs more succeed.
+/// Makes all folder syncs fail after `syncs` more of them.
 fn fail_syncs_after(disk: &SimulatedDisk, syncs: usize) {
     let counted = OperationFilter::Kind(OperationKind::SyncDir);
     disk.plan(Fault { counted, n: disk.count(counted) + syncs, lasting: true, failure: Failure::IoError });
@@ -300,7 +300,7 @@ fn whichever_folder_sync_fails_there_is_a_whole_store() {
             Ok(()) => assert_eq!(found, 200),
             Err(_) => assert!(found == 100 || found == 200, "{syncs}"),
         }
-        // A store that did not exist before: complete, or nothing at all.
+        // A new store is complete, or no file of it exists.
         let disk = SimulatedDisk::default();
         fail_syncs_after(&disk, syncs);
         let built = build_on(&disk, path, 200, false);
@@ -354,7 +354,7 @@ fn fingerprints_of_a_source() {
     let mut builder = Builder::<u64>::create(Path::new("store"), options.clone()).unwrap();
     builder.insert(1, 0).unwrap();
     assert!(matches!(builder.finish_sorted(|write| write(&[2])), Err(Error::BadArgument(_))));
-    // A source that goes on counting.
+    // A source that returns different fingerprints each time it is called.
     let options = BuildOptions { ids: false, fs: SimulatedDisk::default().as_fs(), ..options };
     let builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
     let calls = AtomicU64::new(0);
@@ -366,12 +366,12 @@ fn fingerprints_of_a_source() {
     assert!(matches!(error, Error::BadArgument(_)), "{error}");
 }
 
-/// Each codec is the best one for some set, and is chosen for it.
+/// Each codec is the best one for some set and objective, and the builder chooses it.
 #[test]
 fn a_codec_for_a_purpose() {
     let mut random = Random(5);
     let spread: Vec<u64> = (0..30_000).map(|_| random.fingerprint()).collect();
-    // Revisions: each a few bits from an earlier one.
+    // Revisions of documents: each fingerprint differs in a few bits from an earlier one.
     let mut revised: Vec<u64> = (0..1000).map(|_| random.fingerprint()).collect();
     for _ in 0..20_000 {
         let before = revised[random.below(revised.len() as u64) as usize];
@@ -393,7 +393,7 @@ fn a_codec_for_a_purpose() {
     assert_eq!(codec(&revised, Some(CodecObjective::Size), None), Codec::AllDifferences);
     assert_eq!(codec(&spread, Some(CodecObjective::Speed), None), Codec::EliasFano);
     assert_eq!(codec(&revised, Some(CodecObjective::Speed), None), Codec::EliasFano);
-    // With a span, of those that have some.
+    // If a span is set, only codecs with spans are considered.
     assert_eq!(codec(&spread, Some(CodecObjective::Size), Some(16)), Codec::Gap);
     assert_ne!(codec(&spread, Some(CodecObjective::Speed), Some(16)), Codec::EliasFano);
     codec(&[], Some(CodecObjective::Size), None);

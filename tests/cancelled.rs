@@ -1,4 +1,4 @@
-//! Long work that is told to stop, at each call of its callback: it ends with `Cancelled`, and nothing half-written is left.
+//! Cancellation at each call of a progress callback: the work ends with `Cancelled` and leaves no unfinished files.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -16,11 +16,11 @@ use simstore::{BuildOptions, Builder, PlanChoice, Result, Snapshot, Store, Store
 
 use crate::support::random::Random;
 
-/// Some more than after which a callback is asked.
-const COUNT: u64 = 70_000;
+/// Number of fingerprints: enough for several calls of a callback.
+const FINGERPRINT_COUNT: u64 = 70_000;
 
 fn fingerprint(i: u64) -> u64 {
-    Random::of(i / 2) ^ (i & 1)
+    Random::hash(i / 2) ^ (i & 1)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -30,7 +30,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Says `Break` when it is called the `n`th time, and only then.
+/// Returns a callback that returns `Break` at its call number `n`, from 0, and `Continue` otherwise.
 fn breaks_at(n: u64) -> impl Fn() -> ControlFlow<()> + Send + Sync + 'static {
     let calls = AtomicU64::new(0);
     move || {
@@ -42,8 +42,8 @@ fn breaks_at(n: u64) -> impl Fn() -> ControlFlow<()> + Send + Sync + 'static {
     }
 }
 
-/// Does work again and again, cancelled at one call later each time, until it is not called so often. `after` looks at what
-/// is left each time. Returns how often it was cancelled.
+/// Repeats `work` and cancels it at its first call of the callback, then at the second, and so on, until it ends before
+/// it is cancelled. Calls `after` after each cancellation, to check the files. Returns the number of cancellations.
 fn cancel_at_each_call(work: impl Fn(ProgressCallback) -> Result<()>, after: impl Fn()) -> u64 {
     for n in 0.. {
         let breaks = breaks_at(n);
@@ -66,7 +66,7 @@ fn options() -> BuildOptions {
 
 fn build(path: &Path, options: BuildOptions) -> Result<Snapshot<u64>> {
     let mut builder = Builder::create(path, options)?;
-    (0..COUNT).try_for_each(|i| builder.insert_named(fingerprint(i), i, "a document"))?;
+    (0..FINGERPRINT_COUNT).try_for_each(|i| builder.insert_named(fingerprint(i), i, "a document"))?;
     builder.finish()
 }
 
@@ -75,13 +75,13 @@ fn a_build() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let work = |progress| {
-        // More than fits in memory, so that runs are written and merged, too.
+        // The documents do not fit in memory, so runs are written and merged, too.
         let options = BuildOptions { progress: Some(progress), memory: Some(16 << 20), ..options() };
         build(&path, options).map(drop)
     };
     let calls = cancel_at_each_call(work, || assert!(names(folder.path()).is_empty()));
     assert!(calls > 5, "{calls}");
-    assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), COUNT);
+    assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), FINGERPRINT_COUNT);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_build_in_the_place_of_another_store() {
         assert_eq!(names(&path), before);
         assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), 1);
     });
-    assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), COUNT);
+    assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), FINGERPRINT_COUNT);
 }
 
 #[test]
@@ -115,12 +115,12 @@ fn a_load_and_a_merge() {
     let store = Store::<u64>::open(&path, options).unwrap();
     store.insert(fingerprint(0), 0).unwrap();
     store.flush().unwrap();
-    // Loads begin another log when all is written: the files of segments are those that count.
+    // A load starts another log after all files are written, so only the files of segments are compared.
     let segments = || names(&path).into_iter().filter(|name| !name.ends_with(".log")).collect::<Vec<_>>();
     let before = segments();
     let load = |progress| {
         let mut load = store.bulk_load_with(progress)?;
-        (1..COUNT).try_for_each(|i| load.insert_named(fingerprint(i), i, "a document"))?;
+        (1..FINGERPRINT_COUNT).try_for_each(|i| load.insert_named(fingerprint(i), i, "a document"))?;
         load.finish()
     };
     let calls = cancel_at_each_call(load, || {
@@ -128,7 +128,7 @@ fn a_load_and_a_merge() {
         assert_eq!(store.snapshot().len(), 1);
     });
     assert!(calls > 3, "{calls}");
-    assert_eq!(store.snapshot().len(), COUNT);
+    assert_eq!(store.snapshot().len(), FINGERPRINT_COUNT);
 
     store.delete(fingerprint(1), 1).unwrap();
     store.flush().unwrap();
@@ -136,7 +136,7 @@ fn a_load_and_a_merge() {
     for distance in [None, Some(4)] {
         let compact = |progress| store.compact_with(&CompactOptions { distance, progress: Some(progress) });
         let calls = cancel_at_each_call(compact, || {
-            // What is in memory is flushed before a merge for a larger distance, and is nothing here.
+            // A merge for a larger distance first flushes the memtable, so the files may differ.
             if distance.is_none() {
                 assert_eq!(segments(), before);
             }
@@ -144,7 +144,7 @@ fn a_load_and_a_merge() {
         });
         assert!(calls > 3, "{calls}");
         let stats = store.snapshot().stats();
-        assert_eq!((stats.segments, stats.tombstones, stats.ids), (1, 0, COUNT - 1));
+        assert_eq!((stats.segments, stats.tombstones, stats.ids), (1, 0, FINGERPRINT_COUNT - 1));
     }
     assert_eq!(store.snapshot().verify(|error| panic!("{error}")), 0);
     assert_eq!(store.snapshot().distance(), 4);
@@ -166,7 +166,7 @@ fn a_salvage() {
     let folder = tempfile::tempdir().unwrap();
     let (path, new) = (folder.path().join("store"), folder.path().join("new"));
     build(&path, options()).unwrap();
-    // The first table is lost: the others have to be read and sorted.
+    // Without the first table, salvage reads and sorts the others.
     fs::write(path.join("000001-00.table"), b"nothing").unwrap();
     let before = names(&path);
     let rescue = |progress| {
@@ -177,10 +177,10 @@ fn a_salvage() {
         assert_eq!((names(folder.path()).len(), names(&path)), (1, before.clone()));
     });
     assert!(calls > 5, "{calls}");
-    assert_eq!(Snapshot::<u64>::open(&new).unwrap().len(), COUNT);
+    assert_eq!(Snapshot::<u64>::open(&new).unwrap().len(), FINGERPRINT_COUNT);
 }
 
-/// Also where one chunk of the store takes seconds.
+/// A batch is cancelled soon, even if one chunk of the store takes seconds.
 #[test]
 fn queries_of_a_batch_at_a_large_distance() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +194,7 @@ fn queries_of_a_batch_at_a_large_distance() {
         || if began.elapsed().as_millis() > 200 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let visited = snapshot.batch_visit(&queries, 14, BatchMethod::Stream, |_| breaks());
     assert_eq!(visited.unwrap_err().code(), ErrorCode::Cancelled);
-    // It would take a minute.
+    // Without cancellation, the batch takes a minute.
     assert!(began.elapsed().as_secs() < 15);
 }
 
@@ -204,7 +204,7 @@ fn queries_of_a_batch() {
     let path = folder.path().join("store");
     build(&path, options()).unwrap();
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
-    store.insert(fingerprint(COUNT), COUNT).unwrap();
+    store.insert(fingerprint(FINGERPRINT_COUNT), FINGERPRINT_COUNT).unwrap();
     let snapshot = store.snapshot();
     let queries: Vec<u64> = (0..2000).map(|i| fingerprint(i * 35)).collect();
     for method in [BatchMethod::Stream, BatchMethod::LookUp] {
@@ -227,13 +227,13 @@ fn queries_of_a_batch() {
     }
 }
 
-/// Random ones, of which none are near, and ones all near each other; at a distance with flips, too.
+/// Joins random fingerprints without near pairs, and fingerprints that are all near each other.
 #[test]
 fn a_join() {
-    let mut random: Vec<u64> = (0..2 * COUNT).map(Random::of).collect();
+    let mut random: Vec<u64> = (0..2 * FINGERPRINT_COUNT).map(Random::hash).collect();
     random.sort_unstable();
     let near: Vec<u64> = (0..1 << 12).collect();
-    let half: Vec<u64> = random[..COUNT as usize].to_vec();
+    let half: Vec<u64> = random[..FINGERPRINT_COUNT as usize].to_vec();
     for (fingerprints, distance) in [(&random, 3), (&half, 6), (&near, 3)] {
         let (mut n, mut cancelled) = (0, 0);
         loop {

@@ -1,5 +1,5 @@
-//! Damaged and hostile files: an error or the unchanged answer, never a panic.
-#![expect(unsafe_code, reason = "an allocator that watches how much is asked for at once")]
+//! Damaged and hostile files lead to an error or to the right answer, never to a panic.
+#![expect(unsafe_code, reason = "an allocator that records the largest allocation")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ use crate::support::random::Random;
 use crate::support::samples::{SampleDocument, build, documents};
 use crate::support::seal::{StoreFiles, seal_store};
 
-/// The system's allocator, which remembers the largest allocation of a thread.
+/// The system's allocator, which also records the largest allocation of each thread in bytes.
 struct TrackingAllocator;
 
 thread_local! {
@@ -31,7 +31,7 @@ fn record_allocation(layout: Layout) {
     let _ = LARGEST_ALLOCATION.try_with(|largest| largest.set(largest.get().max(layout.size())));
 }
 
-// SAFETY: all that is asked of an allocator is passed on to the system's.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for TrackingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         record_allocation(layout);
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for TrackingAllocator {
 #[global_allocator]
 static ALLOCATOR: TrackingAllocator = TrackingAllocator;
 
-/// All that a store answers.
+/// Results of all read operations of a store.
 #[derive(Debug, PartialEq)]
 struct StoreAnswers<F> {
     entries: Result<Vec<Entry<F>>, String>,
@@ -81,23 +81,23 @@ fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[SampleDocument<F>])
     }
 }
 
-/// Each answer is an error or as it should be.
-fn check_answers<F: Fingerprint>(found: &StoreAnswers<F>, sound: &StoreAnswers<F>, what: &str) {
+/// Asserts that each result is an error or equals the result from the sound files.
+fn check_answers<F: Fingerprint>(found: &StoreAnswers<F>, sound: &StoreAnswers<F>, context: &str) {
     fn same<T: PartialEq>(found: &Result<T, String>, sound: &Result<T, String>) -> bool {
         found.is_err() || found == sound
     }
     fn all_same<T: PartialEq>(found: &[Result<T, String>], sound: &[Result<T, String>]) -> bool {
         found.len() == sound.len() && found.iter().zip(sound).all(|(found, sound)| same(found, sound))
     }
-    assert!(same(&found.entries, &sound.entries), "{what}: other entries");
-    assert!(all_same(&found.matches, &sound.matches), "{what}: other matches");
-    assert!(all_same(&found.batches, &sound.batches), "{what}: other matches of a batch");
-    assert!(all_same(&found.contained, &sound.contained), "{what}: other fingerprints");
-    assert!(all_same(&found.names, &sound.names), "{what}: other names");
-    assert!(all_same(&found.notes, &sound.notes), "{what}: other notes");
+    assert!(same(&found.entries, &sound.entries), "{context}: other entries");
+    assert!(all_same(&found.matches, &sound.matches), "{context}: other matches");
+    assert!(all_same(&found.batches, &sound.batches), "{context}: other matches of a batch");
+    assert!(all_same(&found.contained, &sound.contained), "{context}: other fingerprints");
+    assert!(all_same(&found.names, &sound.names), "{context}: other names");
+    assert!(all_same(&found.notes, &sound.notes), "{context}: other notes");
 }
 
-/// A store in a folder of its own, the files as they should be, and what it should answer.
+/// A store in its own folder, with its sound files and the results of reading them.
 struct SampleStore<F> {
     folder: TempDir,
     files: StoreFiles,
@@ -105,8 +105,12 @@ struct SampleStore<F> {
     answers: StoreAnswers<F>,
 }
 
-/// A store of these documents, each fifth of which has a note.
-fn build_noted<F: Fingerprint>(path: &Path, options: BuildOptions, documents: &[SampleDocument<F>]) -> Snapshot<F> {
+/// Builds a store of these documents. Every fifth document has a note.
+fn build_noted<F: Fingerprint>(
+    path: &Path,
+    options: BuildOptions,
+    documents: &[SampleDocument<F>],
+) -> Snapshot<F> {
     let mut builder = Builder::create(path, options).unwrap();
     for (_, id, _) in documents.iter().step_by(5) {
         builder.set_note(*id, &id.to_le_bytes()[..(*id % 9) as usize]).unwrap();
@@ -141,7 +145,7 @@ fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> 
 }
 
 impl<F: Fingerprint> SampleStore<F> {
-    /// Another folder that holds these files.
+    /// Writes these files to a new folder and returns its path.
     fn write(&self, name: &str, files: &StoreFiles) -> std::path::PathBuf {
         let path = self.folder.path().join(name);
         let _ = fs::remove_dir_all(&path);
@@ -150,22 +154,21 @@ impl<F: Fingerprint> SampleStore<F> {
         path
     }
 
-    /// Opens, verifies and asks. What does not open at all is fine; `verify` has to find something if
-    /// `damaged`.
-    fn check(&self, store: &Path, damaged: bool, what: &str) {
+    /// Opens, queries and verifies a store. An error from opening it is accepted. If `damaged`, `verify` must report a problem.
+    fn check(&self, store: &Path, damaged: bool, context: &str) {
         let checked = catch_unwind(AssertUnwindSafe(|| {
             let Ok(store) = Snapshot::<F>::open(store) else { return };
-            check_answers(&answers(&store, &self.documents), &self.answers, what);
-            assert!(!damaged || store.verify(|_| ()) > 0, "{what}: not found by verify");
+            check_answers(&answers(&store, &self.documents), &self.answers, context);
+            assert!(!damaged || store.verify(|_| ()) > 0, "{context}: not found by verify");
         }));
-        assert!(checked.is_ok(), "{what}");
+        assert!(checked.is_ok(), "{context}");
     }
 
     fn flips_and_truncations(&self) {
         let store = self.write("damaged", &self.files);
         for (name, sound) in &self.files {
             let path = store.join(name);
-            // In place: much faster than writing the whole file each time.
+            // Changes the file in place, which is much faster than writing it anew for each bit.
             let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
             let mut put = |at: usize, byte: u8| {
                 file.seek(SeekFrom::Start(at as u64)).unwrap();
@@ -187,8 +190,8 @@ impl<F: Fingerprint> SampleStore<F> {
         assert_eq!(Snapshot::<F>::open(&store).unwrap().verify(|error| panic!("{error}")), 0);
     }
 
-    /// Changes some bytes, makes the checksums right, and asks: there is no right answer, but one has to come
-    /// soon, and without large allocations.
+    /// Changes some bytes, recomputes the checksums, and reads the store. Any result is accepted, but reading must not panic,
+    /// take more than 10 seconds, or allocate more than 4 MiB at once.
     fn hostile(&self, rounds: usize, random: &mut Random) {
         let names: Vec<&String> = self.files.keys().collect();
         let opened = (0..rounds).filter(|round| {
@@ -201,27 +204,30 @@ impl<F: Fingerprint> SampleStore<F> {
             let store = self.write("hostile", &files);
             let start = Instant::now();
             LARGEST_ALLOCATION.set(0);
-            let asked = catch_unwind(AssertUnwindSafe(|| {
+            let read = catch_unwind(AssertUnwindSafe(|| {
                 let Ok(store) = Snapshot::<F>::open(&store) else { return false };
                 store.verify(|_| ());
                 answers(&store, &self.documents);
                 store.stats();
                 true
             }));
-            let what = format!("round {round}; the files are in {}", store.display());
-            if asked.is_err() || start.elapsed() > Duration::from_secs(10) || LARGEST_ALLOCATION.get() > 1 << 22 {
+            let context = format!("round {round}; the files are in {}", store.display());
+            if read.is_err()
+                || start.elapsed() > Duration::from_secs(10)
+                || LARGEST_ALLOCATION.get() > 1 << 22
+            {
                 let kept = std::env::temp_dir().join("simstore-hostile");
                 let _ = fs::rename(&store, &kept);
-                panic!("{what}, moved to {}: {} bytes at once", kept.display(), LARGEST_ALLOCATION.get());
+                panic!("{context}, moved to {}: {} bytes at once", kept.display(), LARGEST_ALLOCATION.get());
             }
-            asked.unwrap()
+            read.unwrap()
         });
         let opened = opened.count();
         assert!(opened > rounds / 20, "only {opened} of {rounds} stores got past Snapshot::open");
     }
 }
 
-/// Changes a few bytes: most often near the start and the end, where the fields are.
+/// Changes a few bytes, half of them near the start or the end, where headers and footers are.
 fn mutate(bytes: &mut [u8], random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let len = bytes.len() as u64;
@@ -268,13 +274,13 @@ fn hostile_bytes_with_right_checksums() {
     }
 }
 
-/// Blocks with right checksums that no writer makes are refused by both readers, or by none.
+/// Both readers accept, or both refuse, a block with valid checksums and a flipped bit.
 #[test]
 fn the_independent_reader_agrees_on_hostile_blocks() {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec");
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(13);
-    let (mut refused, mut taken) = (0, 0);
+    let (mut refused, mut accepted) = (0, 0);
     for name in [
         "consecutive",
         "no-flips",
@@ -311,10 +317,10 @@ fn the_independent_reader_agrees_on_hostile_blocks() {
             let text = String::from_utf8_lossy(&theirs.stderr);
             assert_eq!(ours, theirs.status.success(), "{name}, bit {bit}: reader.py says: {text}");
             assert!(ours || text.lines().count() == 1, "{text}");
-            *(if ours { &mut taken } else { &mut refused }) += 1;
+            *(if ours { &mut accepted } else { &mut refused }) += 1;
         }
     }
-    assert!(refused > 20, "{refused} refused, {taken} taken");
+    assert!(refused > 20, "{refused} refused, {accepted} accepted");
 }
 
 #[test]
@@ -337,7 +343,7 @@ fn swapped_and_missing_files_are_refused() {
     }
 }
 
-/// The same fingerprints with other ids and names: of the same shape, but of another store.
+/// Each file in turn comes from another store with as many documents, whose fingerprints and ids differ slightly.
 #[test]
 fn files_of_another_store_are_refused() {
     for codec in Codec::ALL {
@@ -363,7 +369,8 @@ fn files_of_another_store_are_refused() {
     }
 }
 
-/// A manifest may name many tables with any prefixes: whether they are complete is told soon, or not at all.
+/// A hostile manifest may list many tables with any prefixes. The check of their completeness takes bounded time, or is
+/// given up.
 #[test]
 fn hostile_plans_are_checked_in_bounded_time() {
     let mut random = Random(8);

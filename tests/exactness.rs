@@ -1,4 +1,4 @@
-//! Every search path against the plain loop over all fingerprints.
+//! Compares every search path with a linear scan over all fingerprints.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn random<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     (0..count).map(|id| (random.fingerprint(), id)).collect()
 }
 
-/// A few centres and what lies around them, at all distances up to a little more than `distance`.
+/// Fingerprints around four centres, at distances of up to `distance` + 2 bits.
 fn clustered<F: Fingerprint>(count: u64, distance: u32) -> Vec<(F, u64)> {
     let mut random = Random(2);
     let centres: Vec<F> = (0..4).map(|_| random.fingerprint()).collect();
@@ -33,7 +33,7 @@ fn one_bit_neighbours<F: Fingerprint>() -> Vec<(F, u64)> {
     neighbours.chain([centre, F::ZERO, F::MAX, F::ONE]).zip(0..).collect()
 }
 
-/// Thousands that share their first half, and thousands that share their second.
+/// Fingerprints in two sets of equal size: one shares its first half of bits, the other its second half.
 fn shared_halves<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     let mut random = Random(4);
     let (first, second) = (F::prefix_mask(F::BITS / 2), F::suffix_mask(F::BITS / 2));
@@ -57,7 +57,7 @@ fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Snapsho
     builder.finish().unwrap()
 }
 
-/// The oracle.
+/// Matches of a linear scan: the oracle.
 fn plain<F: Fingerprint>(entries: &[(F, u64)], query: F, distance: u32) -> Vec<Match<F>> {
     let mut matches: Vec<Match<F>> = entries
         .iter()
@@ -69,17 +69,17 @@ fn plain<F: Fingerprint>(entries: &[(F, u64)], query: F, distance: u32) -> Vec<M
     matches
 }
 
-/// Queries of all kinds, at every distance up to the store's.
+/// Builds a store, and compares single queries and batches with the linear scan, at distances up to the store's.
 fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u64) {
-    let (distance, what) = (options.distance, format!("{options:?}"));
+    let (distance, context) = (options.distance, format!("{options:?}"));
     let store = build(entries, options);
-    assert_eq!(store.verify(|error| panic!("{what}: {error}")), 0);
+    assert_eq!(store.verify(|error| panic!("{context}: {error}")), 0);
     let mut sorted: Vec<_> = entries.iter().map(|&(fingerprint, id)| (fingerprint, Some(id))).collect();
     sorted.sort();
     sorted.dedup();
     let listed: Vec<_> =
         store.iter().map(Result::unwrap).map(|entry| (entry.fingerprint, entry.id)).collect();
-    assert_eq!(listed, sorted, "{what}");
+    assert_eq!(listed, sorted, "{context}");
 
     let mut random = Random(5);
     let mut matches = Vec::new();
@@ -95,22 +95,26 @@ fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u
                 random.flip(stored, flips)
             }
         };
-        let asked = if i % 3 == 0 { random.below(u64::from(distance) + 1) as u32 } else { distance };
-        store.query_into(query, asked, &mut matches).unwrap();
-        assert_eq!(matches, plain(entries, query, asked), "{what}: {query:x} within {asked}");
-        assert_eq!(store.contains(query).unwrap(), entries.iter().any(|entry| entry.0 == query), "{what}");
+        let max_distance = if i % 3 == 0 { random.below(u64::from(distance) + 1) as u32 } else { distance };
+        store.query_into(query, max_distance, &mut matches).unwrap();
+        assert_eq!(
+            matches,
+            plain(entries, query, max_distance),
+            "{context}: {query:x} within {max_distance}"
+        );
+        assert_eq!(store.contains(query).unwrap(), entries.iter().any(|entry| entry.0 == query), "{context}");
         batch.extend([query; 2].iter().take(1 + usize::from(i % 5 == 0)));
     }
-    for asked in [0, distance / 2, distance] {
+    for max_distance in [0, distance / 2, distance] {
         let each = batch.iter().enumerate();
         let expected: Vec<BatchMatch<F>> = each
             .flat_map(|(query, &x)| {
-                plain(entries, x, asked).into_iter().map(move |found| BatchMatch { query, found })
+                plain(entries, x, max_distance).into_iter().map(move |found| BatchMatch { query, found })
             })
             .collect();
         for method in [BatchMethod::Stream, BatchMethod::LookUp, BatchMethod::Auto] {
-            let found = store.batch_query_by(&batch, asked, method).unwrap();
-            assert_eq!(found, expected, "{what}: a batch within {asked}, {method:?}");
+            let found = store.batch_query_by(&batch, max_distance, method).unwrap();
+            assert_eq!(found, expected, "{context}: a batch within {max_distance}, {method:?}");
         }
     }
 }
@@ -126,7 +130,7 @@ fn options(distance: u32, plan: &str, codec: Codec) -> BuildOptions {
     }
 }
 
-/// Every plan of every distance, on small sets.
+/// Checks every plan of these distances, on small sets.
 fn every_plan<F: Fingerprint>(distances: impl Iterator<Item = u32>) {
     let plans: Vec<(u32, String)> =
         distances.flat_map(|k| plan::names::<F>(k).into_iter().map(move |name| (k, name))).collect();
@@ -147,7 +151,7 @@ fn every_plan_of_128_bits() {
     every_plan::<u128>((0..=8).chain([11, 16, 23, 31, 32]));
 }
 
-/// The plans of the default distance, each with each codec, on larger sets of each kind.
+/// Checks each plan of distance 3 with each codec, on larger sets of each kind.
 fn every_codec<F: Fingerprint>() {
     let mut cases = Vec::new();
     for name in plan::names::<F>(3) {
@@ -175,7 +179,7 @@ fn every_codec_of_128_bits() {
     every_codec::<u128>();
 }
 
-/// So many fingerprints share a prefix that probes go further down than it reaches.
+/// So many fingerprints share a prefix that probes split the range by bits after the prefix.
 #[test]
 fn a_crowded_prefix() {
     let mut random = Random(8);
@@ -191,8 +195,8 @@ fn a_crowded_prefix() {
     }
 }
 
-/// Sets in which contiguous bits make poor prefixes: bits that are constant, bits that are copies of others, a shared
-/// beginning, and near-duplicates of few centres among which nearly all bits vary.
+/// Four sets for which contiguous bits are poor prefixes: some bits are constant; one half of the bits copies the other
+/// half; the first bits are zero; and near-duplicates of few centres.
 fn skewed<F: Fingerprint>(count: u64) -> Vec<Vec<(F, u64)>> {
     let mut random = Random(9);
     let half = F::BITS / 2;
@@ -215,7 +219,7 @@ fn skewed<F: Fingerprint>(count: u64) -> Vec<Vec<(F, u64)>> {
     ]
 }
 
-/// Every family of plans.
+/// Checks every family of plans on the skewed sets.
 fn skewed_sets<F: Fingerprint>() {
     let sets = skewed::<F>(12_000);
     let mut cases = Vec::new();
@@ -272,7 +276,7 @@ fn a_store_without_ids() {
     }
 }
 
-/// Real fingerprints, which cluster as no made-up set does.
+/// Fingerprints of real documents, whose clusters no generated set reproduces.
 #[test]
 fn real_fingerprints() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/fingerprints");

@@ -1,4 +1,4 @@
-//! A process that is forked while a store is open: it is told so, and leaves the store alone.
+//! Forks of a process with an open store: in the child, calls return an error, and the store stays unchanged.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,10 +11,10 @@ use simstore::error::ErrorCode;
 use simstore::threads::in_this_process;
 use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreOptions};
 
-/// One test at a time: a child holds the locks of all stores that are open.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Held by each test, so that they run one at a time: a child inherits the locks of all open stores.
+static TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Does something in a child of this process, of which only the calling thread goes on.
+/// Runs `work` in a forked child, which has only the calling thread. Asserts that `work` does not panic.
 fn in_child(folder: &Path, work: impl FnOnce()) {
     let report = folder.join("report");
     match fork().unwrap() {
@@ -30,12 +30,12 @@ fn in_child(folder: &Path, work: impl FnOnce()) {
     }
 }
 
-/// The names in a folder, some of which may go meanwhile.
+/// File names in a folder. Files may be removed during the iteration.
 fn names(folder: &Path) -> impl Iterator<Item = String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
 }
 
-/// The files of a folder with their bytes.
+/// Names and contents of the files in a folder, sorted.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let file =
         |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
@@ -50,7 +50,7 @@ fn is_forked<T>(result: Result<T, Error>) -> bool {
 
 #[test]
 fn a_store_refuses_and_stays_as_it_is() {
-    let _alone = ALONE.lock();
+    let _lock = TEST_LOCK.lock();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut open = Some(Store::<u64>::open(&path, StoreOptions::default()).unwrap());
@@ -89,10 +89,10 @@ fn a_store_refuses_and_stays_as_it_is() {
     assert_eq!(snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
-/// A child has the lock's handle for as long as it lives, if only until it starts another program.
+/// A child inherits the handle of the lock, but the lock is released when the parent drops the store.
 #[test]
 fn a_child_that_lives_on_keeps_no_lock() {
-    let _alone = ALONE.lock();
+    let _lock = TEST_LOCK.lock();
     let folder = tempfile::tempdir().unwrap();
     let (path, ended) = (folder.path().join("store"), folder.path().join("ended"));
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
@@ -101,7 +101,7 @@ fn a_child_that_lives_on_keeps_no_lock() {
             while !ended.exists() {
                 std::thread::yield_now();
             }
-            // Nothing of its parent's is dropped.
+            // Aborts without dropping the values of its parent.
             std::process::abort();
         }
         Fork::Parent(child) => child,
@@ -113,10 +113,10 @@ fn a_child_that_lives_on_keeps_no_lock() {
     assert!(opened.is_ok(), "{opened:?}");
 }
 
-/// Files that are being written are removed by whoever began them alone.
+/// A child does not remove the unfinished files of a build or load of its parent.
 #[test]
 fn a_build_and_a_load_go_on() {
-    let _alone = ALONE.lock();
+    let _lock = TEST_LOCK.lock();
     let folder = tempfile::tempdir().unwrap();
     let (path, built) = (folder.path().join("store"), folder.path().join("built"));
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
@@ -137,10 +137,10 @@ fn a_build_and_a_load_go_on() {
     assert_eq!(store.snapshot().name(9).unwrap().as_deref(), Some("a document"));
 }
 
-/// A child has none of the threads of its parent's pool.
+/// A child has no threads of its parent's pool: calls that need them return an error outside `in_this_process`.
 #[test]
 fn a_child_has_threads_of_its_own() {
-    let _alone = ALONE.lock();
+    let _lock = TEST_LOCK.lock();
     let folder = tempfile::tempdir().unwrap();
     let mut builder = Builder::<u64>::create(&folder.path().join("store"), BuildOptions::default()).unwrap();
     (0..1000).for_each(|id| builder.insert(id << 40, id).unwrap());
@@ -155,7 +155,7 @@ fn a_child_has_threads_of_its_own() {
             assert_eq!(in_this_process(batch).unwrap().unwrap(), found);
         }
         assert_eq!(batch().unwrap_err().code(), ErrorCode::Thread);
-        // A store of its own has its own threads.
+        // A store that the child opens has its own threads.
         let own = Store::<u64>::open(&folder.path().join("own"), StoreOptions::default()).unwrap();
         for id in 0..3 {
             own.insert(id << 20, id).unwrap();

@@ -1,4 +1,5 @@
-//! The golden stores of `format-spec/golden`, byte for byte, and the independent reader beside them.
+//! Writes the golden stores of `format-spec/golden` again, compares them byte for byte, and reads them with the engine and
+//! the independent reader.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --test engine golden` writes the golden stores anew.
 
@@ -14,7 +15,7 @@ use simstore::{
 use crate::support::random::Random;
 use crate::support::samples::{SampleDocument, build, documents};
 
-/// A store that can be made again.
+/// A golden store: its name, and the options and documents that it is built from.
 struct GoldenStore<F> {
     name: &'static str,
     options: BuildOptions,
@@ -26,7 +27,7 @@ fn options(codec: Codec, plan: &str, block_size: u32) -> BuildOptions {
     BuildOptions { codec, plan, block_size: Some(block_size), ..BuildOptions::default() }
 }
 
-/// Random and clustered fingerprints; some have several ids, and one a hundred.
+/// Documents with random and clustered fingerprints. Some fingerprints have several ids, and one has more than a hundred.
 fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<SampleDocument<F>> {
     let mut random = Random(seed);
     let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
@@ -52,7 +53,11 @@ fn golden_64() -> Vec<GoldenStore<u64>> {
             },
             documents: mixed(1, 200),
         },
-        GoldenStore { name: "gap-64", options: options(Codec::Gap, "paper-4", 256), documents: mixed(2, 200) },
+        GoldenStore {
+            name: "gap-64",
+            options: options(Codec::Gap, "paper-4", 256),
+            documents: mixed(2, 200),
+        },
         GoldenStore {
             name: "elias-fano-64",
             options: options(Codec::EliasFano, "probe-2", 256),
@@ -135,7 +140,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden")
 }
 
-/// The files of a store but for its lock, by name.
+/// The files of a store by name, without its lock.
 fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap());
     let named =
@@ -152,7 +157,7 @@ fn compare_files<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     }
 }
 
-/// Compares the files of a store with the golden ones.
+/// Compares the files of a store with the golden files. Writes the golden files first if `UPDATE_GOLDEN` is set.
 fn compare_store(golden: &str, store: &Path) {
     let kept = folder().join(golden);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -170,7 +175,8 @@ fn compare_store(golden: &str, store: &Path) {
     }
 }
 
-/// Three segments and a log. The second segment deletes from the first and keeps marks, the third has a mark alone.
+/// Writes a store with three segments and a log. The second segment has a tombstone and metadata; the third has only
+/// metadata.
 fn write_live(path: &Path) {
     let plan = PlanChoice::Named("probe-2".to_string());
     let options = StoreOptions {
@@ -202,7 +208,8 @@ fn write_live(path: &Path) {
     batch.commit(Durability::Sync).unwrap();
 }
 
-/// A segment with notes, of two sketches a document, another one that deletes of it and has another note, and a log with one.
+/// Writes a store with two segments and a log, all with notes. Each document of the first segment has two fingerprints; the
+/// second segment deletes one of these documents and replaces the note of another.
 fn write_notes(path: &Path) {
     let options = StoreOptions {
         codec: Some(Codec::Gap),
@@ -237,7 +244,7 @@ fn a_golden_store_with_notes() {
     write_notes(&fresh.path().join("store"));
     compare_store("notes-64", &fresh.path().join("store"));
     let kept = folder().join("notes-64");
-    // Files say the oldest version with all that they hold.
+    // Each file has the oldest format version that supports its contents.
     for (name, bytes) in files(&kept) {
         let has_notes = name == "MANIFEST" || name.ends_with(".log") || name.ends_with(".notes");
         assert_eq!(bytes[8], if has_notes { 4 } else { 3 }, "{name}");
@@ -263,8 +270,9 @@ fn a_live_golden_store() {
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     let found: Vec<_> = store.iter().map(Result::unwrap).map(|e| (e.fingerprint, e.id.unwrap())).collect();
     assert_eq!(found, [(0x10, 0), (0x13, 3), (0x20, 7)]);
-    let marks = [("feed", Some(vec![0x2d, 1])), ("文", Some(vec![])), ("tail", Some(vec![9])), ("x", None)];
-    marks.into_iter().for_each(|(key, value)| assert_eq!(store.metadata(key).unwrap(), value, "{key}"));
+    let expected =
+        [("feed", Some(vec![0x2d, 1])), ("文", Some(vec![])), ("tail", Some(vec![9])), ("x", None)];
+    expected.into_iter().for_each(|(key, value)| assert_eq!(store.metadata(key).unwrap(), value, "{key}"));
     assert_eq!((store.stats().segments, store.stats().metadata), (3, 3));
     let Some(output) = run_reader(&[&kept]) else { return };
     let expected = "0000000000000010\t0\tpage 0\n0000000000000013\t3\tpage 3\n0000000000000020\t7\n";
@@ -276,7 +284,7 @@ fn a_live_golden_store() {
 /// Pairs of fingerprint and id, ascending, and names by id.
 type StoreContents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
 
-/// The contents of a store of these documents.
+/// Expected contents of a store of these documents.
 fn contents<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> StoreContents<'_, F> {
     let entries = documents.iter().map(|(fingerprint, id, _)| (*fingerprint, ids.then_some(*id)));
     let names = documents.iter().filter_map(|(_, id, name)| Some((*id, name.as_deref()?)));
@@ -311,7 +319,7 @@ fn check_contents<F: Fingerprint>(store: &Path, golden: &GoldenStore<F>) {
     }
 }
 
-/// Runs `reader.py`; nothing without Python, which on CI is a failure.
+/// Runs `reader.py`. Returns `None` without Python, which is a failure on CI.
 fn run_reader(arguments: &[&Path]) -> Option<Output> {
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/reader.py");
     match Command::new("python3").arg(reader).args(arguments).output() {
@@ -324,7 +332,7 @@ fn run_reader(arguments: &[&Path]) -> Option<Output> {
     }
 }
 
-/// The lines that `reader.py` prints for a store of these documents.
+/// Expected output of `reader.py` for a store of these documents.
 fn lines<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> String {
     let (entries, names) = contents(documents, ids);
     let mut text = String::new();
@@ -356,8 +364,8 @@ fn check_golden<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     }
 }
 
-/// The pages quote golden files: ``` blocks that start with `golden/STORE/FILE`, then lines `OFFSET  BYTES | MEANING`
-/// in hexadecimal, without gaps but where a line is `...`.
+/// Checks the quotes of golden files in the pages of the format. A quote is a fenced code block that starts with
+/// `golden/STORE/FILE`. Its other lines are `OFFSET  BYTES | MEANING`, in hexadecimal, and `...` for omitted bytes.
 #[test]
 fn the_pages_quote_golden_files() {
     for page in [
@@ -403,7 +411,7 @@ fn golden_stores_of_128_bits() {
     check_golden(&golden_128());
 }
 
-/// The crate and the independent reader read the files of this crate.
+/// Builds a store, and checks that the engine and the independent reader read its contents.
 fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
@@ -412,7 +420,7 @@ fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     check_reader(&store, golden);
 }
 
-/// Larger stores: random and clustered fingerprints, names in several chunks, the longest name.
+/// Checks larger stores, with random or clustered fingerprints, names in several chunks, and a name of maximum length.
 fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
     let mut random = Random(u64::from(F::BITS));
     for codec in Codec::ALL {
@@ -439,7 +447,7 @@ fn fresh_stores_of_128_bits() {
     fresh::<u128>(&["probe-3", "probe-2"], 1200);
 }
 
-/// As many fingerprints as a block can have.
+/// Blocks with the maximum number of fingerprints.
 #[test]
 fn the_largest_blocks() {
     for codec in [Codec::Gap, Codec::EliasFano] {

@@ -1,5 +1,5 @@
-//! No files of a package import one another in a ring. So the files of a package have an order, and each can be understood by reading
-//! only files before it. The compiler ensures the same for packages.
+//! Asserts that the files of a package have no import cycles. So the files have an order, and each can be understood by
+//! reading only files before it. Cargo ensures the same for packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,17 +8,14 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
 
-use crate::structure::{PACKAGES, root, rust_files};
-
-/// Module names from the root of the package: `crate::a::B` is `["a", "B"]`.
-type ModulePath = Vec<String>;
+use crate::structure::{ModulePath, PACKAGES, root, rust_files};
 
 /// A source file.
-struct SourceFile {
+struct ParsedSource {
     name: String,
-    /// Targets of its `use` items, by their names in this file.
+    /// Targets of the `use` items, by their names in this file.
     imports: BTreeMap<String, ModulePath>,
-    /// Paths that it uses, except for items that it only re-exports.
+    /// Paths that the file uses, without items that it only re-exports.
     uses: Vec<ModulePath>,
 }
 
@@ -90,7 +87,7 @@ impl<'a> Visit<'a> for PathCollector {
         visit::visit_path(self, path);
     }
 
-    /// Paths in the arguments of a macro, which are only tokens.
+    /// Collects paths in the arguments of a macro, which `syn` does not parse.
     fn visit_macro(&mut self, item: &'a syn::Macro) {
         let text = item.tokens.to_string().replace(" :: ", "::").replace(":: ", "::");
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
@@ -99,8 +96,12 @@ impl<'a> Visit<'a> for PathCollector {
     }
 }
 
-/// Names from the root of the package; `None` for names of other packages.
-fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, ModulePath>) -> Option<ModulePath> {
+/// Resolves a path in a module to a path from the root of the package. Returns `None` for names of other packages.
+fn from_root(
+    names: &[String],
+    module: &[String],
+    starts: &BTreeMap<String, ModulePath>,
+) -> Option<ModulePath> {
     let up = names.iter().take_while(|name| *name == "super").count();
     let start = match names.first()?.as_str() {
         "crate" => &[],
@@ -111,7 +112,7 @@ fn from_root(names: &[String], module: &[String], starts: &BTreeMap<String, Modu
     Some([start, &names[up.max(1)..]].concat())
 }
 
-fn read(name: &str, source: &str) -> SourceFile {
+fn read(name: &str, source: &str) -> ParsedSource {
     let module = module(name);
     let file = syn::parse_file(source).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut collector = PathCollector::default();
@@ -134,26 +135,29 @@ fn read(name: &str, source: &str) -> SourceFile {
     starts.extend(imports.clone());
     let paths = collector.paths.iter().filter(|names| names.len() > 1);
     uses.extend(paths.filter_map(|names| from_root(names, &module, &starts)));
-    SourceFile { name: name.to_owned(), imports, uses }
+    ParsedSource { name: name.to_owned(), imports, uses }
 }
 
-/// The file that defines a name, behind re-exports.
-fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, SourceFile>, steps: u32) -> &'f str {
-    let known = (0..=names.len()).rev().find(|&length| files.contains_key(&names[..length])).unwrap();
-    let file = &files[&names[..known]];
-    match names.get(known).and_then(|name| file.imports.get(name)) {
-        Some(of) if steps > 0 => defining_file(&[of, &names[known + 1..]].concat(), files, steps - 1),
+/// Name of the file that defines an item, after following at most `steps` re-exports.
+fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, ParsedSource>, steps: u32) -> &'f str {
+    let length = (0..=names.len()).rev().find(|&end| files.contains_key(&names[..end])).unwrap();
+    let file = &files[&names[..length]];
+    match names.get(length).and_then(|name| file.imports.get(name)) {
+        Some(target) if steps > 0 => {
+            defining_file(&[target, &names[length + 1..]].concat(), files, steps - 1)
+        }
         _ => &file.name,
     }
 }
 
-/// Files in rings, or between two rings, with the files that they use.
+/// Files in import cycles, or on a path from one cycle to another, with the files that they use.
 fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
-    let files: BTreeMap<ModulePath, SourceFile> =
+    let files: BTreeMap<ModulePath, ParsedSource> =
         sources.iter().map(|(name, source)| (module(name), read(name, source))).collect();
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files.values() {
-        let uses = file.uses.iter().map(|names| defining_file(names, &files, 8)).filter(|used| *used != file.name);
+        let uses =
+            file.uses.iter().map(|names| defining_file(names, &files, 8)).filter(|used| *used != file.name);
         left.insert(file.name.clone(), uses.map(str::to_owned).collect());
     }
     loop {
@@ -203,7 +207,7 @@ fn rings_are_found() {
         source("b.rs", "use crate::a::{self, B as Other};\nfn b() { a::other() }\n"),
     ];
     assert!(ring(&whole).is_empty(), "{:?}", rings(&whole));
-    // Through a re-export, by a path alone, by the folder itself, by a name of a module, and in a macro.
+    // Cycles through a re-export, a path without `use`, the module of the folder, an imported module, and a macro.
     for (at, more, expected) in [
         (2, "use crate::a::B;\n", "a/c.rs a/d.rs"),
         (2, "fn f(b: super::d::B) {}\n", "a/c.rs a/d.rs"),
@@ -218,7 +222,7 @@ fn rings_are_found() {
         }
         assert_eq!(ring(&sources).join(" "), expected, "{more}");
     }
-    // Tests of a file may use files above it.
+    // Test modules may use any file.
     let mut tested = whole.clone();
     tested[2].1 += "#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n";
     assert!(ring(&tested).is_empty(), "{:?}", rings(&tested));

@@ -1,4 +1,4 @@
-//! What the tasks of a join in parts hand on to one another, beside the plain loop.
+//! Data that the tasks of a distributed join exchange, compared with a linear scan.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use simstore::join::{Bucket, Forest, JoinParts, bucket, bucket_distinct, bucket_
 
 use crate::support::random::random;
 
-/// Some that repeat and share bits, in no order.
+/// Unsorted fingerprints with repeats, which differ in few bits.
 fn values<F: Fingerprint>(count: usize) -> Vec<F> {
     let mut state = 23;
     let mut next = || u128::from(random(&mut state)) << 64 | u128::from(random(&mut state));
@@ -36,9 +36,9 @@ fn check<F: Fingerprint>() {
         }
         assert!(expected.is_empty());
         let mut positions = Vec::new();
-        for of in bucket_positions(&values, buckets, |at| at as u32 + 1) {
-            for (&one, &position) in of.fingerprints.iter().zip(&of.positions) {
-                assert_eq!((bucket(one, buckets), values[position as usize - 1]), (of.place, one));
+        for bucket_part in bucket_positions(&values, buckets, |at| at as u32 + 1) {
+            for (&one, &position) in bucket_part.fingerprints.iter().zip(&bucket_part.positions) {
+                assert_eq!((bucket(one, buckets), values[position as usize - 1]), (bucket_part.place, one));
                 positions.push(position);
             }
         }
@@ -66,7 +66,7 @@ fn check_places<F: Fingerprint>(distance: u32, parts: usize) {
     let distinct: Vec<F> =
         values.iter().copied().collect::<std::collections::BTreeSet<F>>().into_iter().collect();
     let parts = JoinParts::<F>::with_parts(distance, parts).unwrap();
-    // Each place gets what `part` says, and only those of the first table are told what repeats.
+    // Each place gets the fingerprints of its part. Only places of the first table get the repeated fingerprints.
     let mut all = Forest::new();
     let mut last = None;
     let mut seen = 0;
@@ -87,7 +87,7 @@ fn check_places<F: Fingerprint>(distance: u32, parts: usize) {
         })
         .unwrap();
     assert_eq!(seen, distinct.len() * parts.table_count());
-    // The plain loop.
+    // The linear scan.
     let mut plain = Forest::new();
     for (at, &a) in distinct.iter().enumerate() {
         let is_repeated = at == 0 || values.iter().filter(|&&value| value == a).count() > 1;

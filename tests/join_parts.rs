@@ -1,4 +1,4 @@
-//! A join in parts: its parts together find what the self-join finds, each pair once.
+//! The parts of a join together find the same pairs as the self-join, each pair once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use simstore::{Error, Fingerprint};
 use crate::support::disk::SimulatedDisk;
 use crate::support::random::random;
 
-/// The parts of a table that are not empty.
+/// Fingerprints of each part of a table that is not empty. Asserts that `part` and `scatter` agree.
 fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
     let mut routed: BTreeMap<usize, Vec<F>> = BTreeMap::new();
     for &fingerprint in fingerprints {
@@ -35,7 +35,7 @@ fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]
     routed
 }
 
-/// What the forests of all parts connect together.
+/// Edges of the forest merged from the forests of all parts.
 fn connected<F: Fingerprint>(parts: &JoinParts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
     let mut all = Forest::new();
     for table in 0..parts.table_count() {
@@ -80,12 +80,15 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32, 
             distance: pair.distance,
         })
         .collect();
-    let of_parts = JoinParts::with_parts(distance, parts).unwrap();
+    let join_parts = JoinParts::with_parts(distance, parts).unwrap();
     let mut forest = Forest::new();
     forest.connect_pairs(&expected);
-    assert!(connected(&of_parts, &fingerprints) == forest.into_edges(), "distance {distance}, {parts} parts");
-    let found = joined(&of_parts, &fingerprints);
-    // Not by assert_eq: nobody reads a million pairs.
+    assert!(
+        connected(&join_parts, &fingerprints) == forest.into_edges(),
+        "distance {distance}, {parts} parts"
+    );
+    let found = joined(&join_parts, &fingerprints);
+    // Not `assert_eq!`, which would print up to a million pairs.
     assert!(
         found == expected,
         "{} of {} pairs, distance {distance}, {parts} parts",
@@ -94,12 +97,12 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32, 
     );
 }
 
-/// Twice 64 random bits.
+/// 128 random bits.
 fn wide(state: &mut u64) -> u128 {
     u128::from(random(state)) << 64 | u128::from(random(state))
 }
 
-/// Random ones, and for each some that are near.
+/// `count` random fingerprints, each with seven neighbours at distances of up to 7 bits, and both ends of the range.
 fn clustered(count: usize, seed: u64) -> Vec<u128> {
     let mut state = seed;
     let mut values = vec![0, u128::MAX];
@@ -127,13 +130,13 @@ proptest! {
             .iter()
             .map(|(centre, bits)| bits.iter().fold(*centre.get(&centres), |value, bit| value ^ 1 << bit))
             .collect();
-        // From some distance on, there are so many tables of so many parts that a few say enough.
+        // At larger distances there are many tables, so fewer parts keep the test short.
         let parts = 1 << if distance > 5 { parts.min(7) } else { parts };
         check::<u64>(values.iter().map(|value| value >> 64), distance, parts);
         check::<u128>(values, distance, parts);
     }
 
-    /// Few bits differ, so that most parts are empty, and some have all.
+    /// Few bits differ, so most parts are empty and a few have all fingerprints.
     #[test]
     fn parts_find_what_the_whole_finds_where_few_bits_differ(
         bits in any::<u128>(),
@@ -149,9 +152,9 @@ proptest! {
         check::<u128>(values, distance, 1 << parts);
     }
 
-    /// What is near is visited as a pair, or is of one crowd that is told.
+    /// Each near pair is visited, or both members are in one dense group that is reported.
     #[test]
-    fn parts_tell_of_crowds(
+    fn parts_report_dense_groups(
         bits in any::<u64>(),
         other in any::<u64>(),
         count in 0_usize..2000,
@@ -163,13 +166,13 @@ proptest! {
         let values: BTreeSet<u64> = (0..count).map(|_| random(&mut state) & bits & other).collect();
         let values: Vec<u64> = values.into_iter().collect();
         let parts = JoinParts::<u64>::with_parts(distance, 1 << parts).unwrap();
-        let (found, crowds) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-        let tell = |some: &[u64]| crowds.lock().unwrap().push(some.iter().copied().collect::<BTreeSet<u64>>());
+        let (found, groups) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let report = |some: &[u64]| groups.lock().unwrap().push(some.iter().copied().collect::<BTreeSet<u64>>());
         for table in 0..parts.table_count() {
             for part in routed(&parts, table, &values).values() {
-                let crowds = DenseGroupVisitor { pairs_per_member, visitor: &tell };
+                let groups = DenseGroupVisitor { pairs_per_member, visitor: &report };
                 parts
-                    .join_except_dense(table, part, crowds, |pairs| {
+                    .join_except_dense(table, part, groups, |pairs| {
                         found.lock().unwrap().extend_from_slice(pairs);
                         ControlFlow::Continue(())
                     })
@@ -180,11 +183,11 @@ proptest! {
             found.into_inner().unwrap().iter().map(|pair: &FingerprintPair<u64>| (pair.a, pair.b)).collect();
         found.sort_unstable();
         prop_assert!(found.windows(2).all(|pairs| pairs[0] < pairs[1]));
-        let crowds = crowds.into_inner().unwrap();
+        let groups = groups.into_inner().unwrap();
         for pair in self_join(&values, distance).unwrap() {
             let (a, b) = (values[pair.a], values[pair.b]);
-            let is_told = crowds.iter().any(|crowd| crowd.contains(&a) && crowd.contains(&b));
-            prop_assert!(is_told || found.binary_search(&(a, b)).is_ok());
+            let is_reported = groups.iter().any(|group| group.contains(&a) && group.contains(&b));
+            prop_assert!(is_reported || found.binary_search(&(a, b)).is_ok());
         }
     }
 }
@@ -215,7 +218,7 @@ fn both_ends_one_bit_neighbours_and_few() {
     }
 }
 
-/// A million that share the first bits, wherever these are: most are in one part of some tables.
+/// A million fingerprints differ only in 40 bits, so some tables have most of them in one part.
 #[test]
 fn a_prefix_that_a_million_share() {
     let mut state = 5;
@@ -229,13 +232,13 @@ fn a_prefix_that_a_million_share() {
     }
 }
 
-/// All near one another but in the bits of the first tables: what these leave to the last one is crowded.
+/// Fingerprints differ only in the part bits of all tables but the last, so the last table has them all in one part.
 #[test]
-fn crowds_of_a_late_table() {
+fn dense_groups_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {
         let mut state = 9;
         let parts = JoinParts::<u64>::with_parts(distance, 1 << bits).unwrap();
-        // The bits that tell a part of each table but the last.
+        // Mask of the bits that select the part in any table but the last.
         let mask = (0..64)
             .map(|bit| 1_u64 << bit)
             .filter(|&bit| (0..parts.table_count() - 1).any(|table| parts.part(table, bit) != 0))
@@ -264,7 +267,7 @@ fn parts_are_chosen_by_memory() {
     assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
 }
 
-/// What a join on disk finds: the distinct ones, the repeated ones, and the pairs.
+/// Distinct fingerprints, repeated fingerprints, and near pairs of a join on disk.
 type DiskJoinResult<F> = (Vec<F>, Vec<F>, Vec<FingerprintPair<F>>);
 
 fn joined_on(
@@ -275,8 +278,8 @@ fn joined_on(
     memory: u64,
 ) -> Result<DiskJoinResult<u64>, Error> {
     let parts = JoinOnDisk::<u64>::choose_parts(values.len() as u64, distance, memory)?;
-    let place = PrefixLocation::new(fs, &folder.join("join"));
-    let mut join = JoinOnDisk::create(place.clone(), parts, memory)?;
+    let location = PrefixLocation::new(fs, &folder.join("join"));
+    let mut join = JoinOnDisk::create(location.clone(), parts, memory)?;
     values.chunks(1000).try_for_each(|some| join.push(some))?;
     let (mut distinct, mut repeated) = (Vec::new(), Vec::new());
     let mut join = join.collapse(|some, several| {
@@ -292,10 +295,10 @@ fn joined_on(
             ControlFlow::Continue(())
         })?;
     }
-    let moved = place.counters();
+    let moved = location.counters();
     assert!(moved.read() >= moved.written() && moved.peak_on_disk() <= moved.written(), "{moved:?}");
     drop(join);
-    assert_eq!(place.counters().on_disk(), 0);
+    assert_eq!(location.counters().on_disk(), 0);
     let mut found = found.into_inner().unwrap();
     found.sort_unstable();
     Ok((distinct, repeated, found))
@@ -359,17 +362,17 @@ fn forests_are_the_same_in_any_order() {
     let mut state = 17;
     let edges: Vec<(u64, u64)> =
         (0..300_000).map(|_| (random(&mut state) % 200_000, random(&mut state) % 200_000)).collect();
-    let of = |edges: &[(u64, u64)]| {
+    let forest_edges = |edges: &[(u64, u64)]| {
         let mut forest = Forest::new();
         edges.iter().for_each(|&(a, b)| forest.connect(a, b));
         forest.into_edges()
     };
-    let whole = of(&edges);
+    let whole = forest_edges(&edges);
     let clusters = clusters(200_000, edges.iter().map(|&(a, b)| (a as usize, b as usize)));
     let expected = clusters
         .iter()
         .flat_map(|cluster| cluster[1..].iter().map(|&member| (cluster[0] as u64, member as u64)));
     assert!(whole.iter().copied().eq(expected));
     let (some, others) = edges.split_at(100_000);
-    assert!(of(&[of(others), of(some)].concat()) == whole);
+    assert!(forest_edges(&[forest_edges(others), forest_edges(some)].concat()) == whole);
 }

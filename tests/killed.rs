@@ -1,8 +1,8 @@
-//! Stores whose process is killed in the middle of its work: what was acknowledged is there, and what is there is a
-//! prefix of what was issued.
+//! Stores whose writer process is killed. The store has all acknowledged operations, and its contents are the result of a
+//! prefix of the issued operations.
 //!
-//! A writer is this test, run again as another process; each acknowledgement is a line on its standard error.
-//! `SIMSTORE_KILLS=10000 cargo test --test engine killed` kills more often than it does by default.
+//! A writer is this test program, run again as a child process. It prints a line to standard error for each acknowledged
+//! operation. `SIMSTORE_KILLS=10000 cargo test --test engine killed` sets the number of kills; the default is 300.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use simstore::{Durability, Error, Snapshot, Store, StoreOptions};
 
-use crate::support::write_stream::WriteStream;
 use crate::support::random::Random;
+use crate::support::write_stream::WriteStream;
 
 const STREAMS: usize = 3;
 const DURABILITIES: [Durability; STREAMS] =
     [Durability::Sync, Durability::Group(Duration::from_micros(200)), Durability::Os];
-/// What a child process is told: the store, and how far the streams are.
+/// Environment variables of a child process: the path of the store, and the number of operations done in each stream.
 const STORE_VARIABLE: &str = "SIMSTORE_CHILD_STORE";
 const DONE_VARIABLE: &str = "SIMSTORE_CHILD_DONE";
 
@@ -27,20 +27,22 @@ fn options() -> StoreOptions {
     StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
 }
 
-/// These tests as another process, in which only the test with a name is run.
+/// Command that runs one test of this module in a child process.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("killed::{name}"), "--exact", "--nocapture", "--test-threads=1"]).env(STORE_VARIABLE, path);
+    command
+        .args([&format!("killed::{name}"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(STORE_VARIABLE, path);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
-/// One write call, so that lines of several threads do not mix.
+/// Prints a line with one write call, so that lines of several threads do not mix.
 fn print_line(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The writer, when it is run as another process; nothing in a run of all tests.
+/// The writer of a child process. Does nothing in a normal run of the tests.
 #[test]
 fn child_that_writes() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
@@ -56,20 +58,20 @@ fn child_that_writes() {
                     stream.perform(store, durability).unwrap();
                     print_line(&format!("{number}"));
                     if durability == Durability::Os {
-                        // Else it would have done most of all.
+                        // Slows this stream down: without syncs, it would do most of the operations.
                         std::thread::sleep(Duration::from_micros(50));
                     }
                 }
             });
         }
         for i in u64::from(std::process::id()) << 32.. {
-            std::thread::sleep(Duration::from_micros(Random::of(i) % 8000));
-            if Random::of(i) >> 32 & 3 == 0 { store.compact().unwrap() } else { store.flush().unwrap() }
+            std::thread::sleep(Duration::from_micros(Random::hash(i) % 8000));
+            if Random::hash(i) >> 32 & 3 == 0 { store.compact().unwrap() } else { store.flush().unwrap() }
         }
     });
 }
 
-/// A writer, and what it has acknowledged.
+/// A writer process, and the number of operations that it has acknowledged in each stream.
 struct WriterProcess {
     process: Child,
     lines: Receiver<String>,
@@ -79,7 +81,8 @@ struct WriterProcess {
 impl WriterProcess {
     fn start(path: &Path, streams: &[WriteStream]) -> WriterProcess {
         let done: Vec<String> = streams.iter().map(|stream| stream.done.to_string()).collect();
-        let mut process = child("child_that_writes", path).env(DONE_VARIABLE, done.join(",")).spawn().unwrap();
+        let mut process =
+            child("child_that_writes", path).env(DONE_VARIABLE, done.join(",")).spawn().unwrap();
         let (sender, lines) = channel();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         std::thread::spawn(move || stderr.lines().try_for_each(|line| sender.send(line.unwrap())));
@@ -87,23 +90,23 @@ impl WriterProcess {
         WriterProcess { process, lines, acknowledged }
     }
 
-    fn take(&mut self, line: &str) {
+    fn count_acknowledgement(&mut self, line: &str) {
         let stream: usize = line.parse().unwrap_or_else(|_| panic!("a writer says: {line}"));
         self.acknowledged[stream] += 1;
     }
 
-    /// Waits for so many acknowledgements.
+    /// Waits for `count` acknowledgements.
     fn wait(&mut self, count: u64) {
         for _ in 0..count {
             let line = self.lines.recv().expect("a writer that goes on");
-            self.take(&line);
+            self.count_acknowledgement(&line);
         }
     }
 
-    /// Takes the acknowledgements that have come.
+    /// Counts the acknowledgements that have arrived, without waiting.
     fn catch_up(&mut self) -> [u64; STREAMS] {
         while let Ok(line) = self.lines.try_recv() {
-            self.take(&line);
+            self.count_acknowledgement(&line);
         }
         self.acknowledged
     }
@@ -112,14 +115,15 @@ impl WriterProcess {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         while let Ok(line) = self.lines.recv() {
-            self.take(&line);
+            self.count_acknowledgement(&line);
         }
         self.acknowledged
     }
 }
 
-/// Moves the streams to what a snapshot shows, which may be an operation more of each than is known to be done. The newest
-/// log may end within a record: a page of it was written, and the rest was not when the writer was killed or this was read.
+/// Advances the streams to the contents of a snapshot. Each stream may have one operation more than `most`: its
+/// acknowledgement may be lost. The newest log may have a torn tail, since a record may be half-written when the writer is
+/// killed or the log is read.
 fn check(snapshot: &Snapshot<u64>, streams: &mut [WriteStream], least: [u64; STREAMS], most: [u64; STREAMS]) {
     for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
         stream.advance_to_snapshot(snapshot, least..=most + 1);
@@ -143,9 +147,9 @@ fn killed_at_any_time() {
         let path = folder.path().join("store");
         let before: [u64; STREAMS] = std::array::from_fn(|i| streams[i].done);
         let mut writer = WriterProcess::start(&path, &streams);
-        let random = Random::of(round);
+        let random = Random::hash(round);
         match random % 4 {
-            // Soon: it is being opened, or has just been.
+            // A short wait: the store is being opened, or was just opened.
             0 => std::thread::sleep(Duration::from_micros((random >> 8) % 15_000)),
             1 => std::thread::sleep(Duration::from_micros((random >> 8) % 60_000)),
             _ => writer.wait((random >> 8) % 300),
@@ -156,12 +160,12 @@ fn killed_at_any_time() {
                 check(&snapshot, &mut streams, acknowledged, acknowledged);
                 most_segments = most_segments.max(snapshot.segments().len());
             }
-            // Killed before there was a store.
+            // The writer was killed before it created the store.
             Err(Error::NotAStore { .. } | Error::Io { .. }) if acknowledged == [0; STREAMS] => continue,
             Err(error) => panic!("round {round}: {error}"),
         }
         if random >> 62 == 0 {
-            // The next writer finds what this one has recovered.
+            // Recovers the store here, before the next writer opens it.
             let now = std::array::from_fn(|i| streams[i].done);
             let store = Store::<u64>::open(&path, options()).unwrap();
             check(&store.snapshot(), &mut streams.clone(), now, now);
@@ -187,7 +191,7 @@ fn readers_see_a_prefix_while_another_process_writes() {
     for round in 0..200 {
         let before = writer.catch_up();
         reader = if round % 2 == 0 { Snapshot::open(&path).unwrap() } else { reader.refresh().unwrap() };
-        // The lines of some that were done may not have come yet.
+        // The lines of some operations may not have arrived yet.
         let after = writer.catch_up().map(|operations| operations + 1000);
         check(&reader, &mut streams, before, after);
         writer.wait(10);
@@ -196,7 +200,8 @@ fn readers_see_a_prefix_while_another_process_writes() {
     check(&Snapshot::open(&path).unwrap(), &mut streams, acknowledged, acknowledged);
 }
 
-/// Opens a store when told to, says what came of it, and keeps the store until its standard input ends.
+/// A child process that opens a store after a byte on standard input, prints whether it got the store, and keeps it open
+/// until standard input ends.
 #[test]
 fn child_that_opens() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
@@ -215,7 +220,7 @@ fn one_of_many_processes_gets_a_store() {
     for (round, count) in [2, 3, 4, 8, 16, 16, 16, 16].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        // Half of the stores are made by the process that gets them.
+        // In every other round, the child processes create the store.
         let exists = round % 2 == 0;
         if exists {
             Store::<u64>::open(&path, options()).unwrap().insert(7, 7).unwrap();
@@ -248,7 +253,7 @@ fn one_of_many_processes_gets_a_store() {
             drop(child.stdin.take());
             assert!(child.wait().unwrap().success());
         }
-        // Those who did not get it have not harmed it.
+        // The processes that did not get the store have not damaged it.
         let store = Store::<u64>::open(&path, options()).unwrap();
         assert_eq!(store.query(7, 0).unwrap().len(), usize::from(exists));
     }

@@ -1,17 +1,17 @@
-//! Ids and the numbers of files, at their ends.
+//! The smallest and largest ids and file numbers.
 
 use simstore::{BuildOptions, Builder, Snapshot, Store, StoreOptions};
 
-/// The next id comes after all that there ever were, also when the store has been emptied in any way.
+/// The store keeps the highest id that was ever used, also after it becomes empty in any way.
 #[test]
 fn no_id_is_given_twice() {
     let folder = tempfile::tempdir().unwrap();
     for highest in [0, 7, u64::MAX] {
         let path = folder.path().join(format!("{highest}"));
         let open = || Store::<u64>::open(&path, StoreOptions::default()).unwrap();
-        let check = |what: &str| {
+        let check = |context: &str| {
             let stored = Snapshot::<u64>::open(&path).unwrap().highest_id();
-            assert_eq!(stored, Some(highest), "{highest}, {what}");
+            assert_eq!(stored, Some(highest), "{highest}, {context}");
         };
         let store = open();
         assert_eq!(store.snapshot().highest_id(), None);
@@ -42,7 +42,7 @@ fn no_id_is_given_twice() {
     assert_eq!(builder.finish().unwrap().highest_id(), Some(0));
 }
 
-/// A manifest may name any number as the next: nothing is done for each of those between.
+/// A manifest may have any next file number. The time to open a store does not depend on unused file numbers.
 #[test]
 fn numbers_far_apart_take_no_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ fn numbers_far_apart_take_no_time() {
         let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
         store.insert(6, 2).unwrap();
         let compacted = store.compact();
-        // The last number of all is one that no file can have.
+        // 2^48 is a valid next number in a manifest, but no file can have it.
         assert_eq!(compacted.is_ok(), next < 1 << 48, "{compacted:?}");
         drop(store);
         assert_eq!(Snapshot::<u64>::open(&path).unwrap().iter().count(), 2);

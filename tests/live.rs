@@ -1,4 +1,4 @@
-//! A live store against a plain model: random sequences of operations, under settings that must not matter.
+//! Compares a live store with a simple model under random operations, and with settings that must not change any result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,13 +12,14 @@ use simstore::{
 };
 
 use crate::support::disk::SimulatedDisk;
+use crate::support::samples::PairModel;
 
 #[derive(Clone, Debug)]
 enum StoreOperation {
     Insert(usize, u64),
     Delete(usize, u64),
     InsertIfNew(usize, u64),
-    /// Inserts, and deletes where it says so.
+    /// Fingerprint, id, and whether the pair is deleted instead of inserted.
     Batch(Vec<(usize, u64, bool)>),
     Load(Vec<(usize, u64)>),
     Note(u64, u8),
@@ -29,7 +30,7 @@ enum StoreOperation {
     Keep,
 }
 
-/// Fingerprints: many near one another, and some far.
+/// Fingerprint number `i`: up to five bits from one of three centres.
 fn fingerprint<F: Fingerprint>(i: usize) -> F {
     let centre = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)][i % 3];
     let flips = i / 3;
@@ -55,9 +56,7 @@ fn operation() -> impl Strategy<Value = StoreOperation> {
     ]
 }
 
-type Model<F> = BTreeSet<(F, u64)>;
-
-/// The note of each id that has one: `tests/names_and_notes.rs` has more of these.
+/// Expected notes by id: the note `n` consists of `n` bytes with this value. More tests are in `tests/names_and_notes.rs`.
 type NoteModel = BTreeMap<u64, u8>;
 
 fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
@@ -68,15 +67,20 @@ fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
     }
 }
 
-/// The matches of the plain loop.
-fn near<F: Fingerprint>(model: &Model<F>, query: F, distance: u32, ids: bool) -> Vec<(u32, F, Option<u64>)> {
+/// Matches of a linear scan, as distance, fingerprint and id.
+fn near<F: Fingerprint>(
+    model: &PairModel<F>,
+    query: F,
+    distance: u32,
+    ids: bool,
+) -> Vec<(u32, F, Option<u64>)> {
     let near = model.iter().filter(|(x, _)| (*x ^ query).count_ones() <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| ((x ^ query).count_ones(), x, ids.then_some(id))).collect();
     found.sort_unstable();
     found
 }
 
-fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
+fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &PairModel<F>) {
     let ids = snapshot.keeps_ids();
     let entries: Vec<_> =
         snapshot.iter().map(|entry| entry.unwrap()).map(|e| (e.fingerprint, e.id)).collect();
@@ -113,11 +117,16 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
     }
 }
 
-fn run<F: Fingerprint>(operations: &[StoreOperation], disk: &SimulatedDisk, options: &StoreOptions, ids: bool) {
+fn run<F: Fingerprint>(
+    operations: &[StoreOperation],
+    disk: &SimulatedDisk,
+    options: &StoreOptions,
+    ids: bool,
+) {
     let path = Path::new("store");
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
-    let mut model = Model::new();
+    let mut model = PairModel::new();
     let mut notes = NoteModel::new();
     let mut kept = Vec::new();
     for operation in operations {
@@ -194,7 +203,7 @@ fn run<F: Fingerprint>(operations: &[StoreOperation], disk: &SimulatedDisk, opti
     let verified = store.snapshot().verify(|error| panic!("{error}"));
     assert_eq!(verified, 0);
     drop(store);
-    // Read by another process, and opened once more.
+    // Reads the store without its lock, then opens it again.
     let read = Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap();
     check(&read, &model);
     check_notes(&read, &notes);
@@ -259,7 +268,7 @@ fn a_built_store_is_a_live_store() {
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert!(store.delete(5 << 20, 5).unwrap());
     store.insert(u64::MAX, 7).unwrap();
-    // By another path, too.
+    // Another path to the same store is refused, too.
     for path in [&path, &folder.path().join("store/../store")] {
         let error = Store::<u64>::open(path, StoreOptions::default()).unwrap_err();
         assert!(matches!(error, Error::Locked { is_here: true, .. }), "{error}");
@@ -274,7 +283,7 @@ fn a_built_store_is_a_live_store() {
     assert_eq!(now.refresh().unwrap().stats().ids, 1000);
 }
 
-/// A build that would replace a live store, and is given up, leaves all of it, its log too.
+/// A build that would replace a live store, but is dropped, keeps all files of the store, including its log.
 #[test]
 fn a_build_that_is_given_up_leaves_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -308,11 +317,11 @@ fn settings_are_the_stores() {
         )
         .unwrap(),
     );
-    let asked = [
+    let rejected = [
         StoreOptions { distance: Some(3), ..StoreOptions::default() },
         StoreOptions { codec: Some(Codec::EliasFano), ..StoreOptions::default() },
     ];
-    for options in asked.into_iter().chain([
+    for options in rejected.into_iter().chain([
         StoreOptions { ids: Some(false), ..StoreOptions::default() },
         StoreOptions { profile: Some("x".to_string()), ..StoreOptions::default() },
     ]) {
@@ -379,7 +388,7 @@ fn names_and_marks_survive() {
     );
 }
 
-/// Nothing is made for settings that cannot be.
+/// No folder is created for invalid settings.
 #[test]
 fn settings_that_cannot_be_make_no_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -389,7 +398,7 @@ fn settings_that_cannot_be_make_no_folder() {
     assert!(!path.exists());
 }
 
-/// Many pairs go in one step; of a pair that comes twice, the first time counts.
+/// Deletes many pairs atomically. A repeated pair counts as deleted once, at its first occurrence.
 #[test]
 fn pairs_are_deleted_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -407,7 +416,7 @@ fn pairs_are_deleted_together() {
     assert_eq!(left.collect::<Vec<_>>(), [0, 2 << 20]);
 }
 
-/// Of names, the newest of an id counts, wherever it is; of pairs, those that are not deleted.
+/// The newest name of an id counts, in a memtable or a segment. Deleted pairs are not returned.
 #[test]
 fn documents_are_found_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -433,7 +442,7 @@ fn documents_are_found_by_name() {
     let [a, b, c] = ["page 2", "page 1200", "other"].map(str::to_string);
     let of_1200 = [(2400, 2400 << 32, b.clone()), (2401, 2401 << 32, b.clone())];
     assert_eq!(found(&["page 1200", "nothing"]), of_1200);
-    // Renamed in the memtable, then in a segment; one more fingerprint; one deleted.
+    // Renames id 4 and gives id 5 a second fingerprint: first in the memtable, then in a segment.
     insert(4 << 32, 4, "other");
     insert(7, 5, "page 2");
     for _ in 0..2 {
@@ -450,7 +459,8 @@ fn documents_are_found_by_name() {
     assert_eq!(found(&["page 1200"]), of_1200);
 }
 
-/// Readers, writers, flushes and merges at once: a snapshot has all writes acknowledged before it, and never changes.
+/// Readers, writers, flushes and merges run at the same time. A snapshot has all writes acknowledged before it, and never
+/// changes.
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -517,7 +527,7 @@ fn many_threads() {
     assert_eq!(store.snapshot().stats().ids, expected);
 }
 
-/// The same fingerprint from many threads: one of them inserts it.
+/// Many threads insert near fingerprints with `insert_if_new`, and one thread succeeds for each group.
 #[test]
 fn one_of_many_is_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -544,8 +554,8 @@ fn one_of_many_is_new() {
     assert_eq!(store.snapshot().iter().count(), 500);
 }
 
-/// Documents of three sketches and a note from many threads, each of which says itself what a duplicate is: one that has the same
-/// note. Of each note one is inserted, however near the sketches of the others are.
+/// Many threads insert documents with three fingerprints and a note. Their callbacks regard documents with equal notes as
+/// duplicates. One document of each note is inserted, although fingerprints of other documents are near.
 #[test]
 fn one_of_many_is_new_as_its_writer_sees_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -554,30 +564,30 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
         StoreOptions { memtable: 1 << 16, ..StoreOptions::default() },
     )
     .unwrap();
-    let (inserted, asked) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (inserted, callback_calls) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..8_u64 {
-            let (store, inserted, asked) = (&store, &inserted, &asked);
+            let (store, inserted, callback_calls) = (&store, &inserted, &callback_calls);
             scope.spawn(move || {
                 for i in 0..300_u64 {
                     let (id, note) =
                         (thread << 32 | i, [i.to_le_bytes(), (thread % 3).to_le_bytes()].concat());
                     let mut transaction = store.transaction();
-                    for sketch in 1..4 {
-                        let x = (4 * i + sketch).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    for band in 1..4 {
+                        let x = (4 * i + band).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                         transaction.insert(x ^ 1 << (thread % 3), id);
                     }
                     transaction.set_note(id, &note).unwrap();
                     let mut seen = BTreeSet::new();
                     let committed = transaction.commit_unless(Durability::Os, |matches| {
-                        asked.fetch_add(1, Ordering::SeqCst);
+                        callback_calls.fetch_add(1, Ordering::SeqCst);
                         assert!(!matches.is_empty());
                         let ids: BTreeSet<u64> = matches.iter().map(|found| found.id.unwrap()).collect();
-                        assert!(ids.is_disjoint(&seen), "asked of a document again");
+                        assert!(ids.is_disjoint(&seen), "a document is passed to the callback again");
                         seen.extend(&ids);
                         let ids: Vec<u64> = ids.into_iter().collect();
                         let notes = store.snapshot().notes_of(&ids)?;
-                        // The callback can see all of a document.
+                        // The callback sees whole documents: each has its note.
                         assert!(notes.iter().all(Option::is_some));
                         Ok(notes.contains(&Some(note.clone())))
                     });
@@ -589,11 +599,11 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
         }
     });
     assert_eq!(inserted.load(Ordering::SeqCst), 300 * 3);
-    assert!(asked.load(Ordering::SeqCst) >= 300 * 7);
+    assert!(callback_calls.load(Ordering::SeqCst) >= 300 * 7);
     assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
 }
 
-/// A write between the search and the lock is judged too, and an error writes nothing.
+/// The callback also gets the matches that were written between the search and the lock. If it fails, nothing is written.
 #[test]
 fn what_comes_meanwhile_is_asked_of() {
     let folder = tempfile::tempdir().unwrap();
@@ -607,7 +617,7 @@ fn what_comes_meanwhile_is_asked_of() {
         let committed = transaction.commit_unless(Durability::Os, |matches| {
             rounds.push(matches.iter().map(|found| found.id.unwrap()).collect::<BTreeSet<_>>());
             if rounds.len() == 1 {
-                // Nobody holds the lock yet: as another thread would.
+                // The lock is not held yet, so this write is like one of another thread.
                 store.insert(0xfe, id)?;
                 if flushed {
                     store.flush()?;
@@ -640,11 +650,11 @@ fn marks_come_with_what_is_loaded() {
         load.finish().unwrap();
         store.snapshot().metadata("key").unwrap()
     };
-    // Nothing comes with nothing.
+    // A load without pairs stores no metadata.
     assert_eq!(load(b"first", None), None);
     assert_eq!(load(b"second", Some(1)).as_deref(), Some(&b"second"[..]));
     assert_eq!(load(b"third", Some(2)).as_deref(), Some(&b"third"[..]));
     drop(store);
-    let mark = simstore::Snapshot::<u64>::open(&path).unwrap().metadata("key").unwrap();
-    assert_eq!(mark.as_deref(), Some(&b"third"[..]));
+    let metadata = simstore::Snapshot::<u64>::open(&path).unwrap().metadata("key").unwrap();
+    assert_eq!(metadata.as_deref(), Some(&b"third"[..]));
 }

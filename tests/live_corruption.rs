@@ -1,18 +1,16 @@
-//! A live store with segments, tombstones and a log, of which any file is damaged, missing, or another file: what it then
-//! answers is right, or an error that names the file. Of a log, losing whole records at its end is what a crash does, and no
-//! error.
+//! A live store with segments, tombstones and a log. One file is damaged, missing, or replaced with another. Reading
+//! returns the right contents, or an error that names the file. If a log lost whole records at its end, as after a crash,
+//! the earlier contents are right.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use simstore::fs::Fs;
 use simstore::{Codec, Durability, Error, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
-
-type Model = BTreeSet<(u64, u64)>;
-type Files = BTreeMap<String, Vec<u8>>;
+use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, SimulatedDisk};
+use crate::support::samples::PairModel;
+use crate::support::seal::StoreFiles;
 
 fn fingerprint(i: u64) -> u64 {
     (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i % 2 * 5)
@@ -28,11 +26,12 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
     }
 }
 
-/// Two segments, the second of which deletes from the first, and a log; with the store after each record of the log.
-fn store() -> (Files, Vec<Model>) {
+/// Files of a store with two segments and a log; the second segment has tombstones. Also returns the expected contents
+/// before the log and after each of its records.
+fn store() -> (StoreFiles, Vec<PairModel<u64>>) {
     let disk = SimulatedDisk::default();
     let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();
-    let mut model = Model::new();
+    let mut model = PairModel::new();
     for i in 0..60 {
         let mut batch = store.transaction();
         batch.insert_named(fingerprint(i), i, &format!("page {i}")).unwrap();
@@ -69,37 +68,37 @@ fn store() -> (Files, Vec<Model>) {
     (files_of(&disk), models)
 }
 
-/// The same after a crash that left half of the last record, opened since by a writer: a log with a torn end, and one that
-/// says so.
-fn recovered() -> (Files, Model) {
+/// Like [`store`], after a crash that left half of the last record, and after a writer opened the store. One log has a
+/// torn tail, and the next log records the length of its sound part.
+fn recovered() -> (StoreFiles, PairModel<u64>) {
     let (mut files, models) = store();
     let log = files.iter_mut().rfind(|(name, _)| name.ends_with(".log")).unwrap().1;
     let (end_record, last) = (32, 64);
     log.truncate(log.len() - end_record - last / 2);
     let disk = disk_of(&files);
-    // Whatever is done with the old log when the new one is there, it cannot be.
+    // Makes the open fail after it created the new log, so that the torn log stays as it is.
     let counted = OperationFilter::Kind(OperationKind::SyncDir);
     disk.plan(Fault { counted, n: disk.count(counted) + 1, lasting: true, failure: Failure::IoError });
     drop(Store::<u64>::open(Path::new("store"), options(&disk)));
     (files_of(&disk), models[models.len() - 2].clone())
 }
 
-fn files_of(disk: &SimulatedDisk) -> Files {
+fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     let paths = disk.paths().into_iter().filter(|path| path != Path::new("store"));
     let content = |path: &PathBuf| disk.content(path).unwrap();
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
     paths.map(|path| (name(&path), content(&path))).collect()
 }
 
-fn disk_of(files: &Files) -> SimulatedDisk {
+fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
     files.iter().for_each(|(name, bytes)| disk.write_file(&format!("store/{name}"), bytes));
     disk
 }
 
-/// What is in the store, all of it read.
-fn read(files: &Files) -> Result<Model, Error> {
+/// Verifies a store and returns its contents.
+fn read(files: &StoreFiles) -> Result<PairModel<u64>, Error> {
     let snapshot = Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store"))?;
     let mut problem = None;
     snapshot.verify(|error| {
@@ -111,18 +110,18 @@ fn read(files: &Files) -> Result<Model, Error> {
     snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap()))).collect()
 }
 
-/// Checks what a store with one file changed says.
-fn check(files: &Files, name: &str, models: &[Model], what: &str) {
+/// Checks the result of reading a store whose file `name` was changed.
+fn check(files: &StoreFiles, name: &str, models: &[PairModel<u64>], context: &str) {
     let whole = models.last().unwrap();
     match read(files) {
-        Ok(found) if name == "LOCK" => assert_eq!(&found, whole, "{name}, {what}"),
-        Ok(found) if what.starts_with("cut") => assert!(models.contains(&found), "{name}, {what}"),
-        // Of tables that are mapped some bits mean nothing; of a log that was closed none does.
-        Ok(found) => assert!(&found == whole && !name.ends_with(".log"), "{name}, {what}: not noticed"),
+        Ok(found) if name == "LOCK" => assert_eq!(&found, whole, "{name}, {context}"),
+        Ok(found) if context.starts_with("cut") => assert!(models.contains(&found), "{name}, {context}"),
+        // Some bits of other files have no meaning. In a closed log, every bit is checked.
+        Ok(found) => assert!(&found == whole && !name.ends_with(".log"), "{name}, {context}: not noticed"),
         Err(error) => {
             let text = error.to_string();
-            assert!(text.contains("store/"), "{name}, {what}: {text}");
-            assert!(name != "LOCK", "{what}: {text}");
+            assert!(text.contains("store/"), "{name}, {context}: {text}");
+            assert!(name != "LOCK", "{context}: {text}");
         }
     }
 }
@@ -177,7 +176,7 @@ fn every_bit_flipped_of_logs_after_a_crash() {
     assert!(read(&changed).is_err(), "{first} is missing");
 }
 
-/// Where nobody has said how much was synced, a torn end is read over, and verify says that it is there.
+/// If no record says how many bytes were synced, reads ignore a torn tail, and `verify` reports it.
 #[test]
 fn a_torn_end_that_may_be_damage() {
     let (files, models) = store();
@@ -213,7 +212,7 @@ fn every_truncation() {
             let mut changed = files.clone();
             changed.get_mut(name).unwrap().truncate(len);
             check(&changed, name, &models, &format!("cut to {len} bytes"));
-            // No crash leaves a log without its header.
+            // A log without its whole header is always damage, since no crash leaves one.
             assert!(!name.ends_with(".log") || len >= 56 || read(&changed).is_err(), "{name}, {len}");
         });
     }
@@ -243,7 +242,7 @@ fn missing_and_swapped_files() {
     }
 }
 
-/// A log whose synced part is damaged is refused by a writer, too, and left as it is.
+/// A writer, too, refuses a log with damage in its synced part, and does not change it.
 #[test]
 fn a_damaged_log_is_refused_and_kept() {
     let (files, _) = store();

@@ -1,9 +1,9 @@
-//! A live store that loses its power after any operation of the disk, or has any fail: what was acknowledged as durable is
-//! there, and what is there is what was written first, without holes.
+//! A power loss after each operation of the disk, and a failure of each operation, in a live store. The store keeps all
+//! writes that were acknowledged as durable, and its contents are the result of a prefix of all writes.
 //!
-//! `SIMSTORE_IMAGES=10000000 cargo test --release --test engine live_power_loss` takes more images than the usual number.
+//! `SIMSTORE_IMAGES=10000000 cargo test --release --test engine live_power_loss` sets the number of disk images to check;
+//! the default is 100,000.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,21 +11,22 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use simstore::{Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
+use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, SimulatedDisk, SurvivalChoice};
 use crate::support::random::Random;
+use crate::support::samples::PairModel;
 
-type Model = BTreeSet<(u64, u64)>;
-
-/// In a model, the mark that batches set: this, and the id of the first pair of the last batch.
+/// First member of the pair that represents metadata in a model. The second member is the value that the last batch set:
+/// the id of its first pair.
 const METADATA_KEY: u64 = 0x6d61_726b;
-/// The same for the note that batches and loads set, and the id that has it.
+/// First member of the pair that represents a note in a model, and id of the document with the note. The second member is
+/// the note: an id of the last batch or load.
 const NOTE_KEY: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
 enum ScriptStep {
     Insert(u64, u64, Durability),
     Delete(u64, u64, Durability),
-    /// Pairs, deleted where it says so.
+    /// Fingerprint, id, and whether the pair is deleted instead of inserted.
     Batch(Vec<(u64, u64, bool)>, Durability),
     Load(Vec<(u64, u64)>),
     Sync,
@@ -57,7 +58,7 @@ fn scripted() -> Vec<ScriptStep> {
     steps
 }
 
-/// Short calls, as of a program that is run often: the logs that they leave become segments.
+/// Steps of a program that is run often and writes little each time, so that many logs become segments.
 fn calls() -> Vec<ScriptStep> {
     let call = |i: u64| {
         let write = match i % 4 {
@@ -83,7 +84,9 @@ fn random(seed: u64) -> Vec<ScriptStep> {
                 let pair = |_| (fingerprint(random.below(40)), random.below(4), random.below(3) == 0);
                 ScriptStep::Batch((0..5).map(pair).collect(), durability)
             }
-            15 => ScriptStep::Load((0..8).map(|_| (fingerprint(random.below(40)), random.below(4))).collect()),
+            15 => {
+                ScriptStep::Load((0..8).map(|_| (fingerprint(random.below(40)), random.below(4))).collect())
+            }
             16 => ScriptStep::Sync,
             17 => ScriptStep::Flush,
             18 => ScriptStep::Compact,
@@ -111,16 +114,16 @@ fn path() -> &'static Path {
     Path::new("store")
 }
 
-/// What a run of steps has written and when.
+/// Expected contents of a store during a run of steps, by the number of disk operations.
 struct History {
     disk: SimulatedDisk,
-    /// The store after each number of steps.
-    models: Vec<Model>,
-    /// Operations of the disk when each step began.
+    /// Expected contents before the first step and after each step.
+    models: Vec<PairModel<u64>>,
+    /// Number of disk operations before each step.
     step_starts: Vec<usize>,
-    /// After so many operations of the disk, so many steps were acknowledged as durable.
+    /// Number of disk operations, and number of steps that were acknowledged as durable by then; ascending.
     durable: Vec<(usize, usize)>,
-    /// Operations of the disk when the store had been made.
+    /// Number of disk operations that created the store.
     created_at: usize,
 }
 
@@ -130,11 +133,11 @@ fn insert(store: &Store<u64>, fingerprint: u64, id: u64, durability: Durability)
     transaction.commit(durability)
 }
 
-/// Does a step, and changes the model. Says whether all steps so far are durable now.
+/// Performs a step and applies it to the model. Returns whether all steps so far are durable.
 fn step(
     store: &mut Option<Store<u64>>,
     step: &ScriptStep,
-    model: &mut Model,
+    model: &mut PairModel<u64>,
     options: &StoreOptions,
 ) -> Result<bool, Error> {
     if matches!(step, ScriptStep::Reopen) {
@@ -151,7 +154,7 @@ fn step(
         }
         &ScriptStep::Delete(x, id, durability) => {
             model.remove(&(x, id));
-            // A pair that is not there is nothing to write, and so nothing to make durable.
+            // Deleting a pair that is not stored writes nothing, so it makes nothing durable.
             let was_there = live.delete(x, id)?;
             if was_there && durability != Durability::Os {
                 live.sync()?;
@@ -199,7 +202,7 @@ fn step(
             true
         }
         ScriptStep::Flush => {
-            // One without anything to flush makes nothing durable.
+            // A flush of an empty memtable makes nothing durable.
             live.flush()?;
             false
         }
@@ -215,14 +218,14 @@ fn run(steps: &[ScriptStep], memtable: u64, compaction: bool) -> History {
     let disk = SimulatedDisk::default();
     let options = options(&disk, memtable, compaction);
     let mut store = Some(Store::open(path(), options.clone()).unwrap());
-    let mut model = Model::new();
-    let made = disk.operations();
+    let mut model = PairModel::new();
+    let created_at = disk.operations();
     let mut history = History {
         disk: disk.clone(),
         models: vec![model.clone()],
         step_starts: Vec::new(),
         durable: Vec::new(),
-        created_at: made,
+        created_at,
     };
     for (i, each) in steps.iter().enumerate() {
         history.step_starts.push(disk.operations());
@@ -238,8 +241,8 @@ fn run(steps: &[ScriptStep], memtable: u64, compaction: bool) -> History {
 }
 
 impl History {
-    /// What is wrong with what a store holds after so many operations of the disk.
-    fn check(&self, done: usize, found: &Model) -> Result<(), String> {
+    /// Checks the contents of a store after `done` disk operations.
+    fn check(&self, done: usize, found: &PairModel<u64>) -> Result<(), String> {
         let acknowledged = self.durable.iter().take_while(|durable| durable.0 <= done).last();
         let least = acknowledged.map_or(0, |durable| durable.1);
         let most = self.step_starts.partition_point(|&began| began < done);
@@ -254,21 +257,21 @@ impl History {
     }
 }
 
-/// What the store on a disk holds; `None` if there is none yet.
-fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String> {
+/// Reads the contents of a store. Returns `None` if the store does not exist yet.
+fn read_contents(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<PairModel<u64>>, String> {
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
         Err(Error::NotAStore { .. }) => return Ok(None),
-        Err(Error::Io { path: of, source, .. })
-            if of == path() && source.kind() == std::io::ErrorKind::NotFound =>
+        Err(Error::Io { path: missing, source, .. })
+            if missing == path() && source.kind() == std::io::ErrorKind::NotFound =>
         {
             return Ok(None);
         }
         Err(error) => return Err(error.to_string()),
     };
     let entries = snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap())));
-    let mut model: Model = entries.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    // Queries say the same as the listing.
+    let mut model: PairModel<u64> = entries.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    // Queries find the listed fingerprints.
     for &(query, _) in model.iter().step_by(7) {
         let expected = model.iter().filter(|(x, _)| (x ^ query).count_ones() <= 3).count();
         let matches = snapshot.query(query, 3).map_err(|error| error.to_string())?;
@@ -276,36 +279,37 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
             return Err(format!("{query:x}: {} matches instead of {expected}", matches.len()));
         }
     }
-    let mark = snapshot.metadata("last").map_err(|error| error.to_string())?;
-    model.extend(mark.map(|id| (METADATA_KEY, u64::from_le_bytes(id.try_into().unwrap()))));
+    let metadata = snapshot.metadata("last").map_err(|error| error.to_string())?;
+    model.extend(metadata.map(|id| (METADATA_KEY, u64::from_le_bytes(id.try_into().unwrap()))));
     let note = snapshot.note(NOTE_KEY).map_err(|error| error.to_string())?;
     model.extend(note.map(|id| (NOTE_KEY, u64::from_le_bytes(id.try_into().unwrap()))));
     Ok(Some(model))
 }
 
-/// Reads an image, or opens it to write; then also loses its power while it is being opened.
+/// Checks an image of the disk after `done` operations: reads the store, or, for every eighth `choice`, opens it for
+/// writing and simulates power losses during the recovery. Returns the number of images checked.
 fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u64) -> Result<usize, String> {
-    let judge = |model: Option<Model>, what: &str| match model {
-        Some(model) => history.check(done, &model).map_err(|error| format!("{what}: {error}")),
+    let judge = |model: Option<PairModel<u64>>, context: &str| match model {
+        Some(model) => history.check(done, &model).map_err(|error| format!("{context}: {error}")),
         None if done < history.created_at => Ok(()),
-        None => Err(format!("{what}: no store")),
+        None => Err(format!("{context}: no store")),
     };
     if !choice.is_multiple_of(8) {
-        judge(found(Snapshot::open_on(&image.as_fs(), path()))?, "read")?;
+        judge(read_contents(Snapshot::open_on(&image.as_fs(), path()))?, "read")?;
         return Ok(1);
     }
     let store =
         Store::<u64>::open(path(), options(image, 64 << 20, false)).map_err(|error| error.to_string())?;
-    let model = found(Ok(store.snapshot()))?.unwrap_or_default();
+    let model = read_contents(Ok(store.snapshot()))?.unwrap_or_default();
     history.check(done, &model).map_err(|error| format!("recovered: {error}"))?;
-    // What was recovered is durable, and so is what is written after it.
+    // The recovered contents and a later write must be durable.
     insert(&store, u64::MAX, 77, Durability::Sync).map_err(|error| error.to_string())?;
     drop(store);
     let end = image.operations();
     for again in 0..3 {
         let later = (choice / 8 + again * 7) as usize % (end + 1);
         let once_more = image.crash(later, &mut SurvivalChoice::seeded(choice ^ again, later));
-        let after = found(Snapshot::open_on(&once_more.as_fs(), path()))?;
+        let after = read_contents(Snapshot::open_on(&once_more.as_fs(), path()))?;
         let Some(mut after) = after else {
             if done < history.created_at {
                 continue;
@@ -353,7 +357,7 @@ fn lose_power(steps: &[ScriptStep], memtable: u64, compaction: bool, seeds: std:
     images.into_inner()
 }
 
-/// How many images to take.
+/// Number of disk images to check.
 fn image_count() -> usize {
     std::env::var("SIMSTORE_IMAGES").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
 }
@@ -364,7 +368,7 @@ fn power_is_lost_after_any_operation() {
     let mut images = 0;
     let mut round = 0;
     while images < image_count() {
-        // Memtables that are flushed by every write, now and then, and never.
+        // Memtable limits in bytes: flushed after every write, sometimes, and never.
         let memtable = [1, 1 << 20, 64 << 20][round as usize % 3];
         let steps = match round {
             0..3 => scripted(),
@@ -377,8 +381,8 @@ fn power_is_lost_after_any_operation() {
     println!("{images} images of {round} histories in {:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// Every operation of the disk fails, once or from then on: the store says so and takes no more, readers go on, and what
-/// was acknowledged is there when it is opened again.
+/// Each operation of the disk fails, once or from then on. The store returns an error and refuses later writes, readers
+/// continue, and all acknowledged writes are found when the store is opened again.
 #[test]
 fn any_operation_fails() {
     let steps = scripted();
@@ -394,7 +398,7 @@ fn any_operation_fails() {
     let cases: Vec<(usize, Failure, bool)> = (0..end)
         .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
         .flatten()
-        // Interrupted without end is no failure that a disk has.
+        // A disk does not interrupt calls forever.
         .filter(|&(_, failure, lasting)| {
             !(lasting && matches!(failure, Failure::Interrupted | Failure::Short(_)))
         })
@@ -405,7 +409,7 @@ fn any_operation_fails() {
         let disk = SimulatedDisk::default();
         disk.plan(Fault { counted: OperationFilter::Changes, n, lasting, failure });
         let options = options(&disk, 1 << 20, true);
-        let (mut model, mut models, mut durable) = (Model::new(), vec![Model::new()], 0);
+        let (mut model, mut models, mut durable) = (PairModel::new(), vec![PairModel::new()], 0);
         let mut store = Store::open(path(), options.clone()).ok();
         for (i, each) in steps.iter().enumerate() {
             if store.is_none() {
@@ -417,16 +421,17 @@ fn any_operation_fails() {
                 Err(error) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                     let Some(store) = &store else { break };
-                    // What was there before is still found.
+                    // Earlier pairs are still found.
                     for &(x, id) in before.iter().step_by(5).filter(|pair| pair.0 != METADATA_KEY) {
                         let found = store.query(x, 0).unwrap();
                         let is_there = found.iter().any(|m| m.id == Some(id));
-                        // The step that failed may have deleted it.
+                        // The failed step may have deleted the pair.
                         assert!(is_there || !model.contains(&(x, id)), "{case}: {x:x} {id}");
                     }
-                    // A load or a merge that fails leaves the store as it was; after any other failure nothing more is
-                    // acknowledged.
-                    let before_writing = matches!(each, ScriptStep::Load(_) | ScriptStep::Compact | ScriptStep::Flush);
+                    // After a failed load, flush or merge, the store may take writes. After any other failure, it refuses
+                    // them.
+                    let before_writing =
+                        matches!(each, ScriptStep::Load(_) | ScriptStep::Compact | ScriptStep::Flush);
                     match insert(store, 1, 1, Durability::Sync) {
                         Ok(()) => {
                             assert!(before_writing, "{case}: {error}, and then a write succeeds");
@@ -439,7 +444,7 @@ fn any_operation_fails() {
                         Err(Error::Poisoned { .. }) => {}
                         Err(again) => {
                             assert!(before_writing, "{case}: {error}, then {again}");
-                            // It may have been written, although it was not acknowledged.
+                            // The insert may have been written although it was not acknowledged.
                             for model in [before, model.clone()] {
                                 models.push(model.into_iter().chain([(1, 1)]).collect());
                             }
@@ -461,7 +466,7 @@ fn any_operation_fails() {
                 Ok(store) => store,
                 Err(error) => panic!("{case}: {error}\n{}", disk.listing()),
             };
-            let found = found(Ok(store.snapshot())).unwrap().unwrap();
+            let found = read_contents(Ok(store.snapshot())).unwrap().unwrap();
             assert!(models[durable..].contains(&found), "{case}, seed {seed}: {found:?}\n{}", disk.listing());
             assert_eq!(store.snapshot().verify(|error| panic!("{case}: {error}")), 0);
         }
@@ -469,24 +474,29 @@ fn any_operation_fails() {
     println!("{} cases, {} of which made a step fail", cases.len(), failed.into_inner());
 }
 
-/// A disk that reports syncs it has not done loses what was acknowledged: the tests above would notice.
+/// A disk that reports success for syncs but ignores them loses acknowledged writes. The tests above would notice this.
 #[test]
 fn a_lying_disk_is_noticed() {
     let steps = scripted();
     let honest = run(&steps, 64 << 20, false);
     let disk = SimulatedDisk::default();
     for kind in [OperationKind::SyncFile, OperationKind::SyncDir] {
-        disk.plan(Fault { counted: OperationFilter::Kind(kind), n: 0, lasting: true, failure: Failure::Ignored });
+        disk.plan(Fault {
+            counted: OperationFilter::Kind(kind),
+            n: 0,
+            lasting: true,
+            failure: Failure::Ignored,
+        });
     }
     let options = options(&disk, 64 << 20, false);
     let mut store = Some(Store::open(path(), options.clone()).unwrap());
-    let mut model = Model::new();
+    let mut model = PairModel::new();
     for each in &steps {
         step(&mut store, each, &mut model, &options).unwrap();
     }
     drop(store);
     let image = disk.crash(disk.operations(), &mut SurvivalChoice::Nothing);
-    let lost = match found(Snapshot::open_on(&image.as_fs(), path())) {
+    let lost = match read_contents(Snapshot::open_on(&image.as_fs(), path())) {
         Ok(Some(model)) => honest.check(usize::MAX, &model).is_err(),
         _ => true,
     };

@@ -1,4 +1,4 @@
-//! The engine through its public API. CONTRIBUTING.md says which file tests what.
+//! Tests of the engine through its public API. CONTRIBUTING.md lists the behaviour that each file tests.
 
 mod any_width;
 mod build;
@@ -8,17 +8,16 @@ mod exactness;
 mod file_calls;
 mod golden;
 mod imports;
-mod join_parts;
 mod join_exchange;
+mod join_parts;
 mod killed;
+mod largest_numbers;
 mod live;
 mod live_corruption;
 mod live_power_loss;
 mod moved_folders;
-mod names_and_notes;
 mod named_pipes;
-mod largest_numbers;
-mod store_changes;
+mod names_and_notes;
 mod power_loss;
 mod public_api;
 mod rules;
@@ -26,5 +25,6 @@ mod salvage;
 mod segments;
 mod short_calls;
 mod simulated_disk;
+mod store_changes;
 mod structure;
 mod support;

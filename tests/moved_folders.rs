@@ -1,5 +1,5 @@
-//! Folders that are moved while a store in them is written. Nothing may be written to the store that takes their
-//! place.
+//! Store folders that are moved away during a write, while another store takes their place. The writer must not change the
+//! other store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ const WRITERS: [(&str, bool, WriterFn); 5] = [
     }),
 ];
 
-/// The files of the folder, with their contents.
+/// Paths below the folder, and contents of its files.
 fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = disk.paths().into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
     paths
@@ -73,12 +73,12 @@ fn write(is_built: bool, writer: WriterFn, at: usize) -> (SimulatedDisk, Result<
     if is_built {
         build(&disk.as_fs(), WRITTEN, false, 0..20).unwrap();
     }
-    let looks = Arc::new(AtomicUsize::new(0));
-    let counted = looks.clone();
-    disk.before_each(move |disk, kind| {
+    let checks = Arc::new(AtomicUsize::new(0));
+    let counted = checks.clone();
+    disk.set_hook(move |disk, kind| {
         if kind == OperationKind::IsInPlace
             && counted.fetch_add(1, Ordering::SeqCst) == at
-            // Contents are not looked at: another thread may remove a file meanwhile.
+            // Does not read file contents, since another thread may remove a file meanwhile.
             && disk.paths().iter().any(|path| path.parent() == Some(Path::new(WRITTEN)))
         {
             disk.rename(Path::new(WRITTEN), Path::new(MOVED)).unwrap();
@@ -87,8 +87,8 @@ fn write(is_built: bool, writer: WriterFn, at: usize) -> (SimulatedDisk, Result<
     });
     let mut kept = Vec::new();
     let wrote = writer(&disk.as_fs(), &mut kept);
-    let looks = looks.load(Ordering::SeqCst);
-    (disk, wrote, kept, looks)
+    let checks = checks.load(Ordering::SeqCst);
+    (disk, wrote, kept, checks)
 }
 
 #[test]
@@ -96,20 +96,20 @@ fn a_store_in_the_place_of_one_that_is_written_stays_as_it_is() {
     let before = SimulatedDisk::default();
     build(&before.as_fs(), OTHER, false, 1000..1010).unwrap();
     for (name, is_built, writer) in WRITERS {
-        let (_, wrote, _, looks) = write(is_built, writer, usize::MAX);
+        let (_, wrote, _, checks) = write(is_built, writer, usize::MAX);
         wrote.unwrap_or_else(|error| panic!("{name}: {error}"));
         let (mut moves, mut errors) = (0, 0);
-        for at in 0..looks {
+        for at in 0..checks {
             // A thread may be between its check and its operation while another one moves the folder: such a run is repeated.
             let mut runs = (0..5).map(|_| write(is_built, writer, at));
             let is_as_it_was = |disk: &SimulatedDisk| files(disk, WRITTEN) == files(&before, OTHER);
-            let is_told = |wrote: &Result<(), Error>| {
-                let told =
-                    |error: String| ["was moved", "already exists"].iter().any(|told| error.contains(told));
-                wrote.as_ref().err().is_none_or(|error| told(error.to_string()))
+            let is_expected = |wrote: &Result<(), Error>| {
+                let is_expected_text =
+                    |error: String| ["was moved", "already exists"].iter().any(|text| error.contains(text));
+                wrote.as_ref().err().is_none_or(|error| is_expected_text(error.to_string()))
             };
             let first = runs.find(|(disk, wrote, ..)| {
-                !files(disk, OTHER).is_empty() || is_as_it_was(disk) && is_told(wrote)
+                !files(disk, OTHER).is_empty() || is_as_it_was(disk) && is_expected(wrote)
             });
             let (disk, wrote, kept, _) = first.unwrap_or_else(|| write(is_built, writer, at));
             let has_moved = files(&disk, OTHER).is_empty();
@@ -117,13 +117,14 @@ fn a_store_in_the_place_of_one_that_is_written_stays_as_it_is() {
                 // This check is for the lock of the other store's folder, or the folder does not exist yet.
                 continue;
             }
-            let at = format!("{name}, look {at} of {looks}");
+            let at = format!("{name}, check {at} of {checks}");
             moves += 1;
             if let Err(error) = &wrote {
                 errors += 1;
                 let error = error.to_string();
-                let is_told = ["was moved", "a store already exists"].iter().any(|told| error.contains(told));
-                assert!(is_told, "{at}: {error}");
+                let is_expected =
+                    ["was moved", "a store already exists"].iter().any(|text| error.contains(text));
+                assert!(is_expected, "{at}: {error}");
             }
             assert_eq!(files(&disk, WRITTEN), files(&before, OTHER), "{at}");
             // The moved folder has all acknowledged writes. If the writer succeeded, only the removal of old files

@@ -1,4 +1,5 @@
-//! Named pipes in the place of the files of a store. Opening one would wait for a process at its other end, for ever.
+//! Named pipes instead of the files of a store. They must be refused: opening one would wait forever for a process at its
+//! other end.
 #![cfg(unix)]
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::Command;
 use simstore::store::{SalvageOptions, find_damaged_files, salvage};
 use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions};
 
-/// A store with a file of each kind.
+/// Creates a store with a file of each kind.
 fn make(path: &Path) {
     let mut builder = Builder::<u64>::create(path, BuildOptions::default()).unwrap();
     for i in 0..100_u64 {
@@ -53,7 +54,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
         let rescued =
             salvage::<u64>(&path, &folder.path().join(format!("{i} new")), &SalvageOptions::default());
         assert!(rescued.is_ok(), "{name:?}: {rescued:?}");
-        // Only the lock is opened where a store is replaced.
+        // A build that replaces the store opens only the lock file.
         let options = BuildOptions { replace: true, ..BuildOptions::default() };
         let replaced = Builder::<u64>::create(&path, options).and_then(Builder::finish);
         assert_eq!(replaced.is_err(), is_lock, "{name:?}");

@@ -1,5 +1,5 @@
-//! Names and notes against a plain map: random histories of inserts, deletes and notes, with flushes, merges and reopening
-//! between. None of these may change an answer (`format-spec/names.md`, "What the operations do").
+//! Compares names and notes with simple maps, in random histories of inserts, deletes and notes. Flushes, merges and
+//! reopening between them must not change any result (`format-spec/names.md`, "What the operations do").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,11 +23,11 @@ type LoadedDocument = (u64, Option<String>, Option<Vec<u8>>);
 
 #[derive(Clone, Debug)]
 enum HistoryStep {
-    /// All in one transaction.
+    /// Writes in one transaction.
     Commit(Vec<DocumentWrite>),
-    /// Inserts in ascending order of their ids, each with a note if it has one, as one segment.
+    /// A bulk load of documents by id, which becomes one segment.
     Load(BTreeMap<u64, LoadedDocument>),
-    /// A delete that looks first whether the pair is stored.
+    /// A delete that first checks whether the pair is stored.
     DeleteStored {
         fingerprint: u64,
         id: u64,
@@ -35,9 +35,9 @@ enum HistoryStep {
     Flush,
     Compact,
     Reopen,
-    /// Keeps a snapshot, and compares it again at the end.
+    /// Keeps a snapshot until the end, and then checks that it has not changed.
     Keep,
-    /// Brings a reader without the lock up to date.
+    /// Refreshes a reader that does not hold the lock.
     Refresh,
 }
 
@@ -202,7 +202,7 @@ fn run(steps: &[HistoryStep], options: &StoreOptions) {
     let store = Store::<u64>::open(path, options.clone()).unwrap();
     store.compact().unwrap();
     model.check(&store.snapshot());
-    // Nothing is left of names and notes that do not count.
+    // A merge of all segments removes outdated names and notes.
     let stats = store.snapshot().stats();
     assert_eq!((stats.names, stats.notes), (model.names.len() as u64, model.notes.len() as u64));
 }
@@ -225,7 +225,7 @@ proptest! {
     }
 }
 
-/// The history that had two answers before: with a merge between, and without.
+/// A history whose result once depended on a merge: a deleted name must not return when its pair is inserted again.
 #[test]
 fn a_name_does_not_come_back() {
     for merges in [false, true] {

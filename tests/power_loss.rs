@@ -1,4 +1,5 @@
-//! Builds that lose their power after any operation, or fail at any: one store or the other, complete, or none.
+//! A power loss after each operation of a build, and a failure of each operation. The old or the new store is complete, or
+//! no store exists.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::time::Instant;
 
 use simstore::{BuildOptions, Builder, Error, PlanChoice, Snapshot};
 
-use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SimulatedDisk};
+use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, SimulatedDisk, SurvivalChoice};
 
 /// Fingerprints, some near each other.
 fn fingerprints(count: u64, salt: u64) -> Vec<u64> {
@@ -27,19 +28,19 @@ fn build(disk: &SimulatedDisk, fingerprints: &[u64]) -> Result<(), Error> {
     builder.finish().map(|_| ())
 }
 
-/// A disk with a store that is durable, and nothing recorded.
+/// A disk with a durable store and no recorded operations.
 fn disk_with(fingerprints: &[u64]) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     build(&disk, fingerprints).unwrap();
     disk.crash(disk.operations(), &mut SurvivalChoice::Nothing)
 }
 
-/// The candidate that the store on the disk holds; `None` without a store.
+/// Index of the candidate whose fingerprints are in the store on the disk. Returns `None` without a store.
 fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
     let store = match Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")) {
         Ok(store) => store,
         Err(Error::NotAStore { .. }) => return Ok(None),
-        // A folder that is not there; a file of the store that is not there is another matter.
+        // The folder does not exist. A missing file inside the folder would be damage.
         Err(Error::Io { path, source, .. })
             if path == Path::new("store") && source.kind() == io::ErrorKind::NotFound =>
         {
@@ -48,12 +49,12 @@ fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Opt
         Err(error) => return Err(error.to_string()),
     };
     let len = store.len();
-    let which = candidates.iter().position(|one| one.len() as u64 == len);
-    let which = which.ok_or_else(|| format!("{len} fingerprints"))?;
-    for &query in candidates[which].iter().step_by(5) {
+    let index = candidates.iter().position(|one| one.len() as u64 == len);
+    let index = index.ok_or_else(|| format!("{len} fingerprints"))?;
+    for &query in candidates[index].iter().step_by(5) {
         let near = |&(_, other): &(u64, &u64)| (query ^ other).count_ones() <= 3;
         let mut expected: Vec<(u64, u64)> =
-            (0..).zip(&candidates[which]).filter(near).map(|(id, &other)| (other, id)).collect();
+            (0..).zip(&candidates[index]).filter(near).map(|(id, &other)| (other, id)).collect();
         expected.sort_unstable();
         let matches = store.query(query, 3).map_err(|error| error.to_string())?;
         let mut matches: Vec<(u64, u64)> =
@@ -63,20 +64,20 @@ fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Opt
             return Err(format!("{query:x}: {matches:?} instead of {expected:?}"));
         }
     }
-    Ok(Some(which))
+    Ok(Some(index))
 }
 
-/// How often each candidate was found, how often none, and other findings.
+/// Results of reading the store in many disk images.
 #[derive(Debug)]
 struct Outcomes {
     candidates: Vec<usize>,
     none: usize,
     wrong: Vec<String>,
-    /// The findings after all operations.
+    /// Results of the images after the last operation.
     at_end: Vec<Option<usize>>,
 }
 
-/// Crashes after each operation, by many seeds.
+/// Simulates power losses after each operation, with `seeds` random choices of the surviving data.
 fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -> Outcomes {
     let start = Instant::now();
     let mut outcomes =
@@ -86,17 +87,18 @@ fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -
     loop {
         let done = crashes.done();
         let random = (0..seeds).map(|seed| (format!("seed {seed}"), SurvivalChoice::seeded(seed, done)));
-        let fixed = [("nothing".into(), SurvivalChoice::Nothing), ("everything".into(), SurvivalChoice::Everything)];
+        let fixed =
+            [("nothing".into(), SurvivalChoice::Nothing), ("everything".into(), SurvivalChoice::Everything)];
         for (name, mut choice) in fixed.into_iter().chain(random) {
             images += 1;
             match stored_candidate(&crashes.image(&mut choice), candidates) {
-                Ok(which) => {
-                    match which {
-                        Some(which) => outcomes.candidates[which] += 1,
+                Ok(index) => {
+                    match index {
+                        Some(index) => outcomes.candidates[index] += 1,
                         None => outcomes.none += 1,
                     }
                     if done == disk.operations() {
-                        outcomes.at_end.push(which);
+                        outcomes.at_end.push(index);
                     }
                 }
                 Err(error) => outcomes.wrong.push(format!("{name} after {done} operations: {error}")),
@@ -142,22 +144,27 @@ fn a_replaced_store_is_one_or_the_other() {
     outcomes.check(&disk);
     assert!(outcomes.candidates.iter().all(|&count| count > 100) && outcomes.none == 0, "{outcomes:?}");
     assert!(
-        outcomes.at_end.iter().all(|&which| which == Some(1)),
+        outcomes.at_end.iter().all(|&index| index == Some(1)),
         "a finished build survives\n{}",
         disk.listing()
     );
 }
 
-/// The test of the tests: on disks whose syncs do nothing, stores are lost or damaged.
+/// On a disk that ignores syncs, stores are lost or damaged, and the tests above would notice.
 #[test]
 fn syncs_are_needed() {
     let candidates = old_and_new();
     for kind in [OperationKind::SyncFile, OperationKind::SyncDir] {
         let disk = disk_with(&candidates[0]);
-        disk.plan(Fault { counted: OperationFilter::Kind(kind), n: 0, lasting: true, failure: Failure::Ignored });
+        disk.plan(Fault {
+            counted: OperationFilter::Kind(kind),
+            n: 0,
+            lasting: true,
+            failure: Failure::Ignored,
+        });
         build(&disk, &candidates[1]).unwrap();
         let outcomes = crash_everywhere(&disk, 50, &candidates);
-        let survived = outcomes.at_end.iter().filter(|&&which| which == Some(1)).count();
+        let survived = outcomes.at_end.iter().filter(|&&index| index == Some(1)).count();
         assert!(!outcomes.wrong.is_empty() && survived < 40, "{kind:?}: {outcomes:?}");
     }
 }
@@ -185,14 +192,14 @@ fn a_build_that_fails_anywhere_and_then_loses_power() {
             for seed in 0..5 {
                 let image = disk.crash(disk.operations(), &mut SurvivalChoice::seeded(seed, n));
                 let found = stored_candidate(&image, &candidates);
-                // Writes whose sync failed may be there or not.
+                // If a sync failed, its writes may be durable or not.
                 let sound = match &result {
                     Ok(()) => found == Ok(Some(1)),
                     Err(_) => matches!(found, Ok(Some(_))),
                 };
-                let what =
+                let context =
                     || format!("{failure:?} at {n}, lasting {lasting}, seed {seed}\n{}", disk.listing());
-                assert!(sound, "{result:?}, but {found:?} after {}", what());
+                assert!(sound, "{result:?}, but {found:?} after {}", context());
                 images += 1;
             }
         }
@@ -200,7 +207,7 @@ fn a_build_that_fails_anywhere_and_then_loses_power() {
     println!("{images} images after failures; {failed} builds failed");
 }
 
-/// Tens of thousands of images are only affordable if an image copies no durable file.
+/// Images share the bytes of durable files; copying them would make tens of thousands of images too slow.
 #[test]
 fn images_share_durable_files() {
     let disk = SimulatedDisk::default();

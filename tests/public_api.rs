@@ -1,6 +1,7 @@
-//! The public API of each library: `tests/data/api/`. A change of it is seen in review; `UPDATE_API=1` writes the lists again.
+//! Compares the public API of each library with the list in `tests/data/api/`, so that reviews show each change.
+//! `UPDATE_API=1` rewrites the lists.
 //!
-//! The lists leave out items that are public only for other packages of this project, which are marked `#[doc(hidden)]`.
+//! The lists omit items marked `#[doc(hidden)]`: they are public only for other packages of this project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
-use crate::structure::{root, rust_files};
+use crate::structure::{ModulePath, root, rust_files};
 
 const LIBRARIES: [(&str, &str); 5] = [
     ("simstore", "src"),
@@ -18,14 +19,11 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("simstore-dedup", "dedup/src"),
 ];
 
-/// Module names from the root of a library.
-type Names = Vec<String>;
-
-/// The sources of a library.
+/// Parsed sources of a library.
 struct LibrarySources {
     /// Items of each module.
-    modules: BTreeMap<Names, Vec<Item>>,
-    /// Public methods and constants of each type, by the top module and the name of the type.
+    modules: BTreeMap<ModulePath, Vec<Item>>,
+    /// Public methods and constants of each type, by its top-level module and its name.
     members: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -46,7 +44,7 @@ impl LibrarySources {
         let mut library = LibrarySources { modules: BTreeMap::new(), members: BTreeMap::new() };
         for path in rust_files(src) {
             let name = path.strip_prefix(src).unwrap().with_extension("");
-            let mut names: Names = name.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+            let mut names: ModulePath = name.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
             names.pop_if(|name| name == "mod" || name == "lib");
             let source = fs::read_to_string(&path).unwrap();
             let file = syn::parse_file(&source).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -55,7 +53,7 @@ impl LibrarySources {
         library
     }
 
-    fn add(&mut self, module: Names, mut items: Vec<Item>) {
+    fn add(&mut self, module: ModulePath, mut items: Vec<Item>) {
         for item in &mut items {
             match item {
                 Item::Mod(item) => {
@@ -80,7 +78,7 @@ impl LibrarySources {
                 vec![format!("fn {}", item.sig.ident)]
             }
             ImplItem::Const(item) if is_public(&item.vis) => vec![format!("const {}", item.ident)],
-            // The methods that `forward!` declares.
+            // Methods that the macro `forward!` declares.
             ImplItem::Macro(item) => {
                 let words: Vec<String> =
                     item.mac.tokens.clone().into_iter().map(|word| word.to_string()).collect();
@@ -90,7 +88,7 @@ impl LibrarySources {
         }));
     }
 
-    /// The public items of a module, each with its members.
+    /// Adds the public items of a module and their members to the list.
     fn list(&self, module: &[String], list: &mut BTreeSet<String>) {
         for item in &self.modules[module] {
             match item {
@@ -105,8 +103,14 @@ impl LibrarySources {
         }
     }
 
-    /// The items that a public `use` names.
-    fn list_use(&self, tree: &UseTree, mut above: Names, module: &[String], list: &mut BTreeSet<String>) {
+    /// Adds the items of a public `use` to the list.
+    fn list_use(
+        &self,
+        tree: &UseTree,
+        mut above: ModulePath,
+        module: &[String],
+        list: &mut BTreeSet<String>,
+    ) {
         let (name, alias) = match tree {
             UseTree::Path(path) => {
                 above.push(path.ident.to_string());
@@ -141,7 +145,7 @@ impl LibrarySources {
         assert!(list.len() > before || !list.is_empty(), "{module:?}: {name} is not in {from:?}");
     }
 
-    /// The item `name` behind a `use` of another module.
+    /// Adds the item `name` if the `use` of the module `from` re-exports it.
     fn list_reexport(
         &self,
         tree: &UseTree,
@@ -150,7 +154,7 @@ impl LibrarySources {
         module: &[String],
         list: &mut BTreeSet<String>,
     ) {
-        fn find(tree: &UseTree, name: &str, above: &[String]) -> Option<Names> {
+        fn find(tree: &UseTree, name: &str, above: &[String]) -> Option<ModulePath> {
             match tree {
                 UseTree::Path(path) => find(&path.tree, name, &[above, &[path.ident.to_string()]].concat()),
                 UseTree::Group(group) => group.items.iter().find_map(|tree| find(tree, name, above)),
@@ -173,7 +177,8 @@ impl LibrarySources {
         }
     }
 
-    /// Lists an item of the module `home` in `module`. `wanted` limits the list to one name, and may rename the item.
+    /// Adds a public item of the module `home` to the list, as an item of `module`. If `wanted` is given, only the item with
+    /// its first name is added, under the second name if that is not `None`.
     fn list_item(
         &self,
         home: &[String],

@@ -1,6 +1,6 @@
-//! Salvage of a live store with one damaged or missing file: the contents of the other files are rescued.
+//! Salvage of a live store with one damaged or missing file: the contents of the other files are kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use simstore::store::{SalvageOptions, SalvageReport, find_damaged_files, salvage
 use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions};
 
 use crate::support::random::Random;
+use crate::support::seal::StoreFiles;
 
-type Files = BTreeMap<String, Vec<u8>>;
 /// Fingerprint, id, name, and note.
 type DocumentSet = BTreeSet<(u64, u64, Option<String>, Option<Vec<u8>>)>;
 
@@ -18,7 +18,8 @@ fn name(id: u64) -> String {
     format!("page {id}")
 }
 
-/// Three segments with names, notes, tombstones and marks, the last two made by writes, and two logs.
+/// Writes a store with three segments and two logs. The last two segments are flushed memtables. The store has names, notes,
+/// tombstones and metadata.
 fn live_store(path: &Path) {
     let fingerprints: Vec<u64> = Random(21).clustered(6000);
     let pair = |i: usize| (fingerprints[i], i as u64);
@@ -30,7 +31,7 @@ fn live_store(path: &Path) {
         builder.set_note(id, &id.to_le_bytes()).unwrap();
     }
     builder.finish().unwrap();
-    // Writes short records, so that each lost record takes few pairs with it.
+    // Commits often, so that a lost record loses few pairs.
     let write = |flush: bool, inserted: std::ops::Range<usize>, deleted: std::ops::Range<usize>| {
         let options = StoreOptions { compaction: false, ..StoreOptions::default() };
         let store = Store::open(path, options).unwrap();
@@ -56,8 +57,8 @@ fn live_store(path: &Path) {
     write(false, 0..0, 5000..5010);
 }
 
-/// The files of a store except its lock, by name.
-fn files(path: &Path) -> Files {
+/// The files of a store by name, without its lock.
+fn files(path: &Path) -> StoreFiles {
     let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
     let files =
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
@@ -78,8 +79,8 @@ fn fingerprints(documents: &DocumentSet) -> BTreeSet<u64> {
     documents.iter().map(|document| document.0).collect()
 }
 
-/// Salvages a store of these files. Returns the findings, and the contents of the new store.
-fn rescue(files: &Files, options: &SalvageOptions) -> (SalvageReport, DocumentSet) {
+/// Salvages a store of these files. Returns the report and the contents of the new store.
+fn rescue(files: &StoreFiles, options: &SalvageOptions) -> (SalvageReport, DocumentSet) {
     let folder = tempfile::tempdir().unwrap();
     let (store, new) = (folder.path().join("store"), folder.path().join("new"));
     fs::create_dir(&store).unwrap();
@@ -90,17 +91,17 @@ fn rescue(files: &Files, options: &SalvageOptions) -> (SalvageReport, DocumentSe
 }
 
 /// Checks the salvage of a store with one damaged or missing file.
-fn check(files: &Files, name: &str, missing: bool, intact: &DocumentSet) {
+fn check(files: &StoreFiles, name: &str, missing: bool, intact: &DocumentSet) {
     let (salvaged, rescued) = rescue(files, &SalvageOptions::default());
     let findings = &salvaged.issues;
     let context = format!("{name}, missing: {missing}: {findings:?}");
-    // Blocks of other tables are read only if the first one has damage. A missing log is reported for the next log.
+    // A missing log is reported for the next log.
     if missing && !name.ends_with(".log") {
         assert!(findings.iter().any(|finding| finding.path.ends_with(name)), "{context}");
     }
     let kind = name.rsplit('.').next().unwrap();
     if salvaged.is_whole() && kind != "log" {
-        // The file had no important data, or the other files have the same data.
+        // The damaged data does not matter, or other files have the same data.
         assert_eq!(&rescued, intact, "{context}");
         return;
     }
@@ -127,7 +128,7 @@ fn check(files: &Files, name: &str, missing: bool, intact: &DocumentSet) {
     }
 }
 
-fn sound() -> (Files, DocumentSet) {
+fn sound() -> (StoreFiles, DocumentSet) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     live_store(&path);
@@ -138,7 +139,7 @@ fn sound() -> (Files, DocumentSet) {
     (files, documents(&path))
 }
 
-/// A log cut within its header is damage for a full check, and a loss for the rescue.
+/// A log that is cut inside its header is damage for readers, and a loss for salvage.
 #[test]
 fn a_log_without_its_header_is_lost() {
     let (sound, _) = sound();
@@ -162,7 +163,7 @@ fn a_log_without_its_header_is_lost() {
 #[test]
 fn each_file_damaged_in_turn() {
     let (sound, intact) = sound();
-    // In the middle, in the header, and in the footer. A changed version does not count as damage.
+    // Offsets of changed bytes: in the middle, the header and the footer. A changed version does not count as damage.
     let places = |bytes: &[u8]| [bytes.len() / 2, 9, bytes.len() - 10];
     let cases = sound.iter().flat_map(|(name, bytes)| places(bytes).map(|at| (name, at)));
     let cases: Vec<_> = cases.filter(|&(name, at)| at >= 12 || name.ends_with(".table")).collect();
@@ -200,7 +201,7 @@ fn each_file_cut_in_turn() {
             assert!(rescued.symmetric_difference(&intact).count() <= 510, "{context}");
         } else {
             let is_found = salvaged.issues.iter().any(|finding| finding.path.ends_with(name));
-            // Blocks of other tables are read only if the first one has damage.
+            // Salvage reads the blocks of other tables only if the first table is damaged.
             assert!(is_found || name.ends_with(".table"), "{context}: {:?}", salvaged.issues);
             check(&files, name, false, &intact);
         }
@@ -217,12 +218,12 @@ fn each_file_missing_in_turn() {
     });
 }
 
-/// The pairs put aside and the pairs being sorted do not fit in memory at the same time.
+/// Salvage keeps fingerprints without ids although they and the pairs being sorted do not fit in memory together.
 #[test]
 fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     let folder = tempfile::tempdir().unwrap();
     let (store, new) = (folder.path().join("store"), folder.path().join("new"));
-    // All different, and more than fit into the least memory for either purpose.
+    // Distinct fingerprints, more than fit in the minimum memory.
     let fingerprints = (1..380_000_u128).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     let fingerprints: BTreeSet<u128> = fingerprints.collect();
     let mut builder = Builder::create(&store, BuildOptions::default()).unwrap();

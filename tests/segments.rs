@@ -1,6 +1,5 @@
-//! Stores of many segments, with what newer ones hide, against the plain loop.
+//! Queries of stores with many segments, where newer segments hide pairs of older ones, compared with a linear scan.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -8,19 +7,19 @@ use simstore::{Codec, Durability, Fingerprint, Insertion, PlanChoice, Snapshot, 
 
 use crate::support::disk::SimulatedDisk;
 use crate::support::random::Random;
+use crate::support::samples::PairModel;
 
-type Model<F> = BTreeSet<(F, u64)>;
 type FoundMatches<F> = Vec<(u32, F, Option<u64>)>;
 
-/// The oracle.
-fn plain<F: Fingerprint>(model: &Model<F>, query: F, distance: u32) -> FoundMatches<F> {
+/// Matches of a linear scan: the oracle.
+fn plain<F: Fingerprint>(model: &PairModel<F>, query: F, distance: u32) -> FoundMatches<F> {
     let near = model.iter().filter(|(x, _)| x.distance(query) <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| (x.distance(query), x, Some(id))).collect();
     found.sort_unstable();
     found
 }
 
-fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>, distance: u32, seed: u64) {
+fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &PairModel<F>, distance: u32, seed: u64) {
     let mut random = Random(seed);
     let stored: Vec<(F, u64)> = model.iter().copied().collect();
     for i in 0..200 {
@@ -34,16 +33,20 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>, distance: u32
                 random.flip(stored, flips)
             }
         };
-        let asked = if i % 5 == 0 { random.below(u64::from(distance) + 1) as u32 } else { distance };
-        let found: Vec<_> =
-            snapshot.query(query, asked).unwrap().iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
-        assert_eq!(found, plain(model, query, asked), "{query:x} within {asked} of {distance}");
+        let max_distance = if i % 5 == 0 { random.below(u64::from(distance) + 1) as u32 } else { distance };
+        let found: Vec<_> = snapshot
+            .query(query, max_distance)
+            .unwrap()
+            .iter()
+            .map(|m| (m.distance, m.fingerprint, m.id))
+            .collect();
+        assert_eq!(found, plain(model, query, max_distance), "{query:x} within {max_distance} of {distance}");
         assert_eq!(snapshot.contains(query).unwrap(), model.iter().any(|pair| pair.0 == query));
     }
 }
 
-/// Segments of sizes from one to thousands: each inserts new fingerprints, near ones, those of older segments with other ids
-/// and the same, and deletes some of the older ones, which a newer one may insert again.
+/// Checks a store with segments of one to thousands of pairs. Each segment inserts new fingerprints, near fingerprints, and
+/// fingerprints of older segments with equal or other ids. It also deletes pairs, and inserts some of them again.
 fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {
@@ -57,7 +60,8 @@ fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) 
     };
     let path = Path::new("store");
     let store = Store::<F>::open(path, options.clone()).unwrap();
-    let (mut model, mut random, mut known) = (Model::new(), Random(u64::from(distance)), Vec::new());
+    let (mut model, mut random, mut inserted_before) =
+        (PairModel::new(), Random(u64::from(distance)), Vec::new());
     let centres: Vec<F> = (0..5).map(|_| random.fingerprint()).collect();
     let sizes = [1_u64, 1500, 40, 3, 700, 90, 1, 300];
     for (round, &size) in sizes.iter().enumerate() {
@@ -71,11 +75,11 @@ fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) 
                     let centre = centres[random.index(5)];
                     (random.flip(centre, flips), random.below(50))
                 }
-                _ if known.is_empty() => (F::MAX, 7),
-                5 => (known[random.index(known.len())], random.below(50)),
+                _ if inserted_before.is_empty() => (F::MAX, 7),
+                5 => (inserted_before[random.index(inserted_before.len())], random.below(50)),
                 _ => {
-                    // Deleted, whether it is there or not; the last kind is there again at once.
-                    let pair = (known[random.index(known.len())], random.below(50));
+                    // Deletes a pair, stored or not. The last kind inserts it again in the same transaction.
+                    let pair = (inserted_before[random.index(inserted_before.len())], random.below(50));
                     let pair = model.range(pair..).next().copied().unwrap_or(pair);
                     transaction.delete(pair.0, pair.1);
                     model.remove(&pair);
@@ -87,7 +91,7 @@ fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) 
             };
             transaction.insert(fingerprint, id);
             model.insert((fingerprint, id));
-            known.push(fingerprint);
+            inserted_before.push(fingerprint);
         }
         transaction.commit(Durability::Os).unwrap();
         // The last round stays in memory.
@@ -101,7 +105,8 @@ fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) 
     assert_eq!(store.snapshot().segments().len(), sizes.len() - 1);
     check(&store.snapshot(), &model, distance, 77);
     for i in 0..20 {
-        let query = random.flip(known[i * 31 % known.len()], i as u64 % (u64::from(distance) + 2));
+        let query = random
+            .flip(inserted_before[i * 31 % inserted_before.len()], i as u64 % (u64::from(distance) + 2));
         let expected = plain(&model, query, distance);
         let inserted = store.insert_if_new(query, 1000).unwrap();
         assert_eq!(inserted == Insertion::Inserted, expected.is_empty(), "{query:x}");
@@ -110,7 +115,7 @@ fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) 
         }
     }
     drop(store);
-    // As another process reads it: without the filters that are made with the segments.
+    // A newly opened snapshot has no Bloom filters yet; a store makes them with its segments.
     check(&Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap(), &model, distance, 78);
     let store = Store::<F>::open(path, options).unwrap();
     store.compact().unwrap();
@@ -122,7 +127,7 @@ fn every_distance<F: Fingerprint>() {
         (0..=10).flat_map(|distance| Codec::ALL.map(move |codec| (distance, codec))).collect();
     cases.par_iter().for_each(|&(distance, codec)| {
         let names = simstore::plan::names::<F>(distance);
-        // One that probes with flips where there is one, and others in turn.
+        // "probe-2", which probes with flips, if the distance has it; otherwise the plans in turn.
         let probing = names.iter().find(|name| name.as_str() == "probe-2").cloned();
         let other = names[(distance as usize * 3 + codec as usize) % names.len()].clone();
         many_segments::<F>(distance, codec, PlanChoice::Auto);

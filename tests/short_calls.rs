@@ -1,4 +1,4 @@
-//! A store that is opened for a short while, again and again: the last call costs what the first ones did.
+//! A store that is opened many times for a few writes: the last call costs as much as the first ones.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
     StoreOptions { fs: disk.as_fs(), memtable: 1 << 20, ..StoreOptions::default() }
 }
 
-/// What a call cost, and left.
+/// Numbers of syncs and changes of the disk in a call, and of files, segments and logs after it; bytes of the manifest.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCost {
     syncs: usize,
@@ -26,7 +26,10 @@ struct CallCost {
 }
 
 fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> CallCost {
-    let syncs = || disk.count(OperationFilter::Kind(OperationKind::SyncFile)) + disk.count(OperationFilter::Kind(OperationKind::SyncDir));
+    let syncs = || {
+        disk.count(OperationFilter::Kind(OperationKind::SyncFile))
+            + disk.count(OperationFilter::Kind(OperationKind::SyncDir))
+    };
     let (synced, changed) = (syncs(), disk.operations());
     let store = Store::open(path(), options(disk)).unwrap();
     work(&store);
@@ -45,16 +48,16 @@ fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> CallCost {
     }
 }
 
-/// The largest of each.
+/// Maximum of each field.
 fn max_costs(costs: &[CallCost]) -> CallCost {
-    let most = |of: fn(&CallCost) -> usize| costs.iter().map(of).max().unwrap();
+    let max = |field: fn(&CallCost) -> usize| costs.iter().map(field).max().unwrap();
     CallCost {
-        syncs: most(|cost| cost.syncs),
-        changes: most(|cost| cost.changes),
-        files: most(|cost| cost.files),
-        segments: most(|cost| cost.segments),
-        logs: most(|cost| cost.logs),
-        manifest: most(|cost| cost.manifest),
+        syncs: max(|cost| cost.syncs),
+        changes: max(|cost| cost.changes),
+        files: max(|cost| cost.files),
+        segments: max(|cost| cost.segments),
+        logs: max(|cost| cost.logs),
+        manifest: max(|cost| cost.manifest),
     }
 }
 
@@ -62,7 +65,7 @@ fn fingerprint(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Adds a few pairs and keeps a mark, as a program does that reads a file.
+/// Adds a few pairs and sets metadata, like a program that adds the documents of a file.
 fn add(store: &Store<u64>, i: u64) {
     let mut batch = store.transaction();
     (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));
@@ -82,7 +85,7 @@ fn the_last_call_costs_what_the_first_did() {
             })
         })
         .collect();
-    // Each window holds flushes and merges.
+    // Both ranges of calls include flushes and merges.
     let (early, late) = (max_costs(&costs[20..100]), max_costs(&costs[220..]));
     println!("{early:?}\n{late:?}");
     assert!(late.syncs <= early.syncs + 12 && late.changes <= early.changes + 60, "{early:?}, {late:?}");
@@ -95,12 +98,12 @@ fn the_last_call_costs_what_the_first_did() {
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     assert_eq!(store.iter().count() as u64, (0..calls).map(|i| 1 + i % 5).sum::<u64>());
     for i in 0..calls {
-        let mark = store.metadata(&format!("/data/files/{i:05}.jsonl")).unwrap();
-        assert_eq!(mark, Some(i.to_le_bytes().to_vec()), "{i}");
+        let metadata = store.metadata(&format!("/data/files/{i:05}.jsonl")).unwrap();
+        assert_eq!(metadata, Some(i.to_le_bytes().to_vec()), "{i}");
     }
 }
 
-/// Nobody waits for the background: logs do not pile up all the same.
+/// Logs do not accumulate, even if no call waits for the background threads.
 #[test]
 fn logs_become_segments_of_themselves() {
     let disk = SimulatedDisk::default();
@@ -128,7 +131,7 @@ fn a_call_that_writes_nothing_leaves_nothing() {
     assert_eq!(Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap().iter().count(), 2);
 }
 
-/// A memtable of marks alone becomes a segment, too, and merges keep the newest of each.
+/// A memtable with only metadata becomes a segment, too, and merges keep the newest value of each key.
 #[test]
 fn marks_alone_are_kept() {
     let disk = SimulatedDisk::default();

@@ -1,4 +1,4 @@
-//! The simulated disk by itself.
+//! Tests of the simulated disk itself.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simstore::fs::Fs;
 
-use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, OperationKind, SECTOR_BYTES, SimulatedDisk};
+use crate::support::disk::{
+    Failure, Fault, OperationFilter, OperationKind, SECTOR_BYTES, SimulatedDisk, SurvivalChoice,
+};
 
 const FILE: &str = "folder/file";
 
@@ -27,7 +29,7 @@ fn disk_with_folder() -> SimulatedDisk {
     disk
 }
 
-/// What is in the file in images of a crash now, without choice and by many seeds.
+/// Contents of a file after a power loss now: with no unsynced data, with all of it, and with 1000 random choices.
 fn contents(disk: &SimulatedDisk, path: &str) -> Vec<Option<Vec<u8>>> {
     let done = disk.operations();
     let random = (0..1000).map(|seed| SurvivalChoice::seeded(seed, done));
@@ -77,7 +79,7 @@ fn renames_and_removals_may_be_undone() {
     assert!(contents(&disk, FILE).iter().all(Option::is_none));
 }
 
-/// Of a name's changes any may be lost, but the order of the others stays, and a node has one name.
+/// A power loss may lose any change of a name. The other changes keep their order, and a file has one name.
 #[test]
 fn a_rename_may_survive_the_loss_of_what_made_its_source() {
     let disk = disk_with_folder();
@@ -112,7 +114,7 @@ fn sectors_that_were_not_synced_are_old_new_or_garbage() {
         let whole = old.len() + new.len();
         cut += usize::from(content.len() < whole);
         longer += usize::from(content.len() > whole);
-        // A sector that holds nothing old.
+        // A sector without synced data.
         let Some(sector) = content.get(3 * SECTOR_BYTES..4 * SECTOR_BYTES) else { continue };
         zeros += usize::from(sector.iter().all(|&byte| byte == 0));
         news += usize::from(sector.iter().all(|&byte| byte == b'n'));
@@ -126,7 +128,8 @@ fn sectors_that_were_not_synced_are_old_new_or_garbage() {
     assert!(contents(&disk, FILE).iter().all(|content| content.as_ref() == Some(&whole)));
 }
 
-/// A file that is created is another than the one whose name it gets: of the old one there is all, or nothing.
+/// A file that is created in place of another is a new file: after a power loss, the name has the whole old file, or no
+/// bytes of it.
 #[test]
 fn a_file_that_takes_the_place_of_another_has_nothing_of_it() {
     let disk = disk_with_folder();
@@ -137,7 +140,7 @@ fn a_file_that_takes_the_place_of_another_has_nothing_of_it() {
     assert_eq!(found[0].as_deref(), Some(&[b'o'; 600][..]));
     assert_eq!(found[1].as_deref(), Some(&[b'n'; 600][..]));
     assert!(found.contains(&None) && found[2..].contains(&found[0]));
-    // Garbage may have the byte, too.
+    // Random garbage may contain the byte, but not 16 times in a row.
     let has_old = |content: &&Vec<u8>| content.windows(16).any(|some| some == [b'o'; 16]);
     assert!(found.iter().flatten().filter(has_old).all(|content| *content == [b'o'; 600]));
 }
@@ -177,9 +180,11 @@ fn planned_operations_fail() {
     assert_eq!(file.write(b"ghi").unwrap_err().kind(), io::ErrorKind::Interrupted);
     assert_eq!(file.write(b"ghi").unwrap(), 3);
     assert_eq!(disk.content(Path::new(FILE)).unwrap(), b"abcdefghi");
-    for (kind, failure) in
-        [(OperationKind::Map, Failure::IoError), (OperationKind::Open, Failure::IoError), (OperationKind::List, Failure::NoSpace)]
-    {
+    for (kind, failure) in [
+        (OperationKind::Map, Failure::IoError),
+        (OperationKind::Open, Failure::IoError),
+        (OperationKind::List, Failure::NoSpace),
+    ] {
         plan(OperationFilter::Kind(kind), true, failure);
         for _ in 0..2 {
             let failed = [
@@ -187,7 +192,10 @@ fn planned_operations_fail() {
                 disk.open(Path::new(FILE)).is_err(),
                 disk.list(Path::new("folder")).is_err(),
             ];
-            assert_eq!(failed, [kind == OperationKind::Map, kind == OperationKind::Open, kind == OperationKind::List]);
+            assert_eq!(
+                failed,
+                [kind == OperationKind::Map, kind == OperationKind::Open, kind == OperationKind::List]
+            );
         }
     }
     plan(OperationFilter::All, false, Failure::IoError);
@@ -198,7 +206,7 @@ fn planned_operations_fail() {
     assert!(disk.listing().contains("#4 write folder/file +3 at 0\n"), "{}", disk.listing());
 }
 
-/// After a sync that failed, a sync that succeeds does not bring back what the first one lost.
+/// A successful sync after a failed one does not restore the data that the failed sync lost.
 #[test]
 fn a_failed_sync_loses_pages() {
     let disk = disk_with_folder();
@@ -240,7 +248,7 @@ fn a_hook_may_use_the_disk() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let first = disk.operations();
-    disk.before_each(move |disk, kind| {
+    disk.set_hook(move |disk, kind| {
         let before = counted.fetch_add(1, Ordering::Relaxed);
         assert_eq!(disk.operations(), first + 2 * before);
         assert_eq!(kind, [OperationKind::Create, OperationKind::Write, OperationKind::SyncFile][before]);
@@ -269,7 +277,12 @@ fn threads_share_a_disk() {
 #[test]
 fn a_sync_that_is_ignored_makes_nothing_durable() {
     let disk = disk_with_folder();
-    disk.plan(Fault { counted: OperationFilter::Kind(OperationKind::SyncDir), n: 1, lasting: true, failure: Failure::Ignored });
+    disk.plan(Fault {
+        counted: OperationFilter::Kind(OperationKind::SyncDir),
+        n: 1,
+        lasting: true,
+        failure: Failure::Ignored,
+    });
     write(&disk, FILE, b"abc", true);
     disk.sync_dir(Path::new("folder")).unwrap();
     assert_eq!(contents(&disk, FILE)[0], None);

@@ -1,6 +1,5 @@
-//! Changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging. The
-//! disk fails and loses its power at every operation. Each time the store must be whole, with its contents before or
-//! after the change.
+//! Changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging. Each disk
+//! operation fails, or is followed by a power loss. Each time, the store must be sound, with its old or its new contents.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,12 +8,12 @@ use rayon::prelude::*;
 use simstore::store::{SalvageOptions, salvage_on};
 use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
 
-use crate::support::disk::{SurvivalChoice, OperationFilter, Failure, Fault, SimulatedDisk};
+use crate::support::disk::{Failure, Fault, OperationFilter, SimulatedDisk, SurvivalChoice};
 
-/// The contents of a store: pairs, and the values of marks and notes.
+/// Contents of a store: pairs with empty values, and the values of metadata and notes.
 type ContentModel = BTreeMap<(u64, u64), Vec<u8>>;
 
-/// The keys of marks and notes in a model.
+/// First members of the keys of metadata and notes in a model.
 const METADATA_KEY: u64 = u64::MAX;
 const NOTE_KEY: u64 = u64::MAX - 1;
 
@@ -48,7 +47,7 @@ fn open(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(store_path(), options(disk))
 }
 
-/// A store of one segment and several logs with inserts, deletes, marks and notes; all of it durable.
+/// A durable store with one segment and several logs, which have inserts, deletes, metadata and notes.
 fn live() -> (SimulatedDisk, ContentModel) {
     let disk = SimulatedDisk::default();
     let first = open(&disk).unwrap();
@@ -92,15 +91,15 @@ fn verified_contents(disk: &SimulatedDisk, path: &str) -> Result<Option<ContentM
     let snapshot = match Snapshot::open_on(&disk.as_fs(), Path::new(path)) {
         Ok(snapshot) => snapshot,
         Err(Error::NotAStore { .. }) => return Ok(None),
-        Err(Error::Io { path: of, source, .. })
-            if of == Path::new(path) && source.kind() == std::io::ErrorKind::NotFound =>
+        Err(Error::Io { path: missing, source, .. })
+            if missing == Path::new(path) && source.kind() == std::io::ErrorKind::NotFound =>
         {
             return Ok(None);
         }
         Err(error) => return Err(error.to_string()),
     };
     let mut damaged = Vec::new();
-    // A torn end is normal after a crash.
+    // A torn tail is normal after a crash.
     snapshot.verify(|error| match error {
         Error::TornEnd { .. } => {}
         error => damaged.push(error.to_string()),
@@ -112,26 +111,33 @@ fn verified_contents(disk: &SimulatedDisk, path: &str) -> Result<Option<ContentM
     }
 }
 
-/// A change of the store.
+/// A change of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreChange {
     /// `build --force`, with so little memory for sorting that runs are written.
     Replace,
-    /// Like `Replace`, given up before the end.
-    GiveUp,
+    /// Like `Replace`, but the builder is dropped before it finishes.
+    AbandonReplace,
     Compact,
     Delete,
-    /// Like `dedup --against --add`: loads with the marks of the run, then merges.
+    /// Like `dedup --against --add`: loads pairs and metadata, then merges.
     Load,
     Salvage,
 }
 
-const JOBS: [StoreChange; 6] = [StoreChange::Replace, StoreChange::GiveUp, StoreChange::Compact, StoreChange::Delete, StoreChange::Load, StoreChange::Salvage];
+const ALL_CHANGES: [StoreChange; 6] = [
+    StoreChange::Replace,
+    StoreChange::AbandonReplace,
+    StoreChange::Compact,
+    StoreChange::Delete,
+    StoreChange::Load,
+    StoreChange::Salvage,
+];
 
 impl StoreChange {
     fn run(self, disk: &SimulatedDisk) -> Result<(), Error> {
         match self {
-            StoreChange::Replace | StoreChange::GiveUp => {
+            StoreChange::Replace | StoreChange::AbandonReplace => {
                 let options = BuildOptions {
                     fs: disk.as_fs(),
                     memory: Some(16 << 20),
@@ -166,12 +172,12 @@ impl StoreChange {
         }
     }
 
-    /// Contents of the store and of the rescued store after the job.
+    /// Contents of the store and of the rescued store after the change.
     fn result(self, before: &SimulatedDisk) -> [Option<ContentModel>; 2] {
         let disk = before.crash(0, &mut SurvivalChoice::Nothing);
         self.run(&disk).unwrap();
         let after = [verified_contents(&disk, "store").unwrap(), verified_contents(&disk, SALVAGED).unwrap()];
-        // Checks that the job makes a difference if it should, and none otherwise.
+        // Checks that the change makes a difference if it should, and none otherwise.
         let was = verified_contents(before, "store").unwrap();
         let changes = matches!(self, StoreChange::Replace | StoreChange::Delete | StoreChange::Load);
         assert_eq!(after[0] != was, changes, "{self:?}");
@@ -180,8 +186,13 @@ impl StoreChange {
     }
 }
 
-/// Fails unless the disk has the store as before or after the job; with `done`, as after it.
-fn judge(disk: &SimulatedDisk, before: &ContentModel, after: &[Option<ContentModel>; 2], done: bool) -> Result<(), String> {
+/// Returns an error unless the store is as before or after the change. If `done`, it must be as after the change.
+fn judge(
+    disk: &SimulatedDisk,
+    before: &ContentModel,
+    after: &[Option<ContentModel>; 2],
+    done: bool,
+) -> Result<(), String> {
     let (there, rescued) = (verified_contents(disk, "store")?, verified_contents(disk, SALVAGED)?);
     if there != after[0] && (done || there.as_ref() != Some(before)) {
         return Err(format!("the store holds {there:?}"));
@@ -196,7 +207,7 @@ fn judge(disk: &SimulatedDisk, before: &ContentModel, after: &[Option<ContentMod
 fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
     let before = verified_contents(disk, "store")?.unwrap_or_default();
     let insert = || {
-        let store = open_as_it_is(disk)?;
+        let store = open_with_own_settings(disk)?;
         let mut transaction = store.transaction();
         transaction.insert(1, 1);
         transaction.commit(Durability::Sync)
@@ -210,7 +221,7 @@ fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
 }
 
 /// Opens a store with its own settings; a store that replaced another has different ones.
-fn open_as_it_is(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
+fn open_with_own_settings(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(
         store_path(),
         StoreOptions {
@@ -226,21 +237,22 @@ fn open_as_it_is(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
 #[test]
 fn power_is_lost_after_any_operation() {
     let (start, before) = live();
-    JOBS.par_iter().for_each(|&job| {
-        let after = job.result(&start);
+    ALL_CHANGES.par_iter().for_each(|&change| {
+        let after = change.result(&start);
         let disk = start.crash(0, &mut SurvivalChoice::Nothing);
-        job.run(&disk).unwrap();
+        change.run(&disk).unwrap();
         let mut crashes = disk.replay();
         loop {
             let done = crashes.done();
             let seeded = (0..20).map(|seed| SurvivalChoice::seeded(seed, done));
-            for mut choice in [SurvivalChoice::Nothing, SurvivalChoice::Everything].into_iter().chain(seeded) {
+            for mut choice in [SurvivalChoice::Nothing, SurvivalChoice::Everything].into_iter().chain(seeded)
+            {
                 let image = crashes.image(&mut choice);
                 let is_done = done == disk.operations();
-                judge(&image, &before, &after, is_done && job != StoreChange::GiveUp)
+                judge(&image, &before, &after, is_done && change != StoreChange::AbandonReplace)
                     .and_then(|()| check_accepts_writes(&image))
                     .unwrap_or_else(|error| {
-                        panic!("{job:?}, after {done} operations: {error}\n{}", disk.listing())
+                        panic!("{change:?}, after {done} operations: {error}\n{}", disk.listing())
                     });
             }
             if crashes.advance().is_none() {
@@ -260,14 +272,15 @@ fn any_operation_fails() {
         Failure::Short(7),
         Failure::LosePages { percent: 50, seed: 5 },
     ];
-    let failed: usize = JOBS
+    let failed: usize = ALL_CHANGES
         .par_iter()
-        .map(|&job| {
-            let after = job.result(&start);
+        .map(|&change| {
+            let after = change.result(&start);
             let undisturbed = start.crash(0, &mut SurvivalChoice::Nothing);
-            job.run(&undisturbed).unwrap();
-            // An unreadable file counts as damage for `salvage`, and it makes the other store anyway.
-            let counted = if job == StoreChange::Salvage { OperationFilter::Changes } else { OperationFilter::All };
+            change.run(&undisturbed).unwrap();
+            // For `salvage`, an unreadable file is damage, which is no failure. So only changes of the disk fail here.
+            let counted =
+                if change == StoreChange::Salvage { OperationFilter::Changes } else { OperationFilter::All };
             let cases = (0..undisturbed.count(counted))
                 .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
                 .flatten();
@@ -275,12 +288,15 @@ fn any_operation_fails() {
             for (n, failure, lasting) in cases {
                 let disk = start.crash(0, &mut SurvivalChoice::Nothing);
                 disk.plan(Fault { counted, n, lasting, failure });
-                let result = job.run(&disk);
+                let result = change.run(&disk);
                 disk.clear_faults();
                 failed += usize::from(result.is_err());
-                let done = result.is_ok() && job != StoreChange::GiveUp;
+                let done = result.is_ok() && change != StoreChange::AbandonReplace;
                 let case = || {
-                    format!("{job:?}, {failure:?} at {n}, lasting: {lasting}: {result:?}\n{}", disk.listing())
+                    format!(
+                        "{change:?}, {failure:?} at {n}, lasting: {lasting}: {result:?}\n{}",
+                        disk.listing()
+                    )
                 };
                 judge(&disk, &before, &after, done).unwrap_or_else(|error| panic!("{error}\n{}", case()));
                 for seed in 0..2 {
@@ -297,13 +313,17 @@ fn any_operation_fails() {
     assert!(failed > 1000);
 }
 
-/// Segments and logs share their numbers, and a manifest does not list all logs: a build takes a number above them
-/// all.
+/// Segments and logs share their file numbers, and a manifest does not list all logs. So a build takes a greater number
+/// than any log in the folder has.
 #[test]
 fn a_new_segment_has_the_number_of_no_log() {
     let (disk, _) = live();
-    let logs: Vec<u64> =
-        Snapshot::<u64>::open_on(&disk.as_fs(), store_path()).unwrap().logs().iter().map(|l| l.number).collect();
+    let logs: Vec<u64> = Snapshot::<u64>::open_on(&disk.as_fs(), store_path())
+        .unwrap()
+        .logs()
+        .iter()
+        .map(|l| l.number)
+        .collect();
     disk.write_file("store/1000000.log", b"of another store");
     StoreChange::Replace.run(&disk).unwrap();
     let names: Vec<String> =

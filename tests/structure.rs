@@ -1,14 +1,14 @@
-//! The structure of the project: its packages, unsafe code, access to the disk, and the pages that describe them.
+//! Asserts that packages, unsafe code, disk access and names of types agree with the pages that describe them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The sources of all packages.
+/// Source folders of all packages.
 pub(crate) const PACKAGES: [&str; 7] =
     ["src", "text/src", "io/src", "corpus/src", "dedup/src", "cli/src", "python/src"];
 
-/// The files that may have `unsafe` code, in all packages but the rivals; the last is a test.
+/// Files that may have `unsafe` code, in all packages except `benches/rivals`. The last file is a test.
 const UNSAFE_FILES: [&str; 5] = [
     "src/simd.rs",
     "src/simd/word_group.rs",
@@ -17,19 +17,23 @@ const UNSAFE_FILES: [&str; 5] = [
     "tests/corruption.rs",
 ];
 
-/// The dependencies of the engine.
-const ENGINE_DEPENDENCIES: [&str; 7] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "strsim", "thiserror"];
+/// Dependencies of the engine, without dev-dependencies.
+const ENGINE_DEPENDENCIES: [&str; 7] =
+    ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "strsim", "thiserror"];
+
+/// Module names from the root of a package: `["a", "b"]` is `crate::a::b`.
+pub(crate) type ModulePath = Vec<String>;
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The words in code marks of a cell.
+/// Texts between backticks in a cell of a table.
 fn words(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The cells of the table of ARCHITECTURE.md whose head begins so, row after row.
+/// Cells of each row of the table in ARCHITECTURE.md whose header line starts with `head`.
 fn table(head: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
@@ -56,7 +60,7 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The files of a package's `src` that are no tests, with their paths below it and their code without comments and tests.
+/// Files of a package's `src`, without files of tests: relative path, and code without comments and test modules.
 pub(crate) fn sources(src: &Path) -> Vec<(String, String)> {
     let mut sources = Vec::new();
     for path in rust_files(src) {
@@ -164,8 +168,7 @@ fn unsafe_code_is_in_few_files() {
     }
 }
 
-/// CONTRIBUTING.md says where each behaviour is tested: the files that it names are there, and none is left out. Those of the
-/// command line have the names of its subcommands.
+/// The table of tests in CONTRIBUTING.md lists existing files, and lists all test files of the libraries.
 #[test]
 fn tests_are_where_contributing_says() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
@@ -174,7 +177,7 @@ fn tests_are_where_contributing_says() {
     for row in rows.take_while(|line| line.starts_with('|')) {
         let mut folder = PathBuf::new();
         for file in words(row.rsplit(" | ").next().unwrap()).iter().filter(|file| file.contains(['.', '/'])) {
-            // A name alone is in the folder of the one before it.
+            // A name without a folder is in the folder of the previous file.
             let path = if file.contains('/') { PathBuf::from(file) } else { folder.join(file) };
             folder = if file.ends_with('/') { path.clone() } else { path.parent().unwrap().to_path_buf() };
             assert!(
@@ -199,7 +202,7 @@ fn tests_are_where_contributing_says() {
     }
 }
 
-/// The name of the type that a line of code defines, unless the type is private.
+/// Name of the type that a line of code defines. Returns `None` for private types and other lines.
 fn visible_type(line: &str) -> Option<&str> {
     let item = line.trim_start().strip_prefix("pub")?;
     let item = item.strip_prefix('(').map_or(Some(item), |rest| Some(rest.split_once(')')?.1))?;
@@ -211,7 +214,7 @@ fn visible_type(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// One name means one thing: no two types of the workspace that other modules see have the same name.
+/// No two types with a `pub` visibility in the workspace have the same name.
 #[test]
 fn types_have_distinct_names() {
     assert_eq!(visible_type("    pub(in crate::a) unsafe trait Name<'a>: Sync {"), Some("Name"));
@@ -230,7 +233,7 @@ fn types_have_distinct_names() {
     assert!(places.is_empty(), "types with one name: {places:#?}");
 }
 
-/// Changes of the disk go through `fs`, so that the same code runs on a disk that fails.
+/// The engine accesses the disk only through `fs`, so that the same code runs on a simulated disk.
 #[test]
 fn the_disk_is_reached_through_fs_alone() {
     for (file, source) in sources(&root().join("src")) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Clusters of random 64-bit fingerprints, in memory and in parts: time, memory, temporary disk; draws docs/beyond.svg.
+"""Measures clustering of random 64-bit fingerprints, in memory and in parts on disk, and draws docs/beyond.svg.
 
     cargo build --release && python3 benches/beyond/fingerprints.py
 
-Each run is COUNT:BUDGET: `all` is what the machine has, so that as many as fit into it are joined in memory. What was measured is
-kept in benches/beyond/fingerprints.tsv, where another run of the same takes its place, and drawn from there.
+A run is COUNT:BUDGET. The budget `all` is the memory of the machine: fingerprints that fit in it are joined in memory. The figures are
+stored in benches/beyond/fingerprints.tsv; a new run replaces an earlier one with the same count and budget. The plot shows all stored runs.
 """
 
 import argparse
@@ -19,32 +19,32 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benches" / "similar")]
 
 import drawing
 import growth
-from measure import taken_by
+from measure import resource_usage
 
-KEPT = Path(__file__).with_suffix(".tsv")
+RESULTS = Path(__file__).with_suffix(".tsv")
 COLUMNS = ["count", "budget", "seconds", "processor", "memory", "disk", "moved", "clusters"]
-RUNS = ["10M:all", "10M:128M", "100M:all", "100M:1G", "1000M:4G"]
-CHUNK = 1 << 20
+DEFAULT_RUNS = ["10M:all", "10M:128M", "100M:all", "100M:1G", "1000M:4G"]
+CHUNK_FINGERPRINTS = 1 << 20
 
 
-def number(text):
-    """A count or a size: `10M` is 10 million."""
+def parse_number(text):
+    """Parses a count with an optional decimal unit: `10M` is 10 million."""
     scales = {"k": 10**3, "M": 10**6, "G": 10**9}
     return int(text[:-1]) * scales[text[-1]] if text[-1] in scales else int(text)
 
 
 def write_random(path, count, seed):
-    """Raw little-endian values: what dedup reads fastest."""
+    """Writes raw little-endian fingerprints, the format that dedup reads fastest. Keeps an existing file of the right size."""
     if os.path.exists(path) and os.path.getsize(path) == 8 * count:
         return
     source = random.Random(seed)
     with open(path, "wb") as file:
-        for start in range(0, count, CHUNK):
-            file.write(source.randbytes(8 * min(CHUNK, count - start)))
+        for start in range(0, count, CHUNK_FINGERPRINTS):
+            file.write(source.randbytes(8 * min(CHUNK_FINGERPRINTS, count - start)))
 
 
-def run(simstore, path, budget, folder):
-    """What it takes to find all clusters, and how many there are; None if it refuses to."""
+def run_dedup(simstore, path, budget, folder):
+    """Runs dedup. Returns its figures and the number of clusters, or None if dedup refuses the budget."""
     temporary, summary = os.path.join(folder, "temporary"), os.path.join(folder, "summary.json")
     os.makedirs(temporary, exist_ok=True)
     dedup = f'exec "$0" "$@" > {summary}'
@@ -52,39 +52,40 @@ def run(simstore, path, budget, folder):
     command += ["--clusters", os.path.join(folder, "clusters.tsv")]
     if budget != "all":
         command += ["--memory", budget]
-    taken = taken_by(command, temporary, may_fail=True)
-    if taken is None:
+    usage = resource_usage(command, temporary, may_fail=True)
+    if usage is None:
         return None
     with open(summary, encoding="utf-8") as file:
-        taken["clusters"] = json.loads(file.read().splitlines()[-1])["clusters"]
-    return taken
+        usage["clusters"] = json.loads(file.read().splitlines()[-1])["clusters"]
+    return usage
 
 
-def shown(taken):
-    """The cells of a row."""
-    if taken is None:
+def format_cells(usage):
+    """Returns the cells of a row as text."""
+    if usage is None:
         return "refused | | | | | "
-    mebibytes = [f"{taken[name] / 2**20:,.0f}" for name in ("memory", "disk")]
-    times = [f"{taken[name]:.1f}" for name in ("seconds", "processor")]
-    return " | ".join([*times, *mebibytes, f"{taken['moved'] / 1e9:.1f}", f"{taken['clusters']:,}"])
+    mebibytes = [f"{usage[name] / 2**20:,.0f}" for name in ("memory", "disk")]
+    times = [f"{usage[name]:.1f}" for name in ("seconds", "processor")]
+    return " | ".join([*times, *mebibytes, f"{usage['moved'] / 1e9:.1f}", f"{usage['clusters']:,}"])
 
 
-def read_kept():
-    """The rows by count and budget."""
-    lines = KEPT.read_text(encoding="utf-8").splitlines()[1:] if KEPT.exists() else []
+def read_results():
+    """Returns the stored rows as {(count, budget): row}."""
+    lines = RESULTS.read_text(encoding="utf-8").splitlines()[1:] if RESULTS.exists() else []
     rows = [dict(zip(COLUMNS, line.split("\t"))) for line in lines]
     return {(row["count"], row["budget"]): row for row in rows}
 
 
-def keep(rows):
+def write_results(rows):
+    """Writes the rows to the file of results and returns them in order of count and budget."""
     order = sorted(rows.values(), key=lambda row: (int(row["count"]), row["budget"] != "all", row["budget"]))
     lines = ["\t".join(COLUMNS), *("\t".join(str(row[name]) for name in COLUMNS) for row in order)]
-    KEPT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return order
 
 
-def draw(rows, target):
-    """Time and bytes moved against the number, of what was joined in memory and of what was in parts."""
+def draw_plot(rows, target):
+    """Draws the time and the bytes moved against the number of fingerprints: a line for joins in memory, one for joins in parts."""
     series = {}
     for row in rows:
         name = "in parts" if int(row["disk"]) else "in memory"
@@ -99,30 +100,30 @@ def draw(rows, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="*", default=RUNS, metavar="COUNT:BUDGET", help=f"[default: {' '.join(RUNS)}]")
+    parser.add_argument("runs", nargs="*", default=DEFAULT_RUNS, metavar="COUNT:BUDGET", help=f"[default: {' '.join(DEFAULT_RUNS)}]")
     parser.add_argument("--simstore", default="target/release/simstore")
-    parser.add_argument("--folder", default="target/beyond", help="for fingerprints, clusters and temporary files")
+    parser.add_argument("--folder", default="target/beyond", help="folder for fingerprints, clusters and temporary files")
     parser.add_argument("--seed", type=int, default=14)
     parser.add_argument("--drawing", default=str(ROOT / "docs" / "beyond.svg"))
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
     print("| fingerprints | budget | s | s of the processor | peak MiB | temporary MiB | GB moved | clusters |")
     print("|---|---|---|---|---|---|---|---|")
-    rows, path = read_kept(), None
-    for each in arguments.runs:
-        count, budget = each.split(":")
-        count = number(count)
+    rows, path = read_results(), None
+    for run in arguments.runs:
+        count, budget = run.split(":")
+        count = parse_number(count)
         fingerprints = os.path.join(arguments.folder, f"random-{arguments.seed}-{count}.u64")
         if path and path != fingerprints:
             os.remove(path)
         path = fingerprints
         write_random(path, count, arguments.seed)
-        taken = run(arguments.simstore, path, budget, arguments.folder)
-        print(f"| {count:,} | {budget} | {shown(taken)} |", flush=True)
-        if taken:
-            rows[str(count), budget] = {"count": str(count), "budget": budget, **taken}
+        usage = run_dedup(arguments.simstore, path, budget, arguments.folder)
+        print(f"| {count:,} | {budget} | {format_cells(usage)} |", flush=True)
+        if usage:
+            rows[str(count), budget] = {"count": str(count), "budget": budget, **usage}
     os.remove(path)
-    draw(keep(rows), Path(arguments.drawing))
+    draw_plot(write_results(rows), Path(arguments.drawing))
 
 
 if __name__ == "__main__":

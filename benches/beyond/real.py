@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Real documents, repeated with edits to many millions: clusters of their fingerprints in memory and in parts.
+"""Clusters the fingerprints of millions of edited copies of real documents, in memory and in parts on disk.
 
     cargo build --release && python3 benches/beyond/real.py ../shared/data
 
-The first characters of both versions of the pages of the largest labelled corpus, without their front matter: each is repeated, with
-a share of it replaced by what stands in others, and fingerprinted by `simstore fingerprint`. The clusters of all runs have to be
-the same. A budget that is too small for what is near is refused by `dedup`.
+The originals are the first characters of both versions of each page of the largest labelled corpus, without front matter. The copies have
+a share of the text replaced by pieces of other texts. `simstore fingerprint` makes the fingerprints. All runs must find the same
+clusters. If a budget is too small for the near pairs, `dedup` refuses it.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from fingerprints import number, run, shown
+from fingerprints import format_cells, parse_number, run_dedup
 
 
-def largest(data):
-    """The largest of the labelled corpora."""
+def largest_corpus(data):
+    """Returns the path of the largest labelled corpus."""
     return max((Path(data) / "labelled").glob("*.jsonl.gz"), key=lambda path: path.stat().st_size)
 
 
-def texts(path, characters):
-    """The texts of both versions, each once."""
+def read_texts(path, characters):
+    """Yields the first `characters` characters of both versions of each page, without front matter and without repeats."""
     seen = set()
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -45,20 +45,23 @@ def texts(path, characters):
                     yield text
 
 
-def edited(text, others, most, source):
-    """A copy, of which up to this share is replaced by pieces of others; small shares are as frequent as large ones."""
-    left = int(len(text) * most ** source.uniform(1, 4))
-    while left > 0:
-        length = min(left, source.randrange(1, 40))
-        other = source.choice(others)
-        at, start = source.randrange(len(text)), source.randrange(len(other))
-        text = text[:at] + other[start : start + length] + text[at + length :]
-        left -= length
+def edit_text(text, others, max_share, random_source):
+    """Returns a copy with up to `max_share` of the text replaced by pieces of other texts.
+
+    The share is max_share to a random power from 1 to 4: its logarithm is uniformly distributed.
+    """
+    remaining = int(len(text) * max_share ** random_source.uniform(1, 4))
+    while remaining > 0:
+        length = min(remaining, random_source.randrange(1, 40))
+        other = random_source.choice(others)
+        position, start = random_source.randrange(len(text)), random_source.randrange(len(other))
+        text = text[:position] + other[start : start + length] + text[position + length :]
+        remaining -= length
     return text
 
 
-def fingerprint(simstore, originals, count, most, seed, path):
-    """Writes the fingerprints of so many copies, in a random order."""
+def write_fingerprints(simstore, originals, count, max_share, seed, path):
+    """Writes the fingerprints of `count` texts: first random originals without edits, then edited copies."""
     process = subprocess.Popen(
         [simstore, "fingerprint", "-", "--quiet", "--format", "jsonl"],
         stdin=subprocess.PIPE,
@@ -68,13 +71,13 @@ def fingerprint(simstore, originals, count, most, seed, path):
     )
 
     def write():
-        source = random.Random(seed)
+        random_source = random.Random(seed)
         with process.stdin as documents:
-            for at in range(count):
-                text = source.choice(originals)
-                if at >= len(originals):
-                    text = edited(text, originals, most, source)
-                documents.write(json.dumps({"id": at, "text": text}, ensure_ascii=False) + "\n")
+            for index in range(count):
+                text = random_source.choice(originals)
+                if index >= len(originals):
+                    text = edit_text(text, originals, max_share, random_source)
+                documents.write(json.dumps({"id": index, "text": text}, ensure_ascii=False) + "\n")
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -94,30 +97,30 @@ def checksum(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="the folder of the corpora")
+    parser.add_argument("data", help="folder of the corpora")
     parser.add_argument("--simstore", default="target/release/simstore")
     parser.add_argument("--documents", default="20M")
-    parser.add_argument("--budgets", nargs="+", default=["all", "512M"], help="`all` is what the machine has")
-    parser.add_argument("--characters", type=int, default=500, help="of a document, from its start")
-    parser.add_argument("--edits", type=float, default=0.3, help="the largest share of a text that is replaced")
+    parser.add_argument("--budgets", nargs="+", default=["all", "512M"], help="memory budgets; `all` is the memory of the machine")
+    parser.add_argument("--characters", type=int, default=500, help="number of characters from the start of a document")
+    parser.add_argument("--edits", type=float, default=0.3, help="maximum share of a text that is replaced")
     parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--folder", default="target/beyond", help="for fingerprints, clusters and temporary files")
+    parser.add_argument("--folder", default="target/beyond", help="folder for fingerprints, clusters and temporary files")
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
-    corpus, count = largest(arguments.data), number(arguments.documents)
-    originals = list(texts(corpus, arguments.characters))
+    corpus, count = largest_corpus(arguments.data), parse_number(arguments.documents)
+    originals = list(read_texts(corpus, arguments.characters))
     name = f"real-{arguments.seed}-{count}-{arguments.characters}-{arguments.edits}.u64"
     path = os.path.join(arguments.folder, name)
     if not os.path.exists(path):
-        fingerprint(arguments.simstore, originals, count, arguments.edits, arguments.seed, path)
+        write_fingerprints(arguments.simstore, originals, count, arguments.edits, arguments.seed, path)
     print(f"{corpus.name}: {len(originals):,} documents, {count:,} with copies, {os.path.getsize(path) // 8:,} fingerprints\n")
     print("| budget | s | s of the processor | peak MiB | temporary MiB | GB moved | clusters |")
     print("|---|---|---|---|---|---|---|")
     checksums = set()
     for budget in arguments.budgets:
-        taken = run(arguments.simstore, path, budget, arguments.folder)
-        print(f"| {budget} | {shown(taken)} |", flush=True)
-        if taken:
+        usage = run_dedup(arguments.simstore, path, budget, arguments.folder)
+        print(f"| {budget} | {format_cells(usage)} |", flush=True)
+        if usage:
             checksums.add(checksum(os.path.join(arguments.folder, "clusters.tsv")))
     if len(checksums) > 1:
         sys.exit("not all have found the same clusters")

@@ -1,4 +1,4 @@
-//! How many inserts a second.
+//! Insert rates: buffered by the operating system, durable, and `insert_if_new`.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 use crate::random::random;
-use crate::{Result, both_codecs, load_store, flip_bits, new_fingerprint, stored_fingerprint};
+use crate::{Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// One thread, acknowledged when the operating system has it.
+/// Measures one thread whose inserts are acknowledged once they are handed to the operating system
+/// ([`Durability::Os`]).
 pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     println!(
         "| inserts, Durability::Os, one thread | a call | inserts/s | flushes | merges | settled after, s |"
     );
     println!("|---|---|---|---|---|---|");
-    for (what, codec) in [
+    for (setup, codec) in [
         ("into log and memtable alone", None),
         ("with flushes and merges, first-difference", Some(Codec::FirstDifference)),
         ("with flushes and merges, elias-fano", Some(Codec::EliasFano)),
@@ -26,7 +27,7 @@ pub(crate) fn measure_buffered(count: u64) -> Result<()> {
             let folder = tempfile::tempdir()?;
             let options = match codec {
                 Some(codec) => StoreOptions { codec: Some(codec), ..StoreOptions::default() },
-                // More than it takes, so that it is never full.
+                // The memtable has room for all inserts, so it is never flushed.
                 None => StoreOptions { memtable: count * 200, ..StoreOptions::default() },
             };
             let store = Store::<u64>::open(&folder.path().join("store"), options)?;
@@ -36,27 +37,28 @@ pub(crate) fn measure_buffered(count: u64) -> Result<()> {
                     store.insert(stored_fingerprint(first), first)?;
                 } else {
                     let mut batch = store.transaction();
-                    (first..count.min(first + batch_size)).for_each(|id| batch.insert(stored_fingerprint(id), id));
+                    (first..count.min(first + batch_size))
+                        .for_each(|id| batch.insert(stored_fingerprint(id), id));
                     batch.commit(Durability::Os)?;
                 }
             }
             let rate = count as f64 / start.elapsed().as_secs_f64();
-            let end = Instant::now();
+            let insert_end = Instant::now();
             store.wait_for_background()?;
-            let (settled, written) = (end.elapsed().as_secs_f64(), store.write_stats());
+            let (settled, stats) = (insert_end.elapsed().as_secs_f64(), store.write_stats());
             println!(
-                "| {what} | {batch_size} | {rate:.0} | {} | {} | {settled:.2} |",
-                written.flushes, written.compactions
+                "| {setup} | {batch_size} | {rate:.0} | {} | {} | {settled:.2} |",
+                stats.flushes, stats.compactions
             );
         }
     }
     Ok(())
 }
 
-/// For how long each durability is measured.
+/// Measuring time of each durability, in seconds.
 const DURABLE_SECONDS: f64 = 3.0;
 
-/// How often a second 4 KiB are appended to a file and made durable, where nothing else is done.
+/// Returns the rate of the bare disk: appends of 4 KiB to a file per second, each followed by a sync.
 fn syncs_per_second(folder: &Path) -> Result<f64> {
     let mut file = File::create(folder.join("plain"))?;
     let (start, mut syncs) = (Instant::now(), 0);
@@ -68,7 +70,7 @@ fn syncs_per_second(folder: &Path) -> Result<f64> {
     Ok(f64::from(syncs) / start.elapsed().as_secs_f64())
 }
 
-/// Acknowledged when it is on the disk, by several threads.
+/// Measures several threads whose inserts are acknowledged once they are durable on disk.
 pub(crate) fn measure_durable() -> Result<()> {
     println!(
         "| durability | threads | inserts/s | p50, ms | p99, ms | 4 KiB appended and synced, just before, a second |"
@@ -81,7 +83,7 @@ pub(crate) fn measure_durable() -> Result<()> {
     ] {
         for threads in [1, 4, 16] {
             let folder = tempfile::tempdir()?;
-            let alone = syncs_per_second(folder.path())?;
+            let disk_rate = syncs_per_second(folder.path())?;
             let options = StoreOptions { durability, ..StoreOptions::default() };
             let store = Store::<u64>::open(&folder.path().join("store"), options)?;
             let (next, start) = (AtomicU64::new(0), Instant::now());
@@ -106,16 +108,16 @@ pub(crate) fn measure_durable() -> Result<()> {
             let rate = times.len() as f64 / start.elapsed().as_secs_f64();
             times.sort_by(f64::total_cmp);
             let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-            println!("| {name} | {threads} | {rate:.0} | {p50:.2} | {p99:.2} | {alone:.0} |");
+            println!("| {name} | {threads} | {rate:.0} | {p50:.2} | {p99:.2} | {disk_rate:.0} |");
         }
     }
     Ok(())
 }
 
-/// Documents that each thread comes with.
+/// Number of documents that each thread inserts.
 const THREAD_DOCUMENTS: u64 = 200_000;
 
-/// Half are near what is stored, half are new.
+/// Measures `insert_if_new`. Half of the documents are near stored fingerprints, half are new.
 pub(crate) fn measure_if_new(count: u64) -> Result<()> {
     println!("| insert_if_new, {count} stored | threads | documents/s | duplicates |");
     println!("|---|---|---|---|");
@@ -142,7 +144,7 @@ pub(crate) fn measure_if_new(count: u64) -> Result<()> {
                 }
                 Ok(())
             };
-            // Files are read and blocks verified before the clock starts.
+            // All files are read and all blocks verified before the measurement.
             store.snapshot().verify(|error| eprintln!("{error}"));
             let start = Instant::now();
             std::thread::scope(|scope| {

@@ -1,15 +1,16 @@
-//! A store that is being written to: inserts, queries meanwhile, opening, recovery, what is written; prints Markdown.
+//! Measures a live store: inserts, queries during inserts, opening, recovery, write amplification. Prints Markdown.
 //!
-//! `cargo bench --bench live -- 10000000` takes the number of fingerprints that are stored;
-//! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` some parts of it. Stores go to the
-//! folder that TMPDIR names, and are removed. `--fanout=2` merges as is best where queries are the load.
+//! `cargo bench --bench live -- 10000000` sets the number of stored fingerprints.
+//! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` selects parts; these are all.
+//! `--fanout=2` merges more often, which suits loads that are mostly queries. Stores go to the folder TMPDIR and
+//! are removed.
 
 mod inserts;
-mod query_latency;
+mod memtable_queries;
 mod open;
+mod query_latency;
 #[path = "../../tests/support/random.rs"]
 mod random;
-mod memtable_queries;
 mod write_amplification;
 
 use std::path::Path;
@@ -20,27 +21,27 @@ use simstore::{Codec, Store, StoreOptions};
 type BoxError = Box<dyn std::error::Error>;
 type Result<T> = std::result::Result<T, BoxError>;
 
-/// What SplitMix64 adds to its state for each number.
+/// Increment of SplitMix64's state for each number.
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 const DISTANCE: u32 = 3;
 
-/// The stored fingerprint of an id.
+/// Returns the fingerprint that is stored with an id.
 fn stored_fingerprint(id: u64) -> u64 {
     random(&mut id.wrapping_mul(SPLITMIX_INCREMENT))
 }
 
-/// A fingerprint that is not stored, and, but by chance, none near it.
+/// Returns a fingerprint that is not stored. A stored one is near it only by chance.
 fn new_fingerprint(i: u64) -> u64 {
     stored_fingerprint(1 << 60 | i)
 }
 
-/// With 0 to 3 bits flipped.
+/// Flips 0 to 3 random bits.
 fn flip_bits(fingerprint: u64, state: &mut u64) -> u64 {
     let flips = random(state) % (u64::from(DISTANCE) + 1);
     (0..flips).fold(fingerprint, |x, _| x ^ 1 << (random(state) % 64))
 }
 
-/// A store of so many fingerprints in one segment.
+/// Creates a store with `count` fingerprints in one segment.
 fn load_store(path: &Path, count: u64, options: StoreOptions) -> Result<Store<u64>> {
     let store = Store::open(path, options)?;
     let mut load = store.bulk_load()?;
@@ -55,8 +56,8 @@ fn both_codecs() -> [Codec; 2] {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(what) = arguments.iter().find_map(|argument| argument.strip_prefix(open::CHILD_ARGUMENT)) {
-        return open::open_and_report(what);
+    if let Some(request) = arguments.iter().find_map(|argument| argument.strip_prefix(open::CHILD_ARGUMENT)) {
+        return open::open_and_report(request);
     }
     let parts = arguments.iter().find_map(|argument| argument.strip_prefix("--parts="));
     let parts = parts.unwrap_or("inserts,durable,if-new,memtable,latency,segments,open,recovery,writes");

@@ -1,4 +1,4 @@
-//! Queries of what is in no segment yet.
+//! Queries of a store whose fingerprints are all in the memtable.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,11 +8,12 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{Result, flip_bits, stored_fingerprint};
 
-/// How many pairs a memtable of the default size takes, and ten times as many.
+/// Capacity of a memtable of the default size, in pairs of fingerprint and id; and ten times this.
 const MEMTABLE_PAIRS: [u64; 2] = [600_000, 6_000_000];
-/// For how long each distance is measured.
+/// Measuring time of each kind of query, in seconds.
 const QUERY_SECONDS: f64 = 1.0;
 
+/// Measures queries for new fingerprints and for near copies of stored ones, at several distances.
 pub(crate) fn measure() -> Result<()> {
     println!("| in the memtable | k | inserts/s, batches of 1000 | us a new one | us near a stored one |");
     println!("|---|---|---|---|---|");
@@ -35,17 +36,21 @@ pub(crate) fn measure() -> Result<()> {
             let rate = count as f64 / start.elapsed().as_secs_f64();
             let (snapshot, mut matches, mut state) = (store.snapshot(), Vec::new(), 7);
             let mut time = |is_near: bool| -> Result<f64> {
-                let (start, mut done) = (Instant::now(), 0_u32);
+                let (start, mut query_count) = (Instant::now(), 0_u32);
                 while start.elapsed().as_secs_f64() < QUERY_SECONDS {
                     for _ in 0..20 {
                         let new = random(&mut state);
-                        let query = if is_near { flip_bits(stored_fingerprint(new % count), &mut state) } else { new };
+                        let query = if is_near {
+                            flip_bits(stored_fingerprint(new % count), &mut state)
+                        } else {
+                            new
+                        };
                         snapshot.query_into(query, distance, &mut matches)?;
                         black_box(&matches);
                     }
-                    done += 20;
+                    query_count += 20;
                 }
-                Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(done))
+                Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(query_count))
             };
             let (new, near) = (time(false)?, time(true)?);
             println!("| {count} | {distance} | {rate:.0} | {new:.2} | {near:.2} |");

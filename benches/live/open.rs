@@ -1,4 +1,4 @@
-//! Opening a store: time and memory, and how long a log takes to be read.
+//! Time and memory of opening a store, and of replaying its log.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use simstore::{Snapshot, Store, StoreOptions};
 
 use crate::{Result, both_codecs, load_store, stored_fingerprint};
 
-/// Memory of this process that is not a file's, in MiB, where Linux tells it.
+/// Returns the resident anonymous memory of this process in MiB; 0 without Linux's `/proc`.
 fn anonymous_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
@@ -16,12 +16,13 @@ fn anonymous_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// What the argument of a process that only opens a store starts with.
+/// Prefix of the argument of a child process that opens one store: `--opened-as-KIND=PATH`.
 pub(crate) const CHILD_ARGUMENT: &str = "--opened-as-";
 
-/// Opens a store, and prints how long that took, in milliseconds, and how much memory it has then.
-pub(crate) fn open_and_report(what: &str) -> Result<()> {
-    let (kind, path) = what.split_once('=').ok_or("a path is missing")?;
+/// Opens a store, and prints the time in milliseconds and the added memory in MiB. `request` is `Snapshot=PATH`
+/// or `Store=PATH`.
+pub(crate) fn open_and_report(request: &str) -> Result<()> {
+    let (kind, path) = request.split_once('=').ok_or("a path is missing")?;
     let (path, before, start) = (Path::new(path), anonymous_mib(), Instant::now());
     let report = || println!("{} {}", start.elapsed().as_secs_f64() * 1e3, anonymous_mib() - before);
     if kind == "Snapshot" {
@@ -34,7 +35,7 @@ pub(crate) fn open_and_report(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same in a process of its own, which has no memory left from before.
+/// Runs [`open_and_report`] in a child process, whose memory has no earlier allocations. Returns milliseconds and MiB.
 fn open_in_child(kind: &str, path: &Path) -> Result<(f64, f64)> {
     let argument = format!("{CHILD_ARGUMENT}{kind}={}", path.display());
     let output = Command::new(std::env::current_exe()?).arg(argument).stderr(Stdio::inherit()).output()?;
@@ -43,6 +44,7 @@ fn open_in_child(kind: &str, path: &Path) -> Result<(f64, f64)> {
     Ok((ms.parse()?, memory.parse()?))
 }
 
+/// Measures opening a loaded store as a snapshot and for writing.
 pub(crate) fn measure_open(count: u64) -> Result<()> {
     println!("| {count} stored, in the page cache | what is opened | ms | memory besides the map, MiB |");
     println!("|---|---|---|---|");
@@ -58,16 +60,17 @@ pub(crate) fn measure_open(count: u64) -> Result<()> {
     Ok(())
 }
 
+/// Size of the log to replay, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// A log of single inserts.
+/// Measures opening a store whose log has only single inserts.
 pub(crate) fn measure_recovery() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store");
-    // Never full: all stays in one log.
+    // The memtable is never full, so all inserts stay in one log.
     let options = StoreOptions { memtable: 8 << 30, ..StoreOptions::default() };
     let store = Store::<u64>::open(&path, options)?;
-    let bytes_of_log = || -> Result<u64> {
+    let log_bytes = || -> Result<u64> {
         let sizes = std::fs::read_dir(&path)?.map(|entry| {
             let entry = entry?;
             let is_log = entry.path().extension().is_some_and(|extension| extension == "log");
@@ -76,7 +79,7 @@ pub(crate) fn measure_recovery() -> Result<()> {
         sizes.sum()
     };
     let mut count = 0;
-    while bytes_of_log()? < LOG_BYTES {
+    while log_bytes()? < LOG_BYTES {
         for id in count..count + 10_000 {
             store.insert(stored_fingerprint(id), id)?;
         }

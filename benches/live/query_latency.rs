@@ -1,4 +1,4 @@
-//! Queries while another thread inserts.
+//! Query latency of a live store: for several numbers of segments, and while another thread inserts.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,33 +8,39 @@ use simstore::store::WriteStats;
 use simstore::{Store, StoreOptions};
 
 use crate::random::random;
-use crate::{DISTANCE, Result, both_codecs, load_store, flip_bits, new_fingerprint, stored_fingerprint};
+use crate::{DISTANCE, Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// For how long queries are timed.
+/// Measuring time of queries around and during inserts, in seconds.
 const LATENCY_SECONDS: f64 = 10.0;
-/// The same where nothing happens meanwhile.
+/// Measuring time of queries of a store without any writes, in seconds.
 const IDLE_SECONDS: f64 = 4.0;
-/// For how long inserts are made as fast as they can be.
+/// Measuring time of the maximum insert rate, in seconds.
 const TOP_RATE_SECONDS: f64 = 5.0;
 
-/// Inserts so many a second, or as many as it can, until it is told to end; returns how many.
-fn insert_until(store: &Store<u64>, first: u64, rate: Option<f64>, end: impl Fn() -> bool) -> Result<u64> {
-    let (start, mut done) = (Instant::now(), 0);
-    while !end() {
+/// Inserts new fingerprints until `is_done` returns `true`, at `rate` per second, or at full speed if that is
+/// `None`. Returns the number of inserts.
+fn insert_until(
+    store: &Store<u64>,
+    first: u64,
+    rate: Option<f64>,
+    is_done: impl Fn() -> bool,
+) -> Result<u64> {
+    let (start, mut inserted) = (Instant::now(), 0);
+    while !is_done() {
         let due = rate.map_or(u64::MAX, |rate| (start.elapsed().as_secs_f64() * rate) as u64);
-        if done >= due {
+        if inserted >= due {
             std::thread::sleep(Duration::from_millis(1));
         }
-        for _ in 0..(due.saturating_sub(done)).min(1000) {
-            store.insert(new_fingerprint(first + done), first + done)?;
-            done += 1;
+        for _ in 0..(due.saturating_sub(inserted)).min(1000) {
+            store.insert(new_fingerprint(first + inserted), first + inserted)?;
+            inserted += 1;
         }
     }
-    Ok(done)
+    Ok(inserted)
 }
 
-/// Times queries one by one, half of them near what is stored, and prints a row.
-fn measure_queries(store: &Store<u64>, count: u64, codec: &str, what: &str, seconds: f64) -> Result<()> {
+/// Times queries one by one, and prints a row. Half are near stored fingerprints, half are random.
+fn measure_queries(store: &Store<u64>, count: u64, codec: &str, phase: &str, seconds: f64) -> Result<()> {
     let (start, before) = (Instant::now(), store.write_stats());
     let (mut state, mut times, mut matches) = (99, Vec::new(), Vec::new());
     while start.elapsed().as_secs_f64() < seconds {
@@ -48,13 +54,13 @@ fn measure_queries(store: &Store<u64>, count: u64, codec: &str, what: &str, seco
         times.push(begin.elapsed().as_secs_f64() * 1e6);
     }
     times.sort_by(f64::total_cmp);
-    let at = |per_mille: usize| times[times.len() * per_mille / 1000];
+    let quantile = |per_mille: usize| times[times.len() * per_mille / 1000];
     let WriteStats { flushes, compactions, .. } = store.write_stats();
     println!(
-        "| {codec} | {what} | {:.1} | {:.1} | {:.0} | {:.1} | {} | {} | {} |",
-        at(500),
-        at(990),
-        at(999),
+        "| {codec} | {phase} | {:.1} | {:.1} | {:.0} | {:.1} | {} | {} | {} |",
+        quantile(500),
+        quantile(990),
+        quantile(999),
         times[times.len() - 1] / 1e3,
         store.snapshot().segments().len(),
         flushes - before.flushes,
@@ -70,8 +76,8 @@ fn print_header(count: u64) {
     println!("|---|---|---|---|---|---|---|---|---|");
 }
 
-/// One segment, then with more of sizes as flushes and merges leave them, then with a memtable too; nothing is written
-/// meanwhile.
+/// Measures queries without concurrent writes: of one segment, then with five smaller segments, of sizes as
+/// flushes and merges leave them, then with a memtable too.
 pub(crate) fn measure_segments(count: u64) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {
@@ -97,6 +103,7 @@ pub(crate) fn measure_segments(count: u64) -> Result<()> {
     Ok(())
 }
 
+/// Measures queries before, during and after inserts at half the maximum rate.
 pub(crate) fn measure_during_inserts(count: u64, fanout: usize) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {
@@ -110,19 +117,24 @@ pub(crate) fn measure_during_inserts(count: u64, fanout: usize) -> Result<()> {
         let codec = codec.to_string();
         measure_queries(&store, count, &codec, "nothing is written", LATENCY_SECONDS)?;
         let start = Instant::now();
-        let top = insert_until(&store, 0, None, || start.elapsed().as_secs_f64() > TOP_RATE_SECONDS)?;
-        let rate = top as f64 / start.elapsed().as_secs_f64() / 2.0;
+        let inserted = insert_until(&store, 0, None, || start.elapsed().as_secs_f64() > TOP_RATE_SECONDS)?;
+        let rate = inserted as f64 / start.elapsed().as_secs_f64() / 2.0;
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let inserting = scope.spawn(|| {
-                insert_until(&store, top, Some(rate), || done.load(Ordering::Relaxed))
+            let writer = scope.spawn(|| {
+                insert_until(&store, inserted, Some(rate), || done.load(Ordering::Relaxed))
                     .map_err(|error| error.to_string())
             });
-            let asked =
-                measure_queries(&store, count, &codec, &format!("{rate:.0} inserts/s, half the top rate"), LATENCY_SECONDS);
+            let result = measure_queries(
+                &store,
+                count,
+                &codec,
+                &format!("{rate:.0} inserts/s, half the top rate"),
+                LATENCY_SECONDS,
+            );
             done.store(true, Ordering::Relaxed);
-            inserting.join().expect("a thread that inserts")?;
-            asked
+            writer.join().expect("a thread that inserts")?;
+            result
         })?;
         store.flush()?;
         store.wait_for_background()?;

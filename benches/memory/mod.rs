@@ -1,12 +1,12 @@
-//! What the benches say of memory.
+//! Peak memory of this process, for the benches.
 
-/// Forgets the most memory that this process has had.
+/// Resets the peak memory to the current memory.
 pub(crate) fn reset_peak_memory() {
-    // Where this is not Linux, or not allowed, the peak is that of all rows so far.
+    // Without Linux or permission, this fails, and the peak includes all earlier rows.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory that this process has had, in MiB, where Linux tells it.
+/// Returns the peak resident memory of this process in MiB; `None` without Linux's `/proc`.
 pub(crate) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

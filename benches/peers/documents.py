@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Copies the documents of Parquet and JSON Lines files into one JSON Lines file, which all tools read.
+"""Copies the documents of Parquet and JSON Lines files to one JSON Lines file, which all tools read.
 
     python3 benches/peers/documents.py FOLDER_OR_FILE --output documents.jsonl --ids ids.txt
 
-A line is {"id": N, "text": ...}; N counts from 0. Line N of the file of ids has the original id, as JSON. Documents without text are
-skipped. Parquet needs pyarrow.
+A line is {"id": N, "text": ...}. N counts from 0, and line N of the file of ids, also from 0, has the original id as JSON. Documents
+without text are skipped. Parquet needs pyarrow.
 """
 
 import argparse
@@ -18,21 +18,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "similar"))
 
 from rivals import WORD
 
-LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz")
+JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz")
 PARQUET = ".parquet"
 
 
-def files_of(path):
-    """The files that can be read, in order, and the number of other files."""
+def find_files(path):
+    """Returns the Parquet and JSON Lines files in order of their paths, and the number of other files."""
     if os.path.isfile(path):
         return [path], 0
     files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    readable = [file for file in files if file.endswith((*LINES, PARQUET))]
+    readable = [file for file in files if file.endswith((*JSON_LINES, PARQUET))]
     return readable, len(files) - len(readable)
 
 
-def records_of(path, fields):
-    """The rows of a file as dicts."""
+def read_records(path, fields):
+    """Yields the rows of a file as dicts."""
     if path.endswith(PARQUET):
         from pyarrow.parquet import ParquetFile
 
@@ -40,24 +40,24 @@ def records_of(path, fields):
         columns = [field for field in fields if field in table.schema_arrow.names]
         for batch in table.iter_batches(batch_size=1024, columns=columns):
             yield from batch.to_pylist()
-    elif path.endswith(LINES):
+    elif path.endswith(JSON_LINES):
         with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
             for line in lines:
                 if line.strip():
                     yield json.loads(line)
     else:
-        sys.exit(f"{path}: expected Parquet or JSON Lines, by the extension {', '.join((PARQUET, *LINES))}")
+        sys.exit(f"{path}: expected Parquet or JSON Lines, by the extension {', '.join((PARQUET, *JSON_LINES))}")
 
 
-def copy(path, target, ids, text_field="text", id_field="id", plain_words=False):
-    """Writes both files; returns the number of documents, of documents without text, and of files with other extensions."""
-    files, other = files_of(path)
+def copy_documents(path, target, ids, text_field="text", id_field="id", plain_words=False):
+    """Writes the documents to `target` and their original ids to `ids`. Returns counts for the report."""
+    files, other_files = find_files(path)
     if not files:
         sys.exit(f"{path}: no Parquet or JSON Lines file there")
     count = empty = 0
     with open(target, "w", encoding="utf-8", errors="replace") as lines, open(ids, "w", encoding="utf-8") as names:
         for file in files:
-            for row, record in enumerate(records_of(file, (text_field, id_field))):
+            for row, record in enumerate(read_records(file, (text_field, id_field))):
                 text = record.get(text_field)
                 if plain_words and isinstance(text, str):
                     text = " ".join(WORD.findall(text.lower()))
@@ -70,7 +70,7 @@ def copy(path, target, ids, text_field="text", id_field="id", plain_words=False)
                 count += 1
     if not count:
         sys.exit(f"{path}: no document has text in the field {text_field}; --text-field names another field")
-    return {"documents": count, "without_text": empty, "other_files": other}
+    return {"documents": count, "without_text": empty, "other_files": other_files}
 
 
 def main():
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--output", required=True)
     parser.add_argument("--ids", required=True)
     arguments = parser.parse_args()
-    counts = copy(
+    counts = copy_documents(
         arguments.data, arguments.output, arguments.ids, arguments.text_field, arguments.id_field, arguments.plain_words
     )
     print(json.dumps(counts))

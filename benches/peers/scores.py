@@ -1,4 +1,4 @@
-"""Scores a tool by the list of documents that it keeps, against the pairs of documents that are similar."""
+"""Scores the list of documents that a tool keeps against the known similar pairs."""
 
 import itertools
 import json
@@ -9,8 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "similar"))
 
 from compare import removed_by_stars
-from planted import planted
-from rivals import cut
+from planted import read_planted_pairs
+from rivals import shingle_text
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Score:
     precision: float | None
     kept: int
     removed: int
-    # Removed documents without a similar kept document, and without any similar document.
+    # Removed documents without a similar kept document; removed documents without any similar document.
     wrong: int | None
     unlike_all: int | None
 
@@ -44,11 +44,12 @@ class Truth:
             self.similar.setdefault(a, set()).add(b)
             self.similar.setdefault(b, set()).add(a)
 
-    def exact(self):
-        """The score of an exact comparison: each document, in order, is removed if a kept document before it is similar."""
+    def exact_score(self):
+        """Returns the score of an exact comparison: in order, each document is removed if an earlier kept document is similar."""
         return self.score(set(range(self.count)) - removed_by_stars(self.count, self.similar))
 
     def score(self, kept):
+        """Returns the score of a list of kept documents. Raises ValueError if a number belongs to no document."""
         kept = set(kept)
         unknown = [document for document in kept if not 0 <= document < self.count]
         if unknown:
@@ -64,7 +65,7 @@ class Truth:
         return Score(recall, precision, len(kept), len(removed), wrong, unlike_all)
 
     def wrongly_removed(self, removed):
-        """Removed documents without a similar kept document."""
+        """Returns the removed documents without a similar kept document, in ascending order."""
         return sorted(document for document in removed if self.similar.get(document, set()) <= removed)
 
 
@@ -73,7 +74,7 @@ def share(part, whole):
 
 
 def read_pairs(path, similarity):
-    """Pairs of at least a similarity from lines of two numbers and a similarity, with tabs between."""
+    """Yields the pairs with at least this similarity. A line has two document numbers and their similarity, separated by tabs."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             a, b, similar = line.rstrip("\n").split("\t")
@@ -82,19 +83,20 @@ def read_pairs(path, similarity):
 
 
 def read_kept(path):
+    """Returns the document numbers of a file, one a line."""
     with open(path, encoding="utf-8") as lines:
         return {int(line) for line in lines}
 
 
 def planted_pairs(corpus, similarity):
-    """Similar pairs of a corpus of `benches/synth`: copies with their originals, and copies of the same original."""
-    copies = planted(corpus)
-    own = [pair for pair, similar in copies.items() if similar >= similarity]
-    return itertools.chain(own, siblings(corpus, copies, similarity))
+    """Yields the similar pairs of a corpus of `benches/synth`: a copy and its original, or two copies of the same original."""
+    copies = read_planted_pairs(corpus)
+    original_pairs = [pair for pair, similar in copies.items() if similar >= similarity]
+    return itertools.chain(original_pairs, sibling_pairs(corpus, copies, similarity))
 
 
-def siblings(corpus, pairs, similarity):
-    """Similar pairs of copies of the same original."""
+def sibling_pairs(corpus, pairs, similarity):
+    """Yields the similar pairs among copies of the same original, which `pairs` lists as (original, copy)."""
     families = {}
     for original, copy in pairs:
         families.setdefault(original, []).append(copy)
@@ -107,7 +109,7 @@ def siblings(corpus, pairs, similarity):
                 if document["id"] in texts:
                     texts[document["id"]] = document["text"]
     for copies in families:
-        sets = {copy: set(cut(texts[copy])) for copy in copies}
+        sets = {copy: set(shingle_text(texts[copy])) for copy in copies}
         for a, b in itertools.combinations(copies, 2):
             shared = len(sets[a] & sets[b])
             if shared / (len(sets[a]) + len(sets[b]) - shared) >= similarity:

@@ -19,8 +19,8 @@ def figures(*tools, truth="brute force", pairs=10):
     data |= {"truth": truth, "similar_pairs": pairs}
     machine = {"cores": 2, "processor": "A & B", "memory_gib": 8, "system": "Linux x86_64", "python": "3.11.7"}
     limits = {"runs": 1, "limit_gib": 16, "timeout_minutes": 30}
-    about = {"date": "2026-01-02T03:04:05+00:00", "command": "benches/peers/run.sh data", "similar": 0.8}
-    return {**about, **limits, "data": data, "machine": machine, "exact": {"title": "exact comparison", **SCORE}, "tools": tools}
+    run = {"date": "2026-01-02T03:04:05+00:00", "command": "benches/peers/run.sh data", "similar": 0.8}
+    return {**run, **limits, "data": data, "machine": machine, "exact": {"title": "exact comparison", **SCORE}, "tools": tools}
 
 
 class Report(unittest.TestCase):
@@ -34,19 +34,19 @@ class Report(unittest.TestCase):
         self.assertIn("failed: exit code 1: a / b", row)
 
     def test_the_table_names_what_was_skipped(self):
-        text = report.table(figures({**TOOL, **SCORE, **TIMES}))
+        text = report.format_table(figures({**TOOL, **SCORE, **TIMES}))
         self.assertIn("9,000 documents, 2.5 MiB of JSON Lines; skipped documents without text: 1", text)
         self.assertIn("load average when each tool started: 0.5 to 0.5", text)
 
     def test_unknown_pairs(self):
         unknown = {**TOOL, **SCORE, **TIMES, "recall": None, "wrong": None}
-        text = report.table(figures(unknown, truth=None, pairs=None))
+        text = report.format_table(figures(unknown, truth=None, pairs=None))
         self.assertIn("not known: too many documents", text)
-        xml.etree.ElementTree.fromstring(report.plot(figures(unknown, truth=None, pairs=None)))
+        xml.etree.ElementTree.fromstring(report.draw_plot(figures(unknown, truth=None, pairs=None)))
 
     def test_the_plot_has_a_bar_for_each_figure(self):
         failed = {**TOOL, "name": "gaoya", "title": "gaoya <1>", "failure": "more than 30 minutes"}
-        picture = xml.etree.ElementTree.fromstring(report.plot(figures({**TOOL, **SCORE, **TIMES}, failed)))
+        picture = xml.etree.ElementTree.fromstring(report.draw_plot(figures({**TOOL, **SCORE, **TIMES}, failed)))
         texts = [element.text for element in picture.iter() if element.tag.endswith("text")]
         self.assertEqual(sum(element.tag.endswith("rect") for element in picture), len(report.PANELS))
         self.assertEqual(texts.count("failed"), len(report.PANELS))

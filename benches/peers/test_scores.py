@@ -1,4 +1,4 @@
-"""Tests of the scores and of the reading of documents: `python3 -m unittest benches/peers/test_scores.py`."""
+"""Tests of the scores and of reading documents: `python3 -m unittest benches/peers/test_scores.py`."""
 
 import gzip
 import json
@@ -10,10 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from documents import copy
+from documents import copy_documents
 from scores import Truth, planted_pairs, read_pairs
 
-# 0, 1 and 2 are a chain: 0 and 2 are not similar. 3 and 4 are a pair. 5 and 6 are unlike all others.
+# 0, 1 and 2 are a chain: 0 and 2 are not similar. 3 and 4 are a pair. 5 and 6 have no similar document.
 CHAIN = Truth(7, [(0, 1), (2, 1), (3, 4), (4, 3)])
 
 
@@ -22,7 +22,7 @@ class Scores(unittest.TestCase):
         self.assertEqual(CHAIN.pairs, [(0, 1), (1, 2), (3, 4)])
 
     def test_the_exact_comparison_is_right(self):
-        score = CHAIN.exact()
+        score = CHAIN.exact_score()
         # 2 stays: the one document similar to it is removed.
         self.assertEqual((score.recall, score.precision, score.kept, score.removed, score.wrong), (1, 1, 5, 2, 0))
 
@@ -94,13 +94,13 @@ class Files(unittest.TestCase):
             file.write('{"body": "漢 three"}\n')
         self.write("data/notes.txt", ["no document"])
         out, ids = self.path("documents.jsonl"), self.path("ids.txt")
-        counts = copy(self.path("data"), out, ids, "body", "name")
+        counts = copy_documents(self.path("data"), out, ids, "body", "name")
         self.assertEqual(counts, {"documents": 2, "without_text": 2, "other_files": 1})
         with open(out, encoding="utf-8") as lines:
             self.assertEqual(list(map(json.loads, lines)), [{"id": 0, "text": "漢 three"}, {"id": 1, "text": "One, two."}])
         with open(ids, encoding="utf-8") as lines:
             self.assertEqual(list(map(json.loads, lines)), ["a.jsonl.gz:0", "x"])
-        copy(self.path("data"), out, ids, "body", "name", plain_words=True)
+        copy_documents(self.path("data"), out, ids, "body", "name", plain_words=True)
         with open(out, encoding="utf-8") as lines:
             self.assertEqual([json.loads(line)["text"] for line in lines], ["漢 three", "one two"])
 

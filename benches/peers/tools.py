@@ -1,4 +1,4 @@
-"""The tools: their names, versions and commands, and how they are built and installed."""
+"""Names, versions and commands of the tools; builds and installs them."""
 
 import json
 import os
@@ -16,7 +16,7 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 @dataclass(frozen=True)
 class Tool:
-    """`task` is the name of a function of rivals.py, or of a program of benches/similar/peers."""
+    """A tool. `task` is the name of a tool in rivals.py, or of a program in benches/similar/peers."""
 
     package: str
     kind: str
@@ -35,22 +35,22 @@ TOOLS = {
     "gaoya": Tool("gaoya", "rust", "gaoya", "MinHashIndex, 256 hashes", "cut at white space"),
     "find-simdoc": Tool("find-simdoc", "rust", "find-simdoc", "JaccardSearcher, 512 bits", "letters and digits"),
 }
-DEFAULT = [name for name in TOOLS if name != "find-simdoc"]
+DEFAULT_TOOLS = [name for name in TOOLS if name != "find-simdoc"]
 
 
 class Setup:
-    """The programs and the Python environment. A missing tool has its reason in `failures`."""
+    """The paths of the programs and of the Python environment. `failures` has the reason for each tool that could not be installed."""
 
     def __init__(self, names, needs_parquet=False, needs_truth=True, needs_synth=False):
         self.target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
         self.failures = {}
         self.simstore = os.environ.get("SIMSTORE")
-        built = self.target / "release"
+        release_folder = self.target / "release"
         if not self.simstore:
             self.cargo("build", "--release", "-p", "simstore-cli")
-            self.simstore = str(built / "simstore")
-        self.truth = self.beside("simstore-similar") if needs_truth else None
-        self.synth = self.beside("synth", "simstore-synth") if needs_synth else None
+            self.simstore = str(release_folder / "simstore")
+        self.truth = self.find_or_build("simstore-similar") if needs_truth else None
+        self.synth = self.find_or_build("synth", "simstore-synth") if needs_synth else None
         kinds = {TOOLS[name].kind for name in names}
         self.python = sys.executable
         if "python" in kinds or needs_parquet:
@@ -62,16 +62,16 @@ class Setup:
     def cargo(self, *arguments):
         subprocess.run(["cargo", *arguments, "--quiet"], cwd=ROOT, check=True)
 
-    def beside(self, program, package=None):
-        """A program in the folder of simstore; if it is not there, it is built."""
-        found = Path(self.simstore).resolve().with_name(program)
-        if os.environ.get("SIMSTORE") and found.exists():
-            return str(found)
+    def find_or_build(self, program, package=None):
+        """Returns the path of a program: beside SIMSTORE if it exists there, otherwise newly built."""
+        existing = Path(self.simstore).resolve().with_name(program)
+        if os.environ.get("SIMSTORE") and existing.exists():
+            return str(existing)
         self.cargo("build", "--release", "-p", package or program)
         return str(self.target / "release" / program)
 
     def install(self, names):
-        """Makes the environment, unless it has the same requirements already. An environment that the reader names is used as it is."""
+        """Creates the Python environment, unless one with the same requirements exists. The environment of VENV is not changed."""
         if os.environ.get("VENV"):
             self.python = os.path.join(os.environ["VENV"], "bin", "python")
             return
@@ -91,29 +91,30 @@ class Setup:
                     self.failures[name] = f"not installed: {error}"
 
     def build_peers(self, names):
-        wanted = [name for name in names if TOOLS[name].kind == "rust"]
-        if all((self.peers / TOOLS[name].task).exists() for name in wanted):
+        """Builds the programs of benches/similar/peers, unless they all exist."""
+        rust_names = [name for name in names if TOOLS[name].kind == "rust"]
+        if all((self.peers / TOOLS[name].task).exists() for name in rust_names):
             return
         try:
             manifest = SIMILAR / "peers" / "Cargo.toml"
             self.cargo("build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", self.target / "peers")
             self.peers = self.target / "peers" / "release"
         except (OSError, subprocess.CalledProcessError) as error:
-            for name in wanted:
+            for name in rust_names:
                 self.failures[name] = f"not built: {error}"
 
     def version(self, name):
-        """The version of a tool, of the pinned requirement if it is no program of ours."""
+        """Returns the version of a tool: simstore reports its own; other tools have a pinned version."""
         tool = TOOLS[name]
         if tool.kind == "simstore":
-            told = subprocess.run([self.simstore, "--version"], stdout=subprocess.PIPE, text=True, check=True)
-            return told.stdout.split()[-1]
+            result = subprocess.run([self.simstore, "--version"], stdout=subprocess.PIPE, text=True, check=True)
+            return result.stdout.split()[-1]
         pins = REQUIREMENTS if tool.kind == "python" else SIMILAR / "peers" / "Cargo.toml"
         pin = re.search(rf'^{tool.package} ?= ?=?"?=?([\d.]+)', pins.read_text(encoding="utf-8"), re.MULTILINE)
         return pin[1]
 
     def command(self, name, corpus, kept, similarity, memory=None, temporary=None):
-        """The command of a tool: it reads a corpus, and writes the ids of kept documents."""
+        """Returns the command of a tool. It reads a corpus and writes the ids of the kept documents."""
         tool = TOOLS[name]
         if tool.kind == "simstore":
             command = [self.simstore, "dedup", "--quiet", "--similar", str(similarity), "--keep-list", kept]
@@ -128,10 +129,10 @@ class Setup:
         return [self.python, script, tool.task, corpus, "--similarity", str(similarity), "--output", kept]
 
 
-def machine():
-    """Cores, processor model, memory and system of this machine."""
-    model = next((line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")), "unknown")
-    memory = next(int(line.split()[1]) for line in lines_of("/proc/meminfo") if line.startswith("MemTotal"))
+def describe_machine():
+    """Returns the cores, processor model, memory, system and Python version of this machine."""
+    model = next((line.split(":", 1)[1].strip() for line in read_lines("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    memory = next(int(line.split()[1]) for line in read_lines("/proc/meminfo") if line.startswith("MemTotal"))
     python = ".".join(map(str, sys.version_info[:3]))
     return {
         "cores": len(os.sched_getaffinity(0)),
@@ -142,16 +143,16 @@ def machine():
     }
 
 
-def lines_of(path):
+def read_lines(path):
     with open(path, encoding="utf-8") as file:
         return file.readlines()
 
 
-def copied(setup, data, corpus, ids, text_field, id_field, plain_words):
-    """Makes the corpus of a reader's files, in the environment that can read Parquet."""
+def copy_corpus(setup, data, corpus, ids, text_field, id_field, plain_words):
+    """Copies the input files to one corpus by running documents.py in the environment, which can read Parquet. Returns its counts."""
     script = str(Path(__file__).with_name("documents.py"))
     command = [setup.python, script, data, "--output", corpus, "--ids", ids, "--text-field", text_field, "--id-field", id_field]
-    done = subprocess.run([*command, *["--plain-words"] * plain_words], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return json.loads(done.stdout)
+    result = subprocess.run([*command, *["--plain-words"] * plain_words], stdout=subprocess.PIPE, text=True)
+    if result.returncode:
+        sys.exit(result.returncode)
+    return json.loads(result.stdout)

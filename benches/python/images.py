@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Perceptual hashes of pictures that are made, and of copies of them that differ: 64 bits each, for `near.py`.
+"""Writes 64-bit perceptual hashes of generated pictures and of modified copies, for `near.py`.
 
     venv/bin/python benches/python/images.py HASHES.u64 [--pictures N]
 
-A picture is smooth noise of three scales; its copies are a JPEG of low quality, another brightness, a smaller size, and a border
-cut off. Hashes are those of `imagehash.phash`.
+A picture is smooth noise of three scales. It has four copies: a JPEG of low quality, one with another brightness, a smaller one, and one
+without its border. `imagehash.phash` makes the hashes.
 """
 
 import argparse
@@ -14,25 +14,26 @@ import imagehash
 import numpy as np
 from PIL import Image, ImageEnhance
 
-SIZE = 96
+SIDE = 96
 
 
-def picture(random):
-    """Noise of some scales, one above the other."""
+def make_picture(random):
+    """Returns the mean of three layers of noise with different scales."""
     layers = []
     for cells in (3, 6, 12):
         noise = Image.fromarray(random.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
-        layers.append(np.asarray(noise.resize((SIZE, SIZE), Image.Resampling.BICUBIC), dtype=np.float32))
+        layers.append(np.asarray(noise.resize((SIDE, SIDE), Image.Resampling.BICUBIC), dtype=np.float32))
     return Image.fromarray((np.mean(layers, axis=0)).astype(np.uint8))
 
 
-def copies(image):
+def make_copies(image):
+    """Yields four modified copies of a picture."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=25)
     yield Image.open(file)
     yield ImageEnhance.Brightness(image).enhance(1.2)
-    yield image.resize((SIZE // 2, SIZE // 2))
-    yield image.crop((2, 2, SIZE - 2, SIZE - 2))
+    yield image.resize((SIDE // 2, SIDE // 2))
+    yield image.crop((2, 2, SIDE - 2, SIDE - 2))
 
 
 def main():
@@ -43,11 +44,11 @@ def main():
     random = np.random.default_rng(1)
     hashes, distances = [], []
     for _ in range(arguments.pictures):
-        image = picture(random)
+        image = make_picture(random)
         original = int(str(imagehash.phash(image)), 16)
-        made = [int(str(imagehash.phash(copy)), 16) for copy in copies(image)]
-        distances += [(original ^ copy).bit_count() for copy in made]
-        hashes += [original, *made]
+        copy_hashes = [int(str(imagehash.phash(copy)), 16) for copy in make_copies(image)]
+        distances += [(original ^ copy).bit_count() for copy in copy_hashes]
+        hashes += [original, *copy_hashes]
     np.array(hashes, dtype="<u8").tofile(arguments.output)
     within = np.mean(np.array(distances) <= 10)
     print(f"{len(hashes):,} hashes, {len(set(hashes)):,} different; {within:.1%} of the copies within 10 bits of their picture")

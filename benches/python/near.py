@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""All pairs of a set of 64-bit fingerprints within a distance, by simstore and by other tools, from Python: a table in Markdown.
+"""Finds all pairs of 64-bit fingerprints within a distance, with simstore and other tools from Python; prints a Markdown table.
 
     venv/bin/python benches/python/near.py FINGERPRINTS.u64 --distance 3 [--count N] [--tools NAME...]
 
-Each tool is a process of its own, from the file to the pairs; the time without the start of Python and the imports is in brackets.
-What brute force by numpy finds is the truth.
+Each tool is a separate process that reads the file and writes the pairs. The time in brackets excludes the start of Python and the
+imports of this script. The truth is the result of brute force with numpy, or of the first tool if numpy is not among the tools.
 """
 
 import argparse
@@ -17,15 +17,15 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "similar"))
-from measure import measured  # noqa: E402
+from measure import time_and_memory  # noqa: E402
 
-BLOCK = 256
+BLOCK_FINGERPRINTS = 256
 
 
 def numpy_pairs(fingerprints, distance):
-    """Each with each."""
-    for start in range(0, len(fingerprints), BLOCK):
-        block = fingerprints[start : start + BLOCK, None]
+    """Compares all pairs of fingerprints."""
+    for start in range(0, len(fingerprints), BLOCK_FINGERPRINTS):
+        block = fingerprints[start : start + BLOCK_FINGERPRINTS, None]
         near = np.bitwise_count(block ^ fingerprints[None, start:]) <= distance
         a, b = np.nonzero(near)
         yield np.stack([a, b], axis=1)[a < b] + start
@@ -39,7 +39,7 @@ def simstore_join(fingerprints, distance):
 
 
 def simstore_store(fingerprints, distance):
-    """A store on disk, and all of them as queries."""
+    """Builds a store on disk and queries it with all fingerprints."""
     import simstore
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +64,7 @@ def pypi_simhash(fingerprints, distance):
 
 
 def faiss_pairs(index, fingerprints, distance):
+    """Adds all fingerprints to a FAISS index and yields the pairs within the distance. FAISS reports distances below the radius."""
     vectors = fingerprints.view(np.uint8).reshape(-1, 8)
     index.add(vectors)
     for start in range(0, len(vectors), 10_000):
@@ -81,7 +82,7 @@ def faiss_hash(fingerprints, distance):
 
 
 def faiss_multihash(fingerprints, distance):
-    """Blocks of 16 bits, with so many flips that nothing is missed."""
+    """Four blocks of 16 bits. The number of flips is large enough to find all pairs."""
     import faiss
 
     index = faiss.IndexBinaryMultiHash(64, 4, 16)
@@ -96,7 +97,7 @@ def faiss_flat(fingerprints, distance):
 
 
 def imagehash_pairs(fingerprints, distance):
-    """Its objects, each minus each."""
+    """Subtracts all pairs of `ImageHash` objects, which gives their distances."""
     import imagehash
 
     hashes = [imagehash.hex_to_hash(f"{fingerprint:016x}") for fingerprint in fingerprints]
@@ -116,13 +117,14 @@ TOOLS = {
 }
 
 
-def read(arguments):
+def read_fingerprints(arguments):
     return np.unique(np.fromfile(arguments.file, dtype="<u8"))[: arguments.count]
 
 
 def run(arguments):
+    """Runs one tool in this process; writes its pairs as `a * count + b`, and its time."""
     start = time.perf_counter()
-    fingerprints = read(arguments)
+    fingerprints = read_fingerprints(arguments)
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *TOOLS[arguments.run][1](fingerprints, arguments.distance)])
     np.save(arguments.output, pairs[:, 0].astype(np.int64) * len(fingerprints) + pairs[:, 1].astype(np.int64))
     with open(arguments.output + ".json", "w", encoding="utf-8") as file:
@@ -133,7 +135,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parser.add_argument("--distance", type=int, default=3)
-    parser.add_argument("--count", type=int, help="take this many distinct ones")
+    parser.add_argument("--count", type=int, help="number of distinct fingerprints to use [default: all]")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=[tool for tool in TOOLS if tool != "imagehash"])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -142,28 +144,28 @@ def main():
     if arguments.run:
         run(arguments)
         return
-    count = len(read(arguments))
+    count = len(read_fingerprints(arguments))
     print("| tool | s | s of the processor | peak MiB | pairs | recall |\n|---|---|---|---|---|---|", flush=True)
     truth = None
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "pairs.npy")
-        # Brute force comes first.
+        # Brute force runs first: its result is the truth for the other tools.
         for tool in sorted(arguments.tools, key=lambda tool: tool != "numpy"):
             command = [sys.executable, __file__, arguments.file, "--distance", str(arguments.distance), "--count", str(count)]
-            figures, inner = [], []
+            figures, inner_seconds = [], []
             for _ in range(arguments.runs):
-                figures.append(measured([*command, "--run", tool, "--output", output]))
+                figures.append(time_and_memory([*command, "--run", tool, "--output", output]))
                 with open(output + ".json", encoding="utf-8") as file:
-                    inner.append(json.load(file))
+                    inner_seconds.append(json.load(file))
             seconds, processor, memory = (float(np.median(column)) for column in zip(*figures))
             pairs = np.unique(np.load(output))
             truth = pairs if truth is None else truth
             wrong = len(np.setdiff1d(pairs, truth))
             recall = len(np.intersect1d(pairs, truth)) / len(truth) if len(truth) else 1
-            told = f"{recall:.4f}" + (f", {wrong} wrong" if wrong else "")
+            recall_text = f"{recall:.4f}" + (f", {wrong} wrong" if wrong else "")
             print(
-                f"| {TOOLS[tool][0]} | {seconds:.2f} ({np.median(inner):.2f}) | {processor:.2f} | "
-                f"{memory / 2**20:.0f} | {len(pairs):,} | {told} |",
+                f"| {TOOLS[tool][0]} | {seconds:.2f} ({np.median(inner_seconds):.2f}) | {processor:.2f} | "
+                f"{memory / 2**20:.0f} | {len(pairs):,} | {recall_text} |",
                 flush=True,
             )
 

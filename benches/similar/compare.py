@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""simstore and other tools on the same corpora, scored by the pairs that brute force finds: tables in Markdown.
+"""Runs simstore and other tools on the same corpora, scores them by the pairs that brute force finds, and prints Markdown tables.
 
     benches/similar/run.sh SHARED_DATA_FOLDER
 
-sets all up and runs this; README.md says what the columns mean.
+This command installs the tools and runs this script. README.md explains the columns.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-from measure import measured
+from measure import time_and_memory
 
 CORPORA = {
     "en/win32": ["en/win32.jsonl.gz"],
@@ -22,8 +22,9 @@ CORPORA = {
     "zh/dotnet-docs": ["zh/dotnet-docs.jsonl.gz"],
     "all three": ["en/win32.jsonl.gz", "zh/sql-docs.jsonl.gz", "zh/dotnet-docs.jsonl.gz"],
 }
-# What it takes for similar it finds by the threshold; else by a distance of its own.
-RIVALS = {
+# Title of each tool, and the kind of its output: pairs, clusters, or removed documents. A tool uses the similarity threshold, unless its
+# title has a distance in bits.
+TOOLS = {
     "simstore-frame": ("`simstore.dedup(frame, similar=..., pairs=True)` of Python", "pairs"),
     "rensa": ("rensa 0.5.0, 256 permutations, 32 bands", "pairs"),
     "rensa-texts": ("the same, from the corpus as it stands", "pairs"),
@@ -33,18 +34,18 @@ RIVALS = {
     "text-dedup-simhash": ("text-dedup 0.4.0, SimHash, 3 bits", "clusters"),
     "pypi-simhash": ("simhash 2.1.2 of PyPI, 3 bits", "pairs"),
 }
-# They take minutes.
-ONCE = {"datasketch", "text-dedup-minhash", "text-dedup-simhash", "pypi-simhash"}
-# They cut texts themselves.
-FROM_TEXTS = {"rensa-texts", "simstore-frame", "text-dedup-simhash"}
+# Tools that take minutes; they run once.
+SLOW_TOOLS = {"datasketch", "text-dedup-minhash", "text-dedup-simhash", "pypi-simhash"}
+# Tools that read the corpus and tokenize the texts themselves. The others read ready-made shingles.
+TEXT_TOOLS = {"rensa-texts", "simstore-frame", "text-dedup-simhash"}
 
 
 class Truth:
-    """The documents of a corpus, in order, and which are how similar."""
+    """The documents of a corpus, by position, and their similar pairs according to brute force."""
 
     def __init__(self, shingles, pairs, similarity):
         with open(shingles, encoding="utf-8") as lines:
-            self.places = {json.loads(line)["id"]: place for place, line in enumerate(lines)}
+            self.positions = {json.loads(line)["id"]: position for position, line in enumerate(lines)}
         self.similar = {}
         self.pairs = 0
         with open(pairs, encoding="utf-8") as lines:
@@ -52,41 +53,44 @@ class Truth:
                 a, b, similar = line.rstrip("\n").split("\t")
                 if float(similar) >= similarity:
                     self.pairs += 1
-                    a, b = self.places[a], self.places[b]
+                    a, b = self.positions[a], self.positions[b]
                     self.similar.setdefault(a, set()).add(b)
                     self.similar.setdefault(b, set()).add(a)
 
-    def has(self, a, b):
+    def is_similar(self, a, b):
         return b in self.similar.get(a, ())
 
-    def left(self):
-        return len(self.places) - len(removed_by_stars(len(self.places), self.similar))
+    def exact_kept_count(self):
+        """Returns the number of documents that an exact comparison keeps."""
+        return len(self.positions) - len(removed_by_stars(len(self.positions), self.similar))
 
-    def score(self, kind, found, removed=None):
-        """Recall and precision of pairs, how many documents are removed, and how many of them are like none that is kept.
-        None for what such a tool does not tell."""
-        places = [[self.places[name] for name in line] for line in found]
+    def score(self, kind, reported, removed=None):
+        """Returns (recall of pairs, precision of pairs, removed documents, wrongly removed documents).
+
+        A document is wrongly removed if no similar document is kept. Recall and precision are None if the output does not list pairs.
+        """
+        positions = [[self.positions[name] for name in line] for line in reported]
         recall = precision = None
         if kind == "pairs":
-            pairs = {(min(pair), max(pair)) for pair in places}
-            right = sum(1 for a, b in pairs if self.has(a, b))
+            pairs = {(min(pair), max(pair)) for pair in positions}
+            right = sum(1 for a, b in pairs if self.is_similar(a, b))
             recall, precision = share(right, self.pairs), share(right, len(pairs))
             if removed is None:
-                near = {}
+                similar = {}
                 for a, b in pairs:
-                    near.setdefault(a, set()).add(b)
-                    near.setdefault(b, set()).add(a)
-                removed = removed_by_stars(len(self.places), near)
+                    similar.setdefault(a, set()).add(b)
+                    similar.setdefault(b, set()).add(a)
+                removed = removed_by_stars(len(self.positions), similar)
         elif kind == "clusters":
-            cluster = {place: number for number, members in enumerate(places) for place in members}
-            both = ((a, b) for a, near in self.similar.items() for b in near if a < b)
+            cluster = {position: number for number, members in enumerate(positions) for position in members}
+            both = ((a, b) for a, similar in self.similar.items() for b in similar if a < b)
             right = sum(1 for a, b in both if a in cluster and cluster[a] == cluster.get(b))
             recall = share(right, self.pairs)
-            precision = share(right, sum(len(members) * (len(members) - 1) // 2 for members in places))
-            removed = {place for members in places for place in members if place != min(members)}
+            precision = share(right, sum(len(members) * (len(members) - 1) // 2 for members in positions))
+            removed = {position for members in positions for position in members if position != min(members)}
         else:
-            removed = {place for place, in places}
-        wrong = sum(1 for place in removed if not self.similar.get(place, set()) - removed)
+            removed = {position for position, in positions}
+        wrong = sum(1 for position in removed if not self.similar.get(position, set()) - removed)
         return recall, precision, len(removed), wrong
 
 
@@ -94,20 +98,22 @@ def share(part, whole):
     return part / whole if whole else None
 
 
-def removed_by_stars(count, near):
-    """Each document, in order, goes if one that is near it has stayed."""
+def removed_by_stars(count, similar):
+    """Returns the removed documents: in order, each document is removed if an earlier similar document was kept."""
     removed = set()
-    for place in range(count):
-        if any(other < place and other not in removed for other in near.get(place, ())):
-            removed.add(place)
+    for position in range(count):
+        if any(other < position and other not in removed for other in similar.get(position, ())):
+            removed.add(position)
     return removed
 
 
-def medians(command, runs):
-    return [statistics.median(figures) for figures in zip(*(measured(command) for _ in range(runs)))]
+def median_figures(command, runs):
+    """Returns the medians of the wall-clock seconds, CPU seconds and peak memory of a command."""
+    return [statistics.median(figures) for figures in zip(*(time_and_memory(command) for _ in range(runs)))]
 
 
-def read(path, header=False, columns=None):
+def read_columns(path, header=False, columns=None):
+    """Returns the first `columns` fields of each line of a tab-separated file, or all fields."""
     with open(path, encoding="utf-8") as lines:
         if header:
             next(lines)
@@ -115,7 +121,7 @@ def read(path, header=False, columns=None):
 
 
 def write_union(sources, path):
-    """All in one file, each id with its corpus before it, as two have the same names."""
+    """Writes all corpora to one file. Each id gets the corpus as a prefix, because corpora share ids."""
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
         for name, source in sources:
             with gzip.open(source, "rt", encoding="utf-8") as lines:
@@ -126,6 +132,8 @@ def write_union(sources, path):
 
 
 class Bench:
+    """The tools, the corpora, and a folder for files that later runs reuse."""
+
     def __init__(self, arguments):
         self.arguments = arguments
         self.folder = arguments.folder
@@ -135,7 +143,7 @@ class Bench:
         return os.path.join(self.folder, corpus.replace("/", "-").replace(" ", "-") + ending)
 
     def prepare(self, name):
-        """The corpus as it stands, its shingles, and its pairs of at least 0.7."""
+        """Returns the paths of the corpus, of its shingles, and of its pairs with a similarity of at least 0.7."""
         sources = [os.path.join(self.arguments.data, source) for source in CORPORA[name]]
         corpus = sources[0]
         if len(sources) > 1:
@@ -149,76 +157,78 @@ class Bench:
             os.replace(pairs + ".new", pairs)
         return corpus, shingles, pairs
 
-    def simstore(self, corpus, similarity, runs):
-        """With all pairs, and with what is left alone: figures of both, the pairs, the ids of what is left."""
-        found, kept = self.path("simstore", ".tsv"), self.path("simstore", ".jsonl")
+    def run_simstore(self, corpus, similarity, runs):
+        """Runs simstore once with `--pairs` and once with `--output`. Returns the figures of both runs, the pairs and the kept ids."""
+        pairs_path, kept_path = self.path("simstore", ".tsv"), self.path("simstore", ".jsonl")
         dedup = [self.arguments.simstore, "dedup", "--quiet", "--similar", str(similarity)]
-        figures = medians([*dedup, "--pairs", found, corpus], runs)
-        figures_of_kept = medians([*dedup, "--output", kept, corpus], runs)
-        with open(kept, encoding="utf-8") as lines:
-            kept = {json.loads(line)["id"] for line in lines}
-        return figures, figures_of_kept, read(found, header=True, columns=2), kept
+        figures = median_figures([*dedup, "--pairs", pairs_path, corpus], runs)
+        kept_figures = median_figures([*dedup, "--output", kept_path, corpus], runs)
+        with open(kept_path, encoding="utf-8") as lines:
+            kept_ids = {json.loads(line)["id"] for line in lines}
+        return figures, kept_figures, read_columns(pairs_path, header=True, columns=2), kept_ids
 
-    def rival(self, tool, corpus, shingles, similarity, runs):
-        found = self.path(tool, ".tsv")
-        here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rivals.py")
-        source = corpus if tool in FROM_TEXTS else shingles
-        command = [sys.executable, here, tool, source, "--similarity", str(similarity), "--output", found]
-        figures = medians(command, runs)
-        return figures, read(found)
+    def run_tool(self, tool, corpus, shingles, similarity, runs):
+        """Runs another tool. Returns its figures and the lines of its output."""
+        pairs_path = self.path(tool, ".tsv")
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rivals.py")
+        source = corpus if tool in TEXT_TOOLS else shingles
+        command = [sys.executable, script, tool, source, "--similarity", str(similarity), "--output", pairs_path]
+        figures = median_figures(command, runs)
+        return figures, read_columns(pairs_path)
 
-    def table(self, name, similarity):
+    def print_table(self, name, similarity):
+        """Measures all tools on a corpus and prints a table."""
         corpus, shingles, pairs = self.prepare(name)
         truth = Truth(shingles, pairs, similarity)
-        count = len(truth.places)
+        count = len(truth.positions)
         print(f"\n### {name}, similarity {similarity}\n")
         print(f"{count:,} documents, {truth.pairs:,} pairs of at least {similarity}.\n")
         print("| tool | recall | precision | documents left | removed, and like none that is left | s | s of the processor | MiB |")
         print("|---|---|---|---|---|---|---|---|")
-        print(f"| brute force, stars | 1 | 1 | {truth.left():,} | 0 | | | |")
+        print(f"| brute force, stars | 1 | 1 | {truth.exact_kept_count():,} | 0 | | | |")
         runs = self.arguments.runs
         if "simstore" in self.arguments.tools:
-            figures, figures_of_kept, found, kept = self.simstore(corpus, similarity, runs)
-            removed = {place for document, place in truth.places.items() if document not in kept}
-            row(f"`simstore dedup --similar {similarity} --pairs`", truth.score("pairs", found, removed), count, figures)
-            removed = [document for document in truth.places if document not in kept]
+            figures, kept_figures, reported, kept_ids = self.run_simstore(corpus, similarity, runs)
+            removed = {position for document, position in truth.positions.items() if document not in kept_ids}
+            print_row(f"`simstore dedup --similar {similarity} --pairs`", truth.score("pairs", reported, removed), count, figures)
+            removed = [document for document in truth.positions if document not in kept_ids]
             score = truth.score("removed", [[document] for document in removed])
-            row(f"`simstore dedup --similar {similarity} --output`", score, count, figures_of_kept)
-        for tool, (title, kind) in RIVALS.items():
+            print_row(f"`simstore dedup --similar {similarity} --output`", score, count, kept_figures)
+        for tool, (title, kind) in TOOLS.items():
             if tool not in self.arguments.tools:
                 continue
-            figures, found = self.rival(tool, corpus, shingles, similarity, 1 if tool in ONCE else runs)
-            row(title, truth.score(kind, found), count, figures)
+            figures, reported = self.run_tool(tool, corpus, shingles, similarity, 1 if tool in SLOW_TOOLS else runs)
+            print_row(title, truth.score(kind, reported), count, figures)
 
 
-def row(title, score, count, figures):
+def print_row(title, score, count, figures):
     recall, precision, removed, wrong = score
     seconds, processor, memory = figures
-    shares = " | ".join("" if value is None else rounded(value) for value in (recall, precision))
+    shares = " | ".join("" if value is None else format_share(value) for value in (recall, precision))
     print(f"| {title} | {shares} | {count - removed:,} | {wrong:,} | {seconds:.1f} | {processor:.1f} | {memory / 2**20:.0f} |")
     sys.stdout.flush()
 
 
-def rounded(value):
-    """Never up to 1."""
+def format_share(value):
+    """Formats a share with four digits. A share below 1 is never rounded up to 1."""
     return "1" if value == 1 else f"{min(value, 0.9999):.4f}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="the folder of the corpora")
+    parser.add_argument("data", help="folder of the corpora")
     parser.add_argument("--simstore", default="target/release/simstore")
     parser.add_argument("--truth", default="target/release/simstore-similar")
-    parser.add_argument("--folder", default="target/similar", help="what is kept between runs: truth, shingles, what was found")
+    parser.add_argument("--folder", default="target/similar", help="folder for similar pairs, shingles and results; later runs reuse them")
     parser.add_argument("--corpora", nargs="*", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--similarity", nargs="*", type=float, default=[0.8, 0.7])
-    parser.add_argument("--tools", nargs="*", choices=["simstore", *RIVALS], default=["simstore", *RIVALS])
-    parser.add_argument("--runs", type=int, default=3, help="of which the medians are taken; tools that take minutes run once")
+    parser.add_argument("--tools", nargs="*", choices=["simstore", *TOOLS], default=["simstore", *TOOLS])
+    parser.add_argument("--runs", type=int, default=3, help="runs of each tool, for medians; tools that take minutes run once")
     arguments = parser.parse_args()
     bench = Bench(arguments)
     for similarity in arguments.similarity:
         for corpus in arguments.corpora:
-            bench.table(corpus, similarity)
+            bench.print_table(corpus, similarity)
 
 
 if __name__ == "__main__":

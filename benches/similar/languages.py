@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether pages that differ as much are as similar in every language.
+"""Compares languages: do equal changes of a page give equal similarities?
 
-Pages are made of messages of MediaWiki, which are translated, with names filled in: two and more messages a page, and in a copy of
-it some other names. The same pages and copies are made in English and in another language; told is how similar page and copy are, and
-how many copies are at least 0.8 similar, by `simstore dedup`.
+A page consists of two to nine translated messages of MediaWiki, filled in with names. A copy of the page has some other names. The script
+generates the same pages and copies in English and in another language. It prints the mean similarity of a page and its copy, and the share
+of copies with a similarity of at least 0.8, as `simstore dedup` reports them.
 
     apt-get download mediawiki && dpkg-deb -x mediawiki_*.deb wiki
     python3 benches/similar/languages.py wiki [--simstore target/release/simstore] [--profile NAME]
@@ -19,37 +19,39 @@ from pathlib import Path
 LANGUAGES = ["th", "lo", "km", "my", "ja", "zh-hans", "ko", "ru", "ar", "de"]
 NAMES = """bundler clojure gunzip docker helix compare wireshark python vim identify fossil rename maria peter london""".split()
 NAMES += ["open source", "visual studio", "berlin city", "main page", "user talk"]
-PAIRS = 400
+PAGE_COUNT = 400
 
 
-def messages(folder, language):
-    """The messages of a language, by their keys."""
-    found = {}
+def read_messages(folder, language):
+    """Returns the messages of a language by key."""
+    messages = {}
     for path in sorted(Path(folder).rglob(f"i18n/**/{language}.json")):
         texts = json.loads(path.read_text())
-        found.update({f"{path.parent}/{key}": text for key, text in texts.items() if isinstance(text, str)})
-    return found
+        messages.update({f"{path.parent}/{key}": text for key, text in texts.items() if isinstance(text, str)})
+    return messages
 
 
 def is_usable(english, other):
-    """Whether a message has one place for a name in both languages, and no markup."""
+    """Whether a message has the placeholder `$1` in both languages, equally many placeholders, and no markup."""
     return (
         20 < len(english) < 300
         and english != other
         and english.count("$") == other.count("$")
         and "$1" in english
         and "$1" in other
-        and not any(sign in english for sign in "{<")
+        and not any(character in english for character in "{<")
     )
 
 
-def similarities(pages, program, profile):
-    """How similar each page is to its copy; 0 where they are less than 0.46 similar, which is the least that can be asked for."""
+def copy_similarities(pages, program, profile):
+    """Returns the similarity of each page and its copy, or 0 if it is below 0.46, the smallest threshold that simstore accepts."""
     with tempfile.TemporaryDirectory() as folder:
-        found = [0.0] * len(pages)
-        # Pages of the same messages are similar, too: each is compared with its copy alone.
+        similarities = [0.0] * len(pages)
+        # Other pages with the same messages are similar too; only the pairs of a page and its copy count.
         lines = [
-            json.dumps({"id": 2 * at + copy, "text": f"{text}"}) for at, both in enumerate(pages) for copy, text in enumerate(both)
+            json.dumps({"id": 2 * index + copy, "text": f"{text}"})
+            for index, versions in enumerate(pages)
+            for copy, text in enumerate(versions)
         ]
         path = Path(folder, "pages.jsonl")
         path.write_text("\n".join(lines))
@@ -59,8 +61,8 @@ def similarities(pages, program, profile):
         for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
             a, b, similarity = line.split("\t")
             if a.isdigit() and int(a) // 2 == int(b) // 2:
-                found[int(a) // 2] = float(similarity)
-        return found
+                similarities[int(a) // 2] = float(similarity)
+        return similarities
 
 
 def main():
@@ -68,32 +70,32 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--simstore", default="target/release/simstore")
     parser.add_argument("--profile")
-    asked = parser.parse_args()
-    english = messages(asked.folder, "en")
+    arguments = parser.parse_args()
+    english = read_messages(arguments.folder, "en")
     print("| language | messages | mean similarity, English | here | 0.8 and more, English | here |")
     print("|---|--:|--:|--:|--:|--:|")
     for language in LANGUAGES:
-        here = messages(asked.folder, language)
-        keys = sorted(key for key, text in english.items() if key in here)
-        keys = [key for key in keys if is_usable(english[key], here[key])]
-        choice = random.Random(7)
+        translated = read_messages(arguments.folder, language)
+        keys = sorted(key for key, text in english.items() if key in translated)
+        keys = [key for key in keys if is_usable(english[key], translated[key])]
+        random_source = random.Random(7)
         pages = [[], []]
-        while len(pages[0]) < PAIRS:
-            some = choice.choices(keys, k=choice.randint(2, 9))
-            names = choice.choices(NAMES, k=len(some))
-            others = list(names)
-            for _ in range(choice.randint(1, 3)):
-                others[choice.randrange(len(some))] = choice.choice(NAMES)
-            if names == others:
+        while len(pages[0]) < PAGE_COUNT:
+            chosen = random_source.choices(keys, k=random_source.randint(2, 9))
+            names = random_source.choices(NAMES, k=len(chosen))
+            changed_names = list(names)
+            for _ in range(random_source.randint(1, 3)):
+                changed_names[random_source.randrange(len(chosen))] = random_source.choice(NAMES)
+            if names == changed_names:
                 continue
-            for of_language, texts in zip(pages, [english, here]):
-                def fill(names, texts=texts, some=some):
-                    return "\n".join(texts[key].replace("$1", name) for key, name in zip(some, names))
+            for language_pages, texts in zip(pages, [english, translated]):
+                def fill(names, texts=texts, chosen=chosen):
+                    return "\n".join(texts[key].replace("$1", name) for key, name in zip(chosen, names))
 
-                of_language.append((fill(names), fill(others)))
-        row = [similarities(of_language, asked.simstore, asked.profile) for of_language in pages]
-        mean = [sum(found) / PAIRS for found in row]
-        similar = [sum(similarity >= 0.8 for similarity in found) / PAIRS for found in row]
+                language_pages.append((fill(names), fill(changed_names)))
+        similarity_lists = [copy_similarities(language_pages, arguments.simstore, arguments.profile) for language_pages in pages]
+        mean = [sum(similarities) / PAGE_COUNT for similarities in similarity_lists]
+        similar = [sum(similarity >= 0.8 for similarity in similarities) / PAGE_COUNT for similarities in similarity_lists]
         print(f"| {language} | {len(keys)} | {mean[0]:.3f} | {mean[1]:.3f} | {similar[0]:.1%} | {similar[1]:.1%} |", flush=True)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures a command: seconds, CPU seconds and peak memory in bytes, of all its processes together. If a folder for temporary files
-is given, also the peak disk use there, and the bytes that the command reads and writes.
+"""Measures a command: wall-clock seconds, CPU seconds, peak memory, peak disk usage, and bytes read and written.
 
-A small process of its own starts the command: the kernel counts the memory of the starting process for the started one.
+The figures cover all processes of the command. A small separate process starts the command, because the kernel counts the memory of
+the parent process for a process that it starts.
 """
 
 import json
@@ -15,38 +15,41 @@ import time
 GIB = 1 << 30
 
 
-def measured(command):
-    """Seconds, CPU seconds, bytes."""
-    taken = taken_by(command)
-    return taken["seconds"], taken["processor"], taken["memory"]
+def time_and_memory(command):
+    """Returns the wall-clock seconds, the CPU seconds and the peak memory in bytes of a command."""
+    usage = resource_usage(command)
+    return usage["seconds"], usage["processor"], usage["memory"]
 
 
-def taken_by(command, folder=None, may_fail=False):
-    """Figures by name: `seconds`, `processor`, `memory`, `disk` in the folder, `moved` (bytes read and written). A command that fails
-    ends this program, or returns None if it may fail."""
-    taken = attempt(command, folder)
-    if taken["failure"] is None:
-        return taken
+def resource_usage(command, folder=None, may_fail=False):
+    """Runs a command and returns its figures by name.
+
+    `seconds` is wall-clock time, `processor` CPU seconds. `memory` is the peak memory, `disk` the peak size of the files in `folder`, and
+    `moved` the bytes read and written. If the command fails, returns None if `may_fail` is set, and ends this program otherwise.
+    """
+    usage = run_limited(command, folder)
+    if usage["failure"] is None:
+        return usage
     if may_fail:
         return None
-    sys.exit(f"{' '.join(command)} failed: {taken['failure']}")
+    sys.exit(f"{' '.join(command)} failed: {usage['failure']}")
 
 
-def attempt(command, folder=None, timeout=None, limit=None, log=None):
-    """Figures by name as in `taken_by`, and `failure`: None, or the reason.
+def run_limited(command, folder=None, timeout=None, limit=None, log=None):
+    """Returns the figures of `resource_usage`, and `failure`: the reason of a failure, or None.
 
-    A command fails after `timeout` seconds, and with more than `limit` bytes of memory. Its error messages go to the file `log`.
+    A command fails after `timeout` seconds, and if it uses more than `limit` bytes of memory. Its error messages go to the file `log`.
     """
     settings = {"folder": folder, "timeout": timeout, "limit": limit, "log": log}
-    itself = [sys.executable, os.path.abspath(__file__), json.dumps(settings), *command]
-    done = subprocess.run(itself, stdout=subprocess.PIPE, text=True)
+    command_line = [sys.executable, os.path.abspath(__file__), json.dumps(settings), *command]
+    done = subprocess.run(command_line, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         return {"failure": "the measuring process was ended"}
     return json.loads(done.stdout)
 
 
 def proportional_memory(root):
-    """Memory in bytes of a process and its descendants; shared memory counts once."""
+    """Returns the memory of a process and its descendants, in bytes. Shared memory counts once."""
     children = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -66,27 +69,27 @@ def proportional_memory(root):
     return total
 
 
-def disk_of(folder):
-    """Bytes that the files below a folder take."""
+def disk_usage(folder):
+    """Returns the disk space of all files below a folder, in bytes."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for directory, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+                total += os.lstat(os.path.join(directory, name)).st_blocks * 512
             except FileNotFoundError:
                 pass
     return total
 
 
-def moved_by(pid):
-    """Bytes that an ended process has read and written, from a cache too; mapped files do not count."""
+def bytes_transferred(pid):
+    """Returns the bytes that an ended process read and wrote. Reads from a cache count, memory-mapped files do not."""
     with open(f"/proc/{pid}/io", encoding="utf-8") as file:
         counts = dict(line.split(": ") for line in file)
     return int(counts["rchar"]) + int(counts["wchar"])
 
 
-def started(command, log):
-    """The process of a command, in a session of its own, so that a signal reaches all its descendants."""
+def start_process(command, log):
+    """Starts a command in its own session, so that a signal reaches all its descendants."""
     if log is None:
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     with open(log, "wb") as file:
@@ -94,23 +97,25 @@ def started(command, log):
 
 
 def measure(command, folder=None, timeout=None, limit=None, log=None):
-    before = disk_of(folder) if folder else 0
+    """Measures a command; `run_limited` calls this in a separate process and describes the arguments."""
+    before = disk_usage(folder) if folder else 0
     start = time.perf_counter()
     try:
-        process = started(command, log)
+        process = start_process(command, log)
     except OSError as error:
         return {"failure": str(error)}
-    most = disk = 0
-    looked, failure = start, None
+    peak_memory = disk = 0
+    sampled_at, failure = start, None
     try:
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             seconds = time.perf_counter() - start
-            # Reading the memory takes time: four times a second at most; in the first seconds only with a limit.
-            if seconds > 5 or limit and time.perf_counter() - looked > 0.25:
-                most, looked = max(most, proportional_memory(process.pid)), time.perf_counter()
+            # Reading the memory takes time, so it is read at most four times a second, and in the first 5 seconds only if
+            # there is a limit.
+            if seconds > 5 or limit and time.perf_counter() - sampled_at > 0.25:
+                peak_memory, sampled_at = max(peak_memory, proportional_memory(process.pid)), time.perf_counter()
             if folder:
-                disk = max(disk, disk_of(folder) - before)
-            if limit and most > limit:
+                disk = max(disk, disk_usage(folder) - before)
+            if limit and peak_memory > limit:
                 failure = f"more than {limit / GIB:g} GiB of memory"
             elif timeout and seconds > timeout:
                 failure = f"more than {timeout / 60:g} minutes"
@@ -119,9 +124,9 @@ def measure(command, folder=None, timeout=None, limit=None, log=None):
             time.sleep(0.005 if seconds < 5 else 0.25)
         else:
             seconds = time.perf_counter() - start
-        moved = moved_by(process.pid)
+        moved = bytes_transferred(process.pid)
     finally:
-        # Workers that outlive the command, and all processes of a command that is stopped.
+        # Kills workers that outlive the command, and all processes of a command that exceeded a limit.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -129,23 +134,23 @@ def measure(command, folder=None, timeout=None, limit=None, log=None):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode and failure is None:
-        failure = reason(process.returncode, log)
-    memory = max(most, usage.ru_maxrss * 1024)
+        failure = failure_reason(process.returncode, log)
+    memory = max(peak_memory, usage.ru_maxrss * 1024)
     processor = usage.ru_utime + usage.ru_stime
     return {"seconds": seconds, "processor": processor, "memory": memory, "disk": disk, "moved": moved, "failure": failure}
 
 
-def reason(code, log):
-    """Exit code or signal, and the last line of the error messages."""
-    what = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
+def failure_reason(code, log):
+    """Returns the exit code or the signal, with the last line of the error messages."""
+    exit_status = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
     lines = []
     if log is not None:
         with open(log, encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file if line.strip()]
-    return f"{what}: {lines[-1][:200]}" if lines else what
+    return f"{exit_status}: {lines[-1][:200]}" if lines else exit_status
 
 
 if __name__ == "__main__":
-    # A program that is asked to end also ends the command.
+    # SIGTERM also ends the measured command.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(json.dumps(measure(sys.argv[2:], **json.loads(sys.argv[1]))))

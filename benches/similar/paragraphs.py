@@ -1,22 +1,34 @@
 #!/usr/bin/env python3
-"""Pairs of Chinese paragraphs of 20 to 100 characters, labelled by how similar they are, for `simstore evaluate`.
+"""Prints pairs of Chinese paragraphs of 20 to 100 characters, labelled with their Jaccard similarity, for `simstore evaluate`.
 
     python3 benches/similar/paragraphs.py ../shared/data > paragraphs.jsonl
 
-Paragraphs that a revision changed stand beside what they became; paragraphs of other pages, each beside itself, are there to make
-random pairs of. No paragraph comes in two pairs. Fixed seed.
+A pair is a paragraph before and after a revision, or a paragraph of another page twice: `evaluate` makes random pairs of these. No
+paragraph is in two pairs. The seed is fixed.
 """
 
 import random
 import sys
 
-from ngram import TOKENS, changed, clean, difflib, is_unspaced, jaccard, json, lines, revisions, shingles, tokens
+from ngram import (
+    MAX_TOKENS,
+    changed_share,
+    clean,
+    difflib,
+    is_unspaced,
+    jaccard,
+    json,
+    read_json_lines,
+    read_revisions,
+    shingles,
+    tokenize,
+)
 
 
-def paragraphs(text):
-    """Each with its tokens; more than half of these are characters of an unspaced script."""
+def read_paragraphs(text):
+    """Yields (tokens, paragraph) for paragraphs with 20 to 100 tokens, at least half of them unspaced characters."""
     for paragraph in text.split("\n"):
-        words = tuple(tokens(paragraph)[:TOKENS])
+        words = tuple(tokenize(paragraph)[:MAX_TOKENS])
         if 20 <= len(words) <= 100 and sum(map(is_unspaced, words)) * 2 >= len(words):
             yield words, paragraph.strip()
 
@@ -26,22 +38,22 @@ def write(path, a, b, similarity):
 
 
 def main():
-    data, chance, seen = sys.argv[1], random.Random(7), set()
-    for number, (_, _, texts) in enumerate(revisions(f"{data}/labelled/sqldocs-zh-revision-pairs.jsonl.gz", chance)):
-        old, new = (list(paragraphs(text)) for text in texts)
-        kept = {words for words, _ in new}
+    data, random_source, seen = sys.argv[1], random.Random(7), set()
+    for number, (_, _, texts) in enumerate(read_revisions(f"{data}/labelled/sqldocs-zh-revision-pairs.jsonl.gz", random_source)):
+        old, new = (list(read_paragraphs(text)) for text in texts)
+        unchanged = {words for words, _ in new}
         for words, paragraph in old:
-            if words in kept or words in seen or not new:
+            if words in unchanged or words in seen or not new:
                 continue
-            near = max(new, key=lambda other: difflib.SequenceMatcher(None, words, other[0], autojunk=False).quick_ratio())
-            if changed(words, near[0]) <= 0.4:
+            closest = max(new, key=lambda other: difflib.SequenceMatcher(None, words, other[0], autojunk=False).quick_ratio())
+            if changed_share(words, closest[0]) <= 0.4:
                 seen.add(words)
-                write(f"revision {number}", paragraph, near[1], jaccard(shingles(words, 3), shingles(near[0], 3)))
+                write(f"revision {number}", paragraph, closest[1], jaccard(shingles(words, 3), shingles(closest[0], 3)))
     for name in ("sql-docs", "dotnet-docs"):
-        for page in list(lines(f"{data}/zh/{name}.jsonl.gz"))[::5]:
-            found = [pair for pair in paragraphs(clean(page["text"])) if pair[0] not in seen]
-            if found:
-                words, paragraph = chance.choice(found)
+        for page in list(read_json_lines(f"{data}/zh/{name}.jsonl.gz"))[::5]:
+            unseen = [pair for pair in read_paragraphs(clean(page["text"])) if pair[0] not in seen]
+            if unseen:
+                words, paragraph = random_source.choice(unseen)
                 seen.add(words)
                 write(f"{name}/{page['id']}", paragraph, paragraph, 1.0)
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""How many planted copies `simstore dedup --similar` finds among random documents, by how similar they are; time and memory.
+"""Measures the recall of `simstore dedup --similar` for planted copies in random documents, by similarity, and its time and memory.
 
     cargo build --release -p simstore-cli -p simstore-synth && python3 benches/similar/planted.py --documents 1M 10M
     target/similar/venv/bin/python benches/similar/planted.py --documents 10M --memory 4GiB --rivals rensa-texts
 
-With --memory, the most disk that is taken by temporary files is told too. A rival that fails, as for want of memory, is told to
-have failed; its environment is that of run.sh.
-The documents are those of `benches/synth`, which says of each copy how similar it is to its original. The interval
-is Wilson's, 95%. A copy that is less similar than was asked for must not be found.
+The documents are from `benches/synth`, which records the similarity of each copy to its original. The output also has the peak size of the
+temporary files, and the 95% Wilson interval of the recall. Copies below the threshold must not be found. `--rivals` needs the environment
+of run.sh; if such a tool fails, for example because memory is exhausted, the output says that it failed.
 """
 
 import argparse
@@ -17,22 +16,22 @@ import os
 import subprocess
 import sys
 
-from compare import rounded
-from measure import taken_by
+from compare import format_share
+from measure import resource_usage
 
-EDGES = [0.8, 0.82, 0.85, 0.9, 0.95, 1.0]
+SIMILARITY_EDGES = [0.8, 0.82, 0.85, 0.9, 0.95, 1.0]
 
 
-def interval(found, count):
-    """Wilson's score interval, 95%."""
+def wilson_interval(found, count):
+    """Returns the 95% Wilson score interval of `found` successes in `count` trials."""
     z = 1.96
     middle = (found + z * z / 2) / (count + z * z)
     half = z / (count + z * z) * math.sqrt(found * (count - found) / count + z * z / 4)
     return max(middle - half, 0), min(middle + half, 1)
 
 
-def planted(path):
-    """The similarity of each copy and its original, by their numbers."""
+def read_planted_pairs(path):
+    """Returns {(original, copy): similarity}; documents are identified by their numbers."""
     copies = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -42,13 +41,14 @@ def planted(path):
     return copies
 
 
-def bins(least):
-    edges = [least, *(edge for edge in EDGES if edge > least)]
-    return [(0, least), *zip(edges, edges[1:])]
+def similarity_bins(threshold):
+    """Returns ranges of similarity: one below the threshold, the others from the threshold to 1."""
+    edges = [threshold, *(edge for edge in SIMILARITY_EDGES if edge > threshold)]
+    return [(0, threshold), *zip(edges, edges[1:])]
 
 
-def pairs_of(path, copies, header):
-    """The planted pairs among those of a file, and how many it has."""
+def find_planted_pairs(path, copies, header):
+    """Returns the planted pairs among the pairs of a file, and the number of all pairs in the file."""
     found, total = set(), 0
     with open(path, encoding="utf-8") as lines:
         if header:
@@ -62,16 +62,17 @@ def pairs_of(path, copies, header):
     return found, total
 
 
-def table(copies, found, similar):
+def print_table(copies, found, similar):
+    """Prints the recall for each range of similarity."""
     print("| similarity | copies | found | recall | 95% |")
     print("|---|---|---|---|---|")
-    for least, most in [(similar, 1.0), *bins(similar)]:
-        inside = [pair for pair, similarity in copies.items() if least <= similarity < most or similarity == most == 1]
-        count, hits = len(inside), sum(pair in found for pair in inside)
+    for lower, upper in [(similar, 1.0), *similarity_bins(similar)]:
+        inside = [pair for pair, similarity in copies.items() if lower <= similarity < upper or similarity == upper == 1]
+        count, found_count = len(inside), sum(pair in found for pair in inside)
         if not count:
             continue
-        low, high = interval(hits, count)
-        print(f"| {least} to {most} | {count:,} | {hits:,} | {rounded(hits / count)} | {low:.4f} to {high:.4f} |")
+        low, high = wilson_interval(found_count, count)
+        print(f"| {lower} to {upper} | {count:,} | {found_count:,} | {format_share(found_count / count)} | {low:.4f} to {high:.4f} |")
 
 
 def main():
@@ -81,12 +82,12 @@ def main():
     parser.add_argument("--documents", nargs="+", default=["1M"])
     parser.add_argument("--words", default="60")
     parser.add_argument("--copies", default="0.1")
-    parser.add_argument("--range", default="0.7..1", help="how similar copies are")
+    parser.add_argument("--range", default="0.7..1", help="range of the similarities of copies")
     parser.add_argument("--similar", type=float, default=0.8)
     parser.add_argument("--seed", default="7")
-    parser.add_argument("--memory", help="the budget, like 4GiB")
-    parser.add_argument("--rivals", nargs="*", choices=["rensa-texts"], default=[], help="tools to run beside it")
-    parser.add_argument("--folder", default="target/similar", help="for documents, pairs and temporary files")
+    parser.add_argument("--memory", help="memory budget, like 4GiB")
+    parser.add_argument("--rivals", nargs="*", choices=["rensa-texts"], default=[], help="other tools to run")
+    parser.add_argument("--folder", default="target/similar", help="folder for documents, pairs and temporary files")
     parser.add_argument("others", nargs="*", help="other options of `dedup`, after `--`")
     arguments = parser.parse_args()
     corpus = os.path.join(arguments.folder, "planted.jsonl")
@@ -97,26 +98,26 @@ def main():
         synth = [arguments.synth, "documents", corpus, "--count", documents, "--words", arguments.words]
         synth += ["--copies", arguments.copies, "--similarity", arguments.range, "--seed", arguments.seed]
         subprocess.run(synth, check=True)
-        copies = planted(corpus)
+        copies = read_planted_pairs(corpus)
         size = os.path.getsize(corpus) / 2**20
         print(f"\n{documents} documents, some {arguments.words} words, {size:.0f} MiB, {len(copies):,} copies")
         dedup = [arguments.simstore, "dedup", "--quiet", "--similar", str(arguments.similar), "--temporary", temporary]
         if arguments.memory:
             dedup += ["--memory", arguments.memory]
-        here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rivals.py")
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rivals.py")
         commands = {"simstore": [*dedup, *arguments.others, "--pairs", pairs, corpus]}
         for rival in arguments.rivals:
             similarity = ["--similarity", str(arguments.similar)]
-            commands[rival] = [sys.executable, here, rival, corpus, *similarity, "--output", pairs]
+            commands[rival] = [sys.executable, script, rival, corpus, *similarity, "--output", pairs]
         for tool, command in commands.items():
-            taken = taken_by(command, temporary, may_fail=tool != "simstore")
-            if taken is None:
+            usage = resource_usage(command, temporary, may_fail=tool != "simstore")
+            if usage is None:
                 print(f"\n{tool}: failed\n")
                 continue
-            found, total = pairs_of(pairs, copies, tool == "simstore")
-            figures = f"{taken['seconds']:.1f} s, {taken['processor']:.1f} s of the processor, {taken['memory'] / 2**20:.0f} MiB"
-            print(f"\n{tool}: {figures}, {taken['disk'] / 2**20:.0f} MiB of temporary files, {total:,} pairs\n")
-            table(copies, found, arguments.similar)
+            found, total = find_planted_pairs(pairs, copies, tool == "simstore")
+            figures = f"{usage['seconds']:.1f} s, {usage['processor']:.1f} s of the processor, {usage['memory'] / 2**20:.0f} MiB"
+            print(f"\n{tool}: {figures}, {usage['disk'] / 2**20:.0f} MiB of temporary files, {total:,} pairs\n")
+            print_table(copies, found, arguments.similar)
             sys.stdout.flush()
             os.remove(pairs)
         os.remove(corpus)

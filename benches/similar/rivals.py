@@ -3,9 +3,9 @@
 
     venv/bin/python benches/similar/rivals.py TOOL SHINGLES.jsonl --similarity 0.8 --output FOUND.tsv
 
-For `compare.py`, the corpus is the output of `simstore-similar --shingles`: the distinct shingles of each document, hashed, with
-spaces between them. So all tools have the same sets, and no tool cleans or cuts texts. `rensa-texts` and the tools of `../peers`
-cut the texts of the corpus themselves. The output has pairs or clusters of ids; for `../peers`, the ids of kept documents.
+For `compare.py`, the corpus is the output of `simstore-similar --shingles`: the distinct hashed shingles of each document, separated by
+spaces. So all tools have the same sets, and no tool cleans or tokenizes texts. `rensa-texts` and the tools of `../peers` tokenize the
+texts of the corpus themselves. A line of the output is a pair or a cluster of ids; for `../peers`, the id of a kept document.
 """
 
 import argparse
@@ -20,81 +20,83 @@ import sys
 import tempfile
 
 PERMUTATIONS = 256
-BATCH = 1000
+BATCH_DOCUMENTS = 1000
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 
 
-def documents(path):
+def read_shingles(path):
+    """Yields (id, shingles) of a file of `simstore-similar --shingles`."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             document = json.loads(line)
             yield document["id"], document["text"].split(" ")
 
 
-def cut(text):
-    """The shingles of a text as an expression cuts it; a Han character is a word. Markup is words, too."""
+def shingle_text(text):
+    """Returns the word 3-grams of a text. WORD finds the words: a Han character is a word, and markup counts as words."""
     words = WORD.findall(text.lower())
     return [" ".join(shingle) for shingle in zip(words, words[1:], words[2:])] or words
 
 
-def cut_documents(path):
-    """Documents of a corpus, compressed or not."""
+def read_corpus(path):
+    """Yields (id, shingles) of a corpus in JSON Lines, compressed with gzip or not. The shingles can repeat."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             document = json.loads(line)
-            yield document["id"], cut(document["text"])
+            yield document["id"], shingle_text(document["text"])
 
 
-def batches(documents):
+def batch_documents(documents):
+    """Yields (names, sets of shingles) of up to BATCH_DOCUMENTS documents at a time."""
     names, sets = [], []
     for name, shingles in documents:
         names.append(name)
         sets.append(shingles)
-        if len(names) == BATCH:
+        if len(names) == BATCH_DOCUMENTS:
             yield names, sets
             names, sets = [], []
     yield names, sets
 
 
-def rensa(path, similarity, documents=documents):
-    """Pairs of one of 32 bands whose sketches are similar enough."""
+def rensa(path, similarity, read_documents=read_shingles):
+    """Yields pairs that share one of 32 bands and whose estimated similarity reaches the threshold."""
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, num_bands=32)
-    names, sketches = [], []
-    for some, sets in batches(documents(path)):
-        sketched = RMinHash.from_token_sets(sets, num_perm=PERMUTATIONS, seed=42)
-        index.insert_many(sketched, start_key=len(names))
-        names += some
-        sketches += sketched
-    for b, sketch in enumerate(sketches):
-        for a in index.query(sketch):
-            if a < b and sketch.jaccard(sketches[a]) >= similarity:
+    names, signatures = [], []
+    for batch_names, sets in batch_documents(read_documents(path)):
+        batch_signatures = RMinHash.from_token_sets(sets, num_perm=PERMUTATIONS, seed=42)
+        index.insert_many(batch_signatures, start_key=len(names))
+        names += batch_names
+        signatures += batch_signatures
+    for b, signature in enumerate(signatures):
+        for a in index.query(signature):
+            if a < b and signature.jaccard(signatures[a]) >= similarity:
                 yield names[a], names[b]
 
 
 def rensa_texts(path, similarity):
-    return rensa(path, similarity, cut_documents)
+    return rensa(path, similarity, read_corpus)
 
 
 def rensa_stars(path, similarity):
-    """Documents that its deduplicator removes, called as its documentation shows."""
+    """Yields the documents that rensa's deduplicator removes. It is called as its documentation shows."""
     from rensa import RMinHashDeduplicator
 
     deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
-    for names, sets in batches(documents(path)):
+    for names, sets in batch_documents(read_shingles(path)):
         for name, kept in zip(names, deduplicator.add_pairs(zip(names, sets))):
             if not kept:
                 yield (name,)
 
 
 def rensa_kept(path, similarity, bands=None):
-    """Documents that its deduplicator keeps of a corpus whose texts are cut here; it chooses the number of bands."""
+    """Yields the documents of a corpus that rensa's deduplicator keeps. It chooses the number of bands if `bands` is None."""
     from rensa import RMinHashDeduplicator
 
     settings = {"num_perm": PERMUTATIONS, "use_lsh": True, "num_bands": bands}
     deduplicator = RMinHashDeduplicator(threshold=similarity, **settings)
-    for names, sets in batches(cut_documents(path)):
+    for names, sets in batch_documents(read_corpus(path)):
         for name, kept in zip(names, deduplicator.add_pairs(zip(map(str, names), sets))):
             if kept:
                 yield (name,)
@@ -105,44 +107,44 @@ def rensa_kept_bands(path, similarity):
 
 
 def datasketch(path, similarity):
-    """Pairs of its index, with bands as it chooses them, whose sketches are similar enough."""
+    """Yields pairs of the index whose estimated similarity reaches the threshold. datasketch chooses the number of bands."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
-    names, sketches = [], []
-    for some, sets in batches(documents(path)):
-        for name, shingles in zip(some, sets):
-            sketch = MinHash(num_perm=PERMUTATIONS)
-            sketch.update_batch([shingle.encode() for shingle in shingles])
-            index.insert(len(names), sketch)
+    names, signatures = [], []
+    for batch_names, sets in batch_documents(read_shingles(path)):
+        for name, shingles in zip(batch_names, sets):
+            signature = MinHash(num_perm=PERMUTATIONS)
+            signature.update_batch([shingle.encode() for shingle in shingles])
+            index.insert(len(names), signature)
             names.append(name)
-            sketches.append(sketch)
-    for b, sketch in enumerate(sketches):
-        for a in index.query(sketch):
-            if a < b and sketch.jaccard(sketches[a]) >= similarity:
+            signatures.append(signature)
+    for b, signature in enumerate(signatures):
+        for a in index.query(signature):
+            if a < b and signature.jaccard(signatures[a]) >= similarity:
                 yield names[a], names[b]
 
 
 def datasketch_kept(path, similarity):
-    """Of a corpus as it stands, each document that is similar enough to none that its index has, which then has it."""
+    """Yields the kept documents of a corpus: a document is kept, and added to the index, if the index has no similar document."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
     kept = []
-    for names, sets in batches(cut_documents(path)):
+    for names, sets in batch_documents(read_corpus(path)):
         encoded = ([shingle.encode() for shingle in shingles] for shingles in sets)
-        for name, sketch in zip(names, MinHash.generator(encoded, num_perm=PERMUTATIONS)):
-            if all(sketch.jaccard(kept[key]) < similarity for key in index.query(sketch)):
-                index.insert(len(kept), sketch)
-                kept.append(sketch)
+        for name, signature in zip(names, MinHash.generator(encoded, num_perm=PERMUTATIONS)):
+            if all(signature.jaccard(kept[key]) < similarity for key in index.query(signature)):
+                index.insert(len(kept), signature)
+                kept.append(signature)
                 yield (name,)
 
 
 @contextlib.contextmanager
-def text_dedup(path, module, *arguments):
-    """The output folder of a module of text-dedup, run by its command line."""
+def run_text_dedup(path, module, *arguments):
+    """Runs the command line of a module of text-dedup, and gives its output folder."""
     with tempfile.TemporaryDirectory() as folder:
-        # Its loader chooses the format by the name.
+        # The loader of text-dedup chooses the format by the file name.
         corpus, output = os.path.join(folder, "corpus.jsonl"), os.path.join(folder, "output")
         os.symlink(os.path.abspath(path), corpus)
         command = [sys.executable, "-m", f"text_dedup.{module}", "--path", "json", "--data_files", corpus]
@@ -155,8 +157,8 @@ def text_dedup(path, module, *arguments):
 
 
 def text_dedup_clusters(path, module, *arguments):
-    """The clusters that a module of text-dedup makes of words that are ready-made shingles."""
-    with text_dedup(path, module, *arguments, "--ngram", "1", "--idx_column", "id", "--debug") as output:
+    """Returns the clusters of text-dedup. With `--ngram 1`, each word of the input, a ready-made shingle, is an n-gram."""
+    with run_text_dedup(path, module, *arguments, "--ngram", "1", "--idx_column", "id", "--debug") as output:
         with open(os.path.join(output, "uf.pkl"), "rb") as file:
             parents = pickle.load(file)
     if not isinstance(parents, dict):
@@ -182,10 +184,10 @@ def text_dedup_minhash(path, similarity):
 
 
 def text_dedup_kept(path, similarity):
-    """Documents in the output of its MinHash, which cuts the texts into words itself."""
+    """Yields the documents in the output of text-dedup's MinHash. text-dedup splits the texts into words itself."""
     from datasets import load_from_disk
 
-    with text_dedup(path, "minhash", *minhash_arguments(similarity), "--ngram", "3") as output:
+    with run_text_dedup(path, "minhash", *minhash_arguments(similarity), "--ngram", "3") as output:
         yield from ((name,) for name in load_from_disk(output)["id"])
 
 
@@ -194,23 +196,23 @@ def text_dedup_simhash(path, _similarity):
 
 
 def pypi_simhash(path, _similarity):
-    """Pairs within 3 bits."""
+    """Yields pairs of fingerprints within 3 bits."""
     import logging
 
     from simhash import Simhash, SimhashIndex
 
     logging.disable(logging.WARNING)
-    names, sketches = [], []
-    for name, shingles in documents(path):
+    names, fingerprints = [], []
+    for name, shingles in read_shingles(path):
         names.append(name)
-        sketches.append(Simhash(shingles))
-    index = SimhashIndex(list(enumerate(sketches)), k=3)
-    for b, sketch in enumerate(sketches):
-        yield from ((names[int(a)], names[b]) for a in index.get_near_dups(sketch) if int(a) < b)
+        fingerprints.append(Simhash(shingles))
+    index = SimhashIndex(list(enumerate(fingerprints)), k=3)
+    for b, fingerprint in enumerate(fingerprints):
+        yield from ((names[int(a)], names[b]) for a in index.get_near_dups(fingerprint) if int(a) < b)
 
 
 def simstore_frame(path, similarity):
-    """A frame of pandas, as one has it, and the pairs as ids."""
+    """Yields the pairs of ids that `simstore.dedup` finds in a pandas frame."""
     import pandas
 
     import simstore
@@ -244,8 +246,8 @@ def main():
     parser.add_argument("--output", required=True)
     arguments = parser.parse_args()
     with open(arguments.output, "w", encoding="utf-8") as file:
-        for found in TOOLS[arguments.tool](arguments.corpus, arguments.similarity):
-            file.write("\t".join(map(str, found)) + "\n")
+        for fields in TOOLS[arguments.tool](arguments.corpus, arguments.similarity):
+            file.write("\t".join(map(str, fields)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# simstore and other tools on the corpora of a folder, scored by brute force: tables in Markdown. Further arguments are those of
-# compare.py: benches/similar/run.sh ../shared/data --corpora en/win32 --similarity 0.8
+# Runs simstore and other tools on the corpora of a folder, scores them by brute force, and prints Markdown tables. Passes further
+# arguments to compare.py: benches/similar/run.sh ../shared/data --corpora en/win32 --similarity 0.8
 set -euo pipefail
 data=$(realpath "$1")
 shift

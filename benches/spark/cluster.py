@@ -1,4 +1,4 @@
-"""A Spark of several processes on this machine, and what its executors take: for the other scripts of this folder."""
+"""Starts a local Spark cluster and measures the time and memory of its processes, for the other scripts of this folder."""
 
 import contextlib
 import glob
@@ -13,106 +13,109 @@ import pyspark
 
 import events
 
-# How often the memory of the executors is looked at, in seconds.
-EVERY = 0.25
+# Seconds between two samples of the executors' memory.
+SAMPLE_SECONDS = 0.25
 
 
-def _processes():
-    """Of each process the parent, the ticks of the processor that it has had, and the command."""
-    found = {}
+def _read_processes():
+    """Returns {pid: (parent pid, CPU time in clock ticks, command line)} of all processes."""
+    processes = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
                 fields = file.read().rsplit(")", 1)[1].split()
             with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-                found[int(pid)] = int(fields[1]), int(fields[11]) + int(fields[12]), file.read()
-    return found
+                processes[int(pid)] = int(fields[1]), int(fields[11]) + int(fields[12]), file.read()
+    return processes
 
 
-def _proportional(pid):
-    """Resident memory of a process in bytes; what it shares with others counts by its share."""
+def _proportional_memory(pid):
+    """Returns the memory of a process in bytes; each shared page counts in part. Returns 0 if the process has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError, StopIteration):
         with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
     return 0
 
 
-class Memory(threading.Thread):
-    """Looks at the executors of this process.
+class UsageMonitor(threading.Thread):
+    """Samples the executors of this process.
 
-    `peak` is bytes of the largest with its Python workers, `jvm` and `python` apart; `processor` seconds of all processes of this Spark,
-    the driver's too, since it was started.
+    `peak` is the largest memory of an executor with its Python workers, in bytes. `jvm` is the largest memory of an executor without the
+    workers, `python` that of its workers. `processor` is the CPU seconds of all processes of this Spark, including the driver, since the
+    monitor was created.
     """
 
     def __init__(self):
         super().__init__(daemon=True)
         self.peak = self.jvm = self.python = 0
-        self._over = threading.Event()
-        self._before, self._ticks = {}, {}
-        self._look()
-        self._before = dict(self._ticks)
+        self._stopped = threading.Event()
+        self._ticks_before, self._ticks = {}, {}
+        self._sample()
+        self._ticks_before = dict(self._ticks)
 
     @property
     def processor(self):
-        ticks = sum(ticks - self._before.get(pid, 0) for pid, ticks in self._ticks.items())
+        ticks = sum(ticks - self._ticks_before.get(pid, 0) for pid, ticks in self._ticks.items())
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def run(self):
-        while not self._over.wait(EVERY):
-            self._look()
+        while not self._stopped.wait(SAMPLE_SECONDS):
+            self._sample()
 
-    def _look(self):
-        processes = _processes()
+    def _sample(self):
+        processes = _read_processes()
         children = {}
         for pid, (parent, _, _) in processes.items():
             children.setdefault(parent, []).append(pid)
 
-        def below(root):
+        def descendants(root):
             for child in children.get(root, []):
                 yield child
-                yield from below(child)
+                yield from descendants(child)
 
-        all_of_it = [os.getpid(), *below(os.getpid())]
-        self._ticks.update((pid, processes[pid][1]) for pid in all_of_it if pid in processes)
-        executors = [pid for pid in all_of_it if pid in processes and "CoarseGrainedExecutorBackend" in processes[pid][2]]
+        pids = [os.getpid(), *descendants(os.getpid())]
+        self._ticks.update((pid, processes[pid][1]) for pid in pids if pid in processes)
+        executors = [pid for pid in pids if pid in processes and "CoarseGrainedExecutorBackend" in processes[pid][2]]
         for executor in executors:
-            workers = list(below(executor))
-            jvm, python = _proportional(executor), sum(map(_proportional, workers))
+            workers = list(descendants(executor))
+            jvm, python = _proportional_memory(executor), sum(map(_proportional_memory, workers))
             self.peak, self.jvm, self.python = max(self.peak, jvm + python), max(self.jvm, jvm), max(self.python, python)
 
-    def end(self):
-        self._over.set()
+    def stop(self):
+        self._stopped.set()
         self.join()
-        self._look()
+        self._sample()
 
 
 class Cluster:
-    """Executors in processes of their own, of a core each, with an event log in a folder that goes with it.
+    """A Spark cluster on this machine. Each executor is a process with one core.
+
+    Its folder has an event log, and is removed at the end.
 
     ::
 
         with Cluster(memory=4096) as cluster:
-            with cluster.measured("join") as memory:
+            with cluster.measured("join") as usage:
                 ...
             cluster.stop()
-            cluster.groups()["join"].shuffled
+            cluster.groups()["join"].shuffled_bytes
     """
 
     def __init__(self, executors=2, memory=4096, settings=None, folder=None):
         self._home = tempfile.mkdtemp(prefix="spark-", dir=folder)
         self.scratch = os.path.join(self._home, "scratch")
         logs = os.path.join(self._home, "events")
-        for place in (self.scratch, logs):
-            os.mkdir(place)
+        for directory in (self.scratch, logs):
+            os.mkdir(directory)
         os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        # Executors of a local cluster keep their logs and files here.
+        # Folder for the logs and files of the executors of a local cluster.
         os.environ["SPARK_WORKER_DIR"] = os.path.join(self._home, "work")
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(f"local-cluster[{executors},1,{memory}]").appName("bench")
-        chosen = {
+        options = {
             "spark.ui.enabled": "false",
             "spark.executor.memory": f"{memory}m",
             "spark.driver.memory": "1g",
@@ -124,7 +127,7 @@ class Cluster:
             "spark.eventLog.rolling.enabled": "false",
             **(settings or {}),
         }
-        for name, value in chosen.items():
+        for name, value in options.items():
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
@@ -139,22 +142,22 @@ class Cluster:
 
     @contextlib.contextmanager
     def measured(self, name):
-        """Jobs started meanwhile are the group `name`; gives a `Memory`, which has `seconds` too when it is over."""
-        memory = Memory()
+        """Assigns the jobs of the `with` block to the group `name`. Gives a `UsageMonitor`, which also has `seconds` after the block."""
+        monitor = UsageMonitor()
         self.spark.sparkContext.setJobGroup(name, name)
-        memory.start()
+        monitor.start()
         start = time.perf_counter()
         try:
-            yield memory
+            yield monitor
         finally:
-            memory.seconds = time.perf_counter() - start
-            memory.end()
+            monitor.seconds = time.perf_counter() - start
+            monitor.stop()
             self.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
     def stop(self):
-        """After this the event log is whole."""
+        """Stops Spark, which completes the event log."""
         self.spark.stop()
 
     def groups(self):
         (log,) = glob.glob(os.path.join(self.logs, "*"))
-        return events.groups(log)
+        return events.read_groups(log)

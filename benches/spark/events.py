@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What the jobs of a Spark application took, by its event log: a table in Markdown, a row for each job group and stage.
+"""Prints the resource usage of the jobs of a Spark application as a Markdown table, with a row for each job group and stage.
 
     venv/bin/python benches/spark/events.py EVENTLOG [--stages] [--group NAME]
 
-The log is a file as `spark.eventLog.enabled` writes it, neither rolled nor compressed (`cluster.py` sets that). A job belongs to the
-group that `SparkContext.setJobGroup` named when it was started; without one, to the group "".
+EVENTLOG is a log of `spark.eventLog.enabled`, neither rolled nor compressed (`cluster.py` sets these options). A job belongs to the group
+that `SparkContext.setJobGroup` has set when the job starts, or to the group "" if none is set.
 """
 
 import argparse
 import collections
 import json
 
-# Sums over the tasks that ended well, and where the event of a task has them.
-METRICS = {
+# Sums over the successful tasks, and the path of each value in the event of a task.
+METRIC_PATHS = {
     "run_ms": ("Executor Run Time",),
     "cpu_ns": ("Executor CPU Time",),
     "gc_ms": ("JVM GC Time",),
@@ -29,7 +29,7 @@ METRICS = {
     "input_rows": ("Input Metrics", "Records Read"),
     "output": ("Output Metrics", "Bytes Written"),
 }
-# What Spark's operators say of themselves, as far as it tells where time and bytes go.
+# Metrics of Spark's operators that show where time and bytes are spent.
 OPERATORS = (
     "data sent to Python workers",
     "data returned from Python workers",
@@ -43,14 +43,14 @@ OPERATORS = (
 )
 
 
-def _at(metrics, path):
+def _read_metric(metrics, path):
     for name in path:
         metrics = metrics.get(name) or {}
     return metrics or 0
 
 
 class Stage:
-    """Sums of the tasks of one attempt of a stage that ended well; `failed` counts the others."""
+    """An attempt of a stage: sums over its successful tasks. `failed` is the number of failed tasks."""
 
     def __init__(self, number, name):
         self.number = number
@@ -71,15 +71,15 @@ class Stage:
             return
         self.tasks += 1
         self.longest_ms = max(self.longest_ms, info["Finish Time"] - info["Launch Time"])
-        for name, path in METRICS.items():
-            self.sums[name] += _at(metrics, path)
+        for name, path in METRIC_PATHS.items():
+            self.sums[name] += _read_metric(metrics, path)
         for update in info["Accumulables"]:
             if update.get("Name") in OPERATORS:
                 self.operators[update["Name"]] += int(update.get("Update") or 0)
 
 
 class Group:
-    """The jobs of one name: their stages, and from when to when, in milliseconds."""
+    """The jobs of a group and their stages. `start` and `end` are in milliseconds since 1970."""
 
     def __init__(self, name):
         self.name = name
@@ -89,52 +89,52 @@ class Group:
 
     @property
     def seconds(self):
-        """From the start of the first job to the end of the last."""
+        """Seconds from the start of the first job to the end of the last job."""
         return (self.end - self.start) / 1000
 
     @property
     def tasks(self):
         return sum(stage.tasks for stage in self.stages)
 
-    def sum(self, name):
+    def total(self, name):
         return sum(stage.sums[name] for stage in self.stages)
 
     @property
-    def shuffled(self):
-        """Bytes that were written to be shuffled."""
-        return self.sum("written")
+    def shuffled_bytes(self):
+        """Bytes written for shuffles."""
+        return self.total("written")
 
     @property
-    def read(self):
-        """Bytes that were read of what was shuffled, from this machine or another."""
-        return self.sum("read_local") + self.sum("read_remote")
+    def read_bytes(self):
+        """Bytes read from shuffles, local and remote."""
+        return self.total("read_local") + self.total("read_remote")
 
 
-def groups(path):
-    """The groups of jobs of an event log, by name."""
-    found, of_stage, stages = {}, {}, {}
-    of_job = {}
+def read_groups(path):
+    """Returns the job groups of an event log by name."""
+    groups_by_name, group_by_stage, stages = {}, {}, {}
+    group_by_job = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             event = json.loads(line)
             kind = event["Event"]
             if kind == "SparkListenerJobStart":
                 name = (event.get("Properties") or {}).get("spark.jobGroup.id", "")
-                group = found.setdefault(name, Group(name))
-                of_job[event["Job ID"]] = group
+                group = groups_by_name.setdefault(name, Group(name))
+                group_by_job[event["Job ID"]] = group
                 group.jobs += 1
                 group.start = min(group.start or event["Submission Time"], event["Submission Time"])
-                # Later jobs list stages that ran already, and skip them.
+                # Later jobs also list stages that already ran, and skip them, so the first job owns a stage.
                 for stage in event["Stage IDs"]:
-                    of_stage.setdefault(stage, group)
+                    group_by_stage.setdefault(stage, group)
             elif kind == "SparkListenerJobEnd":
-                group = of_job[event["Job ID"]]
+                group = group_by_job[event["Job ID"]]
                 group.end = max(group.end or 0, event["Completion Time"])
             elif kind == "SparkListenerTaskEnd":
                 key = event["Stage ID"], event["Stage Attempt ID"]
                 if key not in stages:
                     stages[key] = Stage(event["Stage ID"], "")
-                    of_stage[event["Stage ID"]].stages.append(stages[key])
+                    group_by_stage[event["Stage ID"]].stages.append(stages[key])
                 stages[key].add(event)
             elif kind == "SparkListenerStageCompleted":
                 info = event["Stage Info"]
@@ -142,7 +142,7 @@ def groups(path):
                 if key in stages:
                     scopes = [json.loads(rdd["Scope"])["name"] for rdd in info["RDD Info"] if "Scope" in rdd]
                     stages[key].name = " < ".join(dict.fromkeys(scopes)) or info["Stage Name"]
-    return found
+    return groups_by_name
 
 
 def mebibytes(count):
@@ -152,27 +152,27 @@ def mebibytes(count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log")
-    parser.add_argument("--stages", action="store_true", help="a row for each stage, with what its operators say")
-    parser.add_argument("--group", help="this one alone")
+    parser.add_argument("--stages", action="store_true", help="also print a row for each stage, with metrics of its operators")
+    parser.add_argument("--group", help="print only this group")
     arguments = parser.parse_args()
     print("| jobs or stage | s | tasks | longest task, s | run, s | processor of the JVM, s | GC, s | ", end="")
     print("written to shuffle, MiB | rows | read, MiB | spilled, MiB | |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for name, group in groups(arguments.log).items():
+    for name, group in read_groups(arguments.log).items():
         if arguments.group not in (None, name) or group.end is None:
             continue
         rows = [(f"**{name}**", group.seconds, group.stages, "")]
         if arguments.stages:
             for stage in group.stages:
-                said = ", ".join(f"{key}: {value:,}" for key, value in stage.operators.items())
-                rows.append((f"{stage.number}", (stage.end - stage.start) / 1000, [stage], f"{stage.name}; {said}"))
-        for label, seconds, stages, said in rows:
+                operators = ", ".join(f"{key}: {value:,}" for key, value in stage.operators.items())
+                rows.append((f"{stage.number}", (stage.end - stage.start) / 1000, [stage], f"{stage.name}; {operators}"))
+        for label, seconds, stages, operators in rows:
             sums = sum((stage.sums for stage in stages), collections.Counter())
             longest = max((stage.longest_ms for stage in stages), default=0) / 1000
             print(
                 f"| {label} | {seconds:.1f} | {sum(stage.tasks for stage in stages)} | {longest:.1f} | {sums['run_ms'] / 1e3:.1f} | "
                 f"{sums['cpu_ns'] / 1e9:.1f} | {sums['gc_ms'] / 1e3:.1f} | {mebibytes(sums['written'])} | {sums['written_rows']:,} | "
-                f"{mebibytes(sums['read_local'] + sums['read_remote'])} | {mebibytes(sums['spilled'])} | {said} |"
+                f"{mebibytes(sums['read_local'] + sums['read_remote'])} | {mebibytes(sums['spilled'])} | {operators} |"
             )
 
 

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""simstore.spark.near_pairs and clusters beside the join of one machine on the same cores, in the same run: a table in Markdown.
+"""Compares simstore.spark.near_pairs and clusters with the join on one machine, on the same cores; prints a Markdown table.
 
     PYTHON=venv/bin/python
     $PYTHON benches/spark/join.py 1M 10M 50M [--shape mixed] [--what near_pairs clusters] [--memory 3072] [--folder target/spark]
 
-The sets are those of `inputs.py`, made where they are not there yet. All runs are processes of their own, one after the other. One
-machine: `simstore.self_join` or `simstore.clusters` of the fingerprints in memory, on all cores; in brackets from Parquet to Parquet.
-Spark: two executors of one core each, from Parquet to Parquet, without the start of Spark. Both results have to be the same, pair by
-pair. A fingerprint's bytes are those written to be shuffled, by all stages together, for each row of the input; spilled are those
-that Spark wrote to disk for want of memory. Memory is the largest resident set of an executor with its Python workers; in brackets
-the JVM alone and the workers alone. Seconds of the processor are those of all processes: of one machine from the start of Python, of
-Spark the driver's and the executors' while the job ran. Growth is the time for each fingerprint beside that of the row before.
+`inputs.py` generates the fingerprints if the folder does not have them. The runs are separate processes, one after the other.
+
+- One machine: `simstore.self_join` or `simstore.clusters` in memory, on all cores. The time in brackets is from Parquet to Parquet.
+- Spark: two executors with one core each, from Parquet to Parquet. The time excludes the start of Spark.
+- Both results must be equal.
+- Shuffled: bytes that all stages write for shuffles, divided by the rows of the input. Spilled: bytes that Spark writes to disk because
+  memory is full.
+- Memory of an executor: largest resident memory with its Python workers; in brackets, the JVM and the workers separately.
+- CPU seconds: all processes. For one machine, from the start of Python; for Spark, driver and executors while the job runs.
+- Growth: time for each fingerprint, divided by that time in the row above.
 """
 
 import argparse
@@ -28,13 +31,13 @@ import pyarrow.parquet
 import inputs
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "similar"))
-from measure import taken_by  # noqa: E402
+from measure import resource_usage  # noqa: E402
 
 
-def pairs_alone(folder, output, distance):
+def local_pairs(folder, output, distance):
     import simstore
 
-    fingerprints = inputs.read(folder)
+    fingerprints = inputs.read_fingerprints(folder)
     start = time.perf_counter()
     table = simstore.self_join(fingerprints, distance)
     seconds = time.perf_counter() - start
@@ -42,10 +45,10 @@ def pairs_alone(folder, output, distance):
     return seconds
 
 
-def clusters_alone(folder, output, distance):
+def local_clusters(folder, output, distance):
     import simstore
 
-    fingerprints = inputs.read(folder)
+    fingerprints = inputs.read_fingerprints(folder)
     start = time.perf_counter()
     labels = simstore.clusters(fingerprints, distance)
     seconds = time.perf_counter() - start
@@ -53,8 +56,8 @@ def clusters_alone(folder, output, distance):
     return seconds
 
 
-def pairs_of(output):
-    """All pairs, in one order."""
+def read_pairs(output):
+    """Returns ([keys, distances], number of pairs as text), in the order of the keys. A key is a * 2^32 + b."""
     table = pyarrow.parquet.read_table(output)
     names = ("a", "b") if "a" in table.column_names else ("id_a", "id_b")
     a, b = (table[name].to_numpy().astype(np.uint64) for name in names)
@@ -64,55 +67,56 @@ def pairs_of(output):
     return [keys[order], distances[order]], f"{len(keys):,}"
 
 
-def clusters_of(output):
-    """For each row that is not alone the first row of its cluster."""
+def read_clusters(output):
+    """Returns ([ids, first id of the cluster], number of clusters as text), for rows in a cluster of two or more."""
     table = pyarrow.parquet.read_table(output)
     labels = np.asarray(table["cluster"].to_numpy())
     ids = np.asarray(table["id"].to_numpy()) if "id" in table.column_names else np.arange(len(labels))
     order = np.argsort(ids)
     ids, labels = ids[order], labels[order]
     _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    together = sizes[inverse] > 1
-    return [ids[together], ids[first[inverse]][together]], f"{np.sum(sizes > 1):,}"
+    clustered = sizes[inverse] > 1
+    return [ids[clustered], ids[first[inverse]][clustered]], f"{np.sum(sizes > 1):,}"
 
 
-def near_pairs_spark(rows, arguments):
+def spark_near_pairs(rows, arguments):
     import simstore.spark
 
     return simstore.spark.near_pairs(rows, distance=arguments.distance)
 
 
-def clusters_spark(rows, arguments):
+def spark_clusters(rows, arguments):
     import simstore.spark
 
     return simstore.spark.clusters(rows, distance=arguments.distance)
 
 
-WHAT = {
-    "near_pairs": ("`self_join`", "pairs", pairs_alone, near_pairs_spark, pairs_of),
-    "clusters": ("`clusters`", "clusters", clusters_alone, clusters_spark, clusters_of),
+OPERATIONS = {
+    "near_pairs": ("`self_join`", "pairs", local_pairs, spark_near_pairs, read_pairs),
+    "clusters": ("`clusters`", "clusters", local_clusters, spark_clusters, read_clusters),
 }
 
 
 def run(arguments):
-    """A process of its own: one machine, or Spark."""
-    _, _, alone, spark, _ = WHAT[arguments.what[0]]
+    """Runs the operation in this process, on one machine or on Spark, and writes the figures to a file."""
+    _, _, local_function, spark_function, _ = OPERATIONS[arguments.what[0]]
     start = time.perf_counter()
-    if arguments.run == "alone":
-        taken = {"seconds": alone(arguments.input, arguments.output, arguments.distance)}
-        taken["with_files"] = time.perf_counter() - start
+    if arguments.run == "local":
+        figures = {"seconds": local_function(arguments.input, arguments.output, arguments.distance)}
+        figures["with_files"] = time.perf_counter() - start
     else:
-        taken = with_spark(spark, arguments)
-    with open(arguments.told, "w", encoding="utf-8") as file:
-        json.dump(taken, file)
+        figures = run_spark(spark_function, arguments)
+    with open(arguments.figures, "w", encoding="utf-8") as file:
+        json.dump(figures, file)
 
 
-def with_spark(query, arguments):
+def run_spark(query, arguments):
+    """Runs the query on a new Spark cluster, from Parquet to Parquet. Returns its figures."""
     from cluster import Cluster
 
     settings = dict(setting.split("=", 1) for setting in arguments.set)
     with Cluster(memory=arguments.memory, settings=settings, folder=arguments.folder) as cluster:
-        with cluster.measured("join") as memory:
+        with cluster.measured("join") as usage:
             query(cluster.spark.read.parquet(arguments.input), arguments).write.parquet(f"file://{os.path.abspath(arguments.output)}")
         cluster.stop()
         group = cluster.groups()["join"]
@@ -120,83 +124,83 @@ def with_spark(query, arguments):
             (log,) = os.listdir(cluster.logs)
             os.replace(os.path.join(cluster.logs, log), arguments.log)
     return {
-        "seconds": memory.seconds,
-        "processor": memory.processor,
-        "shuffled": group.shuffled,
-        "spilled": group.sum("spilled"),
+        "seconds": usage.seconds,
+        "processor": usage.processor,
+        "shuffled": group.shuffled_bytes,
+        "spilled": group.total("spilled"),
         "tasks": group.tasks,
-        "peak": memory.peak,
-        "jvm": memory.jvm,
-        "python": memory.python,
+        "peak": usage.peak,
+        "jvm": usage.jvm,
+        "python": usage.python,
     }
 
 
-def measure(what, count, arguments):
-    """What both take, and whether they find the same."""
+def measure(operation, count, arguments):
+    """Runs both. Returns (local figures, Spark figures, number of results as text, whether the results are equal)."""
     folder = os.path.join(arguments.folder, f"{arguments.shape}-{count}")
     if not os.path.exists(folder):
-        inputs.write(inputs.made(arguments.shape, inputs.number(count)), folder)
-    taken, results = {}, {}
+        inputs.write_parquet(inputs.generate(arguments.shape, inputs.parse_number(count)), folder)
+    figures, results = {}, {}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
-        for place in ("alone", "spark"):
-            output, told = os.path.join(scratch, f"{place}.parquet"), os.path.join(scratch, f"{place}.json")
-            command = [sys.executable, __file__, count, "--what", what, "--run", place, "--input", folder, "--output", output]
-            command += ["--told", told, "--memory", str(arguments.memory), "--distance", str(arguments.distance)]
+        for mode in ("local", "spark"):
+            output, figures_path = os.path.join(scratch, f"{mode}.parquet"), os.path.join(scratch, f"{mode}.json")
+            command = [sys.executable, __file__, count, "--what", operation, "--run", mode, "--input", folder, "--output", output]
+            command += ["--figures", figures_path, "--memory", str(arguments.memory), "--distance", str(arguments.distance)]
             command += ["--folder", arguments.folder, "--log", arguments.log or ""]
             command += [f"--set={setting}" for setting in arguments.set]
-            whole = {}
-            if place == "alone":
-                of_process = taken_by(command)
-                whole = {"peak": of_process["memory"], "processor": of_process["processor"]}
+            process_figures = {}
+            if mode == "local":
+                process_usage = resource_usage(command)
+                process_figures = {"peak": process_usage["memory"], "processor": process_usage["processor"]}
             else:
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            with open(told, encoding="utf-8") as file:
-                taken[place] = json.load(file) | whole
-            results[place] = output
-        (expected, number), (found, _) = (WHAT[what][4](results[place]) for place in ("alone", "spark"))
-    same = all(np.array_equal(*columns) for columns in zip(expected, found))
-    return taken["alone"], taken["spark"], number, same
+            with open(figures_path, encoding="utf-8") as file:
+                figures[mode] = json.load(file) | process_figures
+            results[mode] = output
+        (expected, result_count), (actual, _) = (OPERATIONS[operation][4](results[mode]) for mode in ("local", "spark"))
+    same = all(np.array_equal(*columns) for columns in zip(expected, actual))
+    return figures["local"], figures["spark"], result_count, same
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", nargs="+", help="like 10M")
     parser.add_argument("--shape", choices=["random", "mixed", "clustered"], default="mixed")
-    parser.add_argument("--what", nargs="+", choices=WHAT, default=list(WHAT))
+    parser.add_argument("--what", nargs="+", choices=OPERATIONS, default=list(OPERATIONS))
     parser.add_argument("--distance", type=int, default=3)
-    parser.add_argument("--memory", type=int, default=3072, help="of the JVM of an executor, in MiB")
-    parser.add_argument("--folder", default="target/spark", help="for the sets, and for what Spark writes meanwhile")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
-    parser.add_argument("--log", help="keep the event log of the last run here")
-    for hidden in ("--run", "--input", "--output", "--told"):
+    parser.add_argument("--memory", type=int, default=3072, help="memory of the JVM of an executor, in MiB")
+    parser.add_argument("--folder", default="target/spark", help="folder for the fingerprints and for Spark's temporary files")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="Spark setting; can be repeated")
+    parser.add_argument("--log", help="file for the event log of the last run")
+    for hidden in ("--run", "--input", "--output", "--figures"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
         run(arguments)
         return
-    # Spark knows no working folder.
+    # Spark needs an absolute path.
     arguments.folder = os.path.abspath(arguments.folder)
     os.makedirs(arguments.folder, exist_ok=True)
-    for what in arguments.what:
-        alone_name, things = WHAT[what][:2]
+    for operation in arguments.what:
+        local_name, result_noun = OPERATIONS[operation][:2]
         print(
-            f"| {arguments.shape}, k = {arguments.distance} | {alone_name}, s | processor, s | MiB | `spark.{what}`, s | "
+            f"| {arguments.shape}, k = {arguments.distance} | {local_name}, s | processor, s | MiB | `spark.{operation}`, s | "
             "processor, s | times | growth | "
-            f"shuffled, bytes a fingerprint | spilled, MiB | tasks | an executor, MiB | {things} | the same |\n" + "|" + "---|" * 14
+            f"shuffled, bytes a fingerprint | spilled, MiB | tasks | an executor, MiB | {result_noun} | the same |\n" + "|" + "---|" * 14
         )
-        before = None
+        previous_seconds = None
         for count in arguments.count:
-            alone, spark, number, same = measure(what, count, arguments)
-            n = inputs.number(count)
-            growth = f"{spark['seconds'] / n / before:.2f}" if before else ""
-            before = spark["seconds"] / n
+            local, spark, result_count, same = measure(operation, count, arguments)
+            n = inputs.parse_number(count)
+            growth = f"{spark['seconds'] / n / previous_seconds:.2f}" if previous_seconds else ""
+            previous_seconds = spark["seconds"] / n
             mebibytes = {name: f"{spark[name] / 2**20:,.0f}" for name in ("spilled", "peak", "jvm", "python")}
             print(
-                f"| {n:,} | {alone['seconds']:.2f} ({alone['with_files']:.2f}) | {alone['processor']:.1f} | {alone['peak'] / 2**20:,.0f} | "
+                f"| {n:,} | {local['seconds']:.2f} ({local['with_files']:.2f}) | {local['processor']:.1f} | {local['peak'] / 2**20:,.0f} | "
                 f"{spark['seconds']:.1f} | {spark['processor']:.1f} | "
-                f"{spark['seconds'] / alone['seconds']:.1f} ({spark['seconds'] / alone['with_files']:.1f}) | {growth} | "
+                f"{spark['seconds'] / local['seconds']:.1f} ({spark['seconds'] / local['with_files']:.1f}) | {growth} | "
                 f"{spark['shuffled'] / n:.1f} | {mebibytes['spilled']} | {spark['tasks']} | "
-                f"{mebibytes['peak']} ({mebibytes['jvm']}, {mebibytes['python']}) | {number} | {'yes' if same else 'NO'} |",
+                f"{mebibytes['peak']} ({mebibytes['jvm']}, {mebibytes['python']}) | {result_count} | {'yes' if same else 'NO'} |",
                 flush=True,
             )
 

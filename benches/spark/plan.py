@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""What the join of a set too large to try here would take on a cluster, by the rates that were measured: tables in Markdown.
+"""Estimates near_pairs of a very large set on a cluster from rates measured on this machine; prints Markdown tables.
 
     venv/bin/python benches/spark/join.py 50M --what near_pairs --log LOG
-    venv/bin/python benches/spark/plan.py --log LOG --rows 50M [--processor SECONDS]    rates of the stages, kept in plan.tsv
-    venv/bin/python benches/spark/plan.py --measure 8000M:256     rate of the join there: one part of each table, kept there too
-    venv/bin/python benches/spark/plan.py                         the plan, by plan.tsv
+    venv/bin/python benches/spark/plan.py --log LOG --rows 50M [--processor SECONDS]    store the rates of the stages in plan.tsv
+    venv/bin/python benches/spark/plan.py --measure 8000M:256     store the rate of the join: one part of each table
+    venv/bin/python benches/spark/plan.py                         print the plan from plan.tsv
     venv/bin/python benches/spark/plan.py --count 1000M --executors 10 20
 
-A part of a large set can be made and joined here: as many random fingerprints that agree in the bits of the part. So the rate of the
-join is that of the real size, not one that is drawn out from smaller sets. What is measured of the stages is linear in the rows, but
-for the join; of that, what it takes besides the native join is kept (measure the size of LOG, too: `--measure 50M:16`). A stage takes
-the time that its tasks ran, which is right where nothing else ran on the machine; with `--processor`, these seconds, as join.py tells
-them, are shared out by it.
+One part of a large set fits on this machine: `--measure` generates as many random fingerprints as the part has, all with the same bits of
+the part, and joins them. So the rate of the join is measured at the real size, not extrapolated from smaller sets.
+
+The cost of all stages except the join is linear in the rows. The stage `joined` has a linear cost too, besides its native join: so measure
+the native join also at the size of LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is
+correct if nothing else runs on the machine. `--processor` gives the CPU seconds that join.py prints; they are divided among the stages in
+proportion to their run times.
 """
 
 import argparse
@@ -29,201 +31,209 @@ import inputs
 MILLION, GB = 1e6, 1e9
 
 
-# What was measured: `rate` and name, then microseconds of a core for each row (JVM and Python together: the time that tasks ran), bytes of
-# the shuffle read and written; `join` and the size, then microseconds of a core, bytes of memory for each.
-KEPT = Path(__file__).with_suffix(".tsv")
-STAGES = ["rows packed", "sent to tables", "joined", "ids of the one", "ids of the other"]
+# Measured rates, one a line:
+# - `rate`, name of a stage, core microseconds a row (run time of its tasks, in JVM and Python), shuffle bytes read and written a row
+# - `join`, COUNT:PARTS, core microseconds and bytes of memory a fingerprint
+# - `rows`, `log`, number of input rows of the event log
+RATES_PATH = Path(__file__).with_suffix(".tsv")
+STAGE_NAMES = ["rows packed", "sent to tables", "joined", "ids of the one", "ids of the other"]
 
 
 @dataclass
-class Stage:
-    """What a stage takes for each row: microseconds of a core, bytes of the shuffle."""
+class StageRates:
+    """Cost of a stage for each row: core microseconds, and shuffle bytes read and written."""
 
     name: str
-    seconds: float
-    read: float
-    written: float
+    microseconds: float
+    read_bytes: float
+    written_bytes: float
 
 
-def read_kept():
-    rows = [line.split("\t") for line in KEPT.read_text(encoding="utf-8").splitlines()] if KEPT.exists() else []
+def read_rates():
+    """Returns {(kind, name): values} from plan.tsv."""
+    rows = [line.split("\t") for line in RATES_PATH.read_text(encoding="utf-8").splitlines()] if RATES_PATH.exists() else []
     return {(kind, name): [float(value) for value in values] for kind, name, *values in rows}
 
 
-def keep(more):
-    kept = read_kept() | more
-    lines = ["\t".join([*key, *(f"{value:.4g}" for value in values)]) for key, values in kept.items()]
-    KEPT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def add_rates(new_rates):
+    """Adds rates to plan.tsv, or replaces them."""
+    rates = read_rates() | new_rates
+    lines = ["\t".join([*key, *(f"{value:.4g}" for value in values)]) for key, values in rates.items()]
+    RATES_PATH.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def keep_rates(log, rows, processor):
-    """The rates of the stages of near_pairs, which are told from the others by what hands batches to Python."""
-    stages = events.groups(log)["join"].stages
-    native = [stage for stage in stages if "InArrow" in stage.name]
-    if len(native) != len(STAGES):
-        raise SystemExit(f"{len(native)} stages hand batches to Python: expected {len(STAGES)}, those of near_pairs")
+def store_log_rates(log, rows, processor):
+    """Stores the rates of the stages of near_pairs: those with an operator that passes Arrow batches to Python."""
+    stages = events.read_groups(log)["join"].stages
+    python_stages = [stage for stage in stages if "InArrow" in stage.name]
+    if len(python_stages) != len(STAGE_NAMES):
+        raise SystemExit(f"{len(python_stages)} stages hand batches to Python: expected {len(STAGE_NAMES)}, those of near_pairs")
     rates = {}
-    ran = sum(stage.sums["run_ms"] for stage in native) / 1000
-    scale = (processor / ran if processor else 1) / rows
-    for name, stage in zip(STAGES, sorted(native, key=lambda stage: stage.number)):
+    run_seconds = sum(stage.sums["run_ms"] for stage in python_stages) / 1000
+    scale = (processor / run_seconds if processor else 1) / rows
+    for name, stage in zip(STAGE_NAMES, sorted(python_stages, key=lambda stage: stage.number)):
         read = stage.sums["read_local"] + stage.sums["read_remote"]
         rates["rate", name] = [stage.sums["run_ms"] * 1000 * scale, read / rows, stage.sums["written"] / rows]
-    keep(rates | {("rows", "log"): [float(rows)]})
+    add_rates(rates | {("rows", "log"): [float(rows)]})
 
 
-# Bytes that a task takes to join a fingerprint: itself twice while it is handed over, and 16 for the join (`--measure`).
-OF_A_FINGERPRINT = 32
-# Rows of a task that packs, by the size of a file's piece that Spark reads at once.
-OF_A_PIECE = (128 << 20) / 16
+# Memory of a task for each fingerprint of its part, in bytes: two copies while Spark passes the fingerprint to Python, and 16 bytes for the
+# join (measured by `--measure`).
+FINGERPRINT_BYTES = 32
+# Rows of a task that packs fingerprints: Spark splits files into 128 MiB, and a row has 16 bytes.
+PACK_TASK_ROWS = (128 << 20) / 16
 
 
-# What an executor is taken to have.
-CORES = 8
-PYTHON = 16 * GB  # of its 32 GB
-NETWORK = 0.75 * GB  # bytes a second each way: 10 Gbit/s, of which 60% are had
-DISK = 1 * GB  # bytes a second, written and read again
-INPUT, INPUT_ROW = 0.5 * GB, 16  # bytes a second from a store of objects, bytes of a row
+# Assumed resources of an executor.
+EXECUTOR_CORES = 8
+PYTHON_MEMORY = 16 * GB  # of 32 GB
+NETWORK_RATE = 0.75 * GB  # bytes a second in each direction: 60% of 10 Gbit/s
+DISK_RATE = 1 * GB  # bytes a second, reading and writing together
+INPUT_RATE, INPUT_ROW_BYTES = 0.5 * GB, 16  # bytes a second from object storage, bytes of a row
 
 
-def parts_for(count, executors):
-    """As `simstore.spark.choose_parts` has them: half of a task's memory is enough for one, and two for each core."""
+def choose_parts(count, executors):
+    """Returns the number of parts as `simstore.spark.choose_parts`: a part fits in half the memory of a task, with two parts a core."""
     parts = 1
-    while parts < 4096 and (count * 32 / parts > PYTHON / CORES / 2 or 4 * parts < 2 * CORES * executors):
+    while parts < 4096 and (count * 32 / parts > PYTHON_MEMORY / EXECUTOR_CORES / 2 or 4 * parts < 2 * EXECUTOR_CORES * executors):
         parts *= 2
     return parts
 
 
-def join_rate(kept, count, parts):
-    """Microseconds of a core for a fingerprint, of the size that was measured which is nearest."""
-    sizes = {tuple(map(inputs.number, name.split(":"))): values[0] for (kind, name), values in kept.items() if kind == "join"}
+def nearest_join_rate(rates, count, parts):
+    """Returns the core microseconds a fingerprint at the nearest measured size."""
+    sizes = {tuple(map(inputs.parse_number, name.split(":"))): values[0] for (kind, name), values in rates.items() if kind == "join"}
     if not sizes:
         raise SystemExit(f"the rate of the join is not known: --measure {count}:{parts}")
     nearest = min(sizes, key=lambda size: (abs(math.log(size[0] / count)), abs(math.log(size[1] / parts))))
     return sizes[nearest]
 
 
-def stages_of(kept):
-    return [Stage(name, *kept["rate", name]) for name in STAGES]
+def stage_rates(rates):
+    return [StageRates(name, *rates["rate", name]) for name in STAGE_NAMES]
 
 
-def plan(kept, count, executors):
-    """Rows of a table: what each stage takes, and what bounds it."""
-    cores, parts = CORES * executors, parts_for(count, executors)
-    (measured,) = kept["rows", "log"]
-    more = join_rate(kept, count, parts) - join_rate(kept, measured, 1)
-    total = moved = 0.0
+def plan_stages(rates, count, executors):
+    """Returns (parts, [(stage, seconds by resource, limiting resource)], total seconds, bytes over the network)."""
+    cores, parts = EXECUTOR_CORES * executors, choose_parts(count, executors)
+    (measured_rows,) = rates["rows", "log"]
+    extra_microseconds = nearest_join_rate(rates, count, parts) - nearest_join_rate(rates, measured_rows, 1)
+    total_seconds = moved_bytes = 0.0
     rows = []
-    for stage in stages_of(kept):
-        own = stage.seconds + (more if stage.name == "joined" else 0)
-        remote = stage.read * count * (executors - 1) / executors
+    for stage in stage_rates(rates):
+        microseconds = stage.microseconds + (extra_microseconds if stage.name == "joined" else 0)
+        remote_bytes = stage.read_bytes * count * (executors - 1) / executors
         bounds = {
-            "processor": count * own / MILLION / cores,
-            "network": remote / executors / NETWORK,
-            "disk": count * (stage.read + stage.written) / executors / DISK,
-            "input": count * INPUT_ROW / executors / INPUT if stage.name == STAGES[0] else 0,
+            "processor": count * microseconds / MILLION / cores,
+            "network": remote_bytes / executors / NETWORK_RATE,
+            "disk": count * (stage.read_bytes + stage.written_bytes) / executors / DISK_RATE,
+            "input": count * INPUT_ROW_BYTES / executors / INPUT_RATE if stage.name == STAGE_NAMES[0] else 0,
         }
         bound = max(bounds, key=bounds.get)
-        total += bounds[bound]
-        moved += remote
+        total_seconds += bounds[bound]
+        moved_bytes += remote_bytes
         rows.append((stage.name, bounds, bound))
-    return parts, rows, total, moved
+    return parts, rows, total_seconds, moved_bytes
 
 
-def show(count, several):
-    kept = read_kept()
-    print("| stage | " + " | ".join(f"{executors} executors, s" for executors in several) + " |")
-    print("|---|" + "---|" * len(several))
-    plans = [plan(kept, count, executors) for executors in several]
-    for number, stage in enumerate(STAGES):
+def print_plan(count, executor_counts):
+    rates = read_rates()
+    print("| stage | " + " | ".join(f"{executors} executors, s" for executors in executor_counts) + " |")
+    print("|---|" + "---|" * len(executor_counts))
+    plans = [plan_stages(rates, count, executors) for executors in executor_counts]
+    for number, stage in enumerate(STAGE_NAMES):
         cells = [f"{bounds[bound]:,.0f} ({bound})" for _, bounds, bound in (rows[number] for _, rows, _, _ in plans)]
         print(f"| {stage} | {' | '.join(cells)} |")
     print("| all | " + " | ".join(f"**{total:,.0f}**, {total / 60:,.1f} minutes" for _, _, total, _ in plans) + " |")
     buckets = min(10_000, math.ceil(count / MILLION))
-    written = sum(stage.written for stage in stages_of(kept))
-    facts = {
+    written = sum(stage.written_bytes for stage in stage_rates(rates))
+    figures = {
         "over the network, GB": lambda parts, executors, moved: f"{moved / GB:,.0f}",
         "on the disk of an executor, GB": lambda parts, executors, moved: f"{written * count / executors / GB:,.0f}",
         "parts of a table": lambda parts, executors, moved: f"{parts:,}",
         "fingerprints of a part": lambda parts, executors, moved: f"{count // parts:,}",
-        "memory of a part's task, MB": lambda parts, executors, moved: f"{count / parts * OF_A_FINGERPRINT / MILLION:,.0f}",
+        "memory of a part's task, MB": lambda parts, executors, moved: f"{count / parts * FINGERPRINT_BYTES / MILLION:,.0f}",
         "pieces that tasks send to one another, million": lambda parts, executors, moved: (
-            f"{(buckets * math.ceil(count / OF_A_PIECE) + buckets * 4 * parts) / MILLION:,.0f}"
+            f"{(buckets * math.ceil(count / PACK_TASK_ROWS) + buckets * 4 * parts) / MILLION:,.0f}"
         ),
         "bytes of such a piece, to the tables": lambda parts, executors, moved: f"{8 * count / buckets / parts:,.0f}",
     }
-    for name, fact in facts.items():
-        cells = [fact(parts, executors, moved) for executors, (parts, _, _, moved) in zip(several, plans)]
+    for name, compute in figures.items():
+        cells = [compute(parts, executors, moved) for executors, (parts, _, _, moved) in zip(executor_counts, plans)]
         print(f"| {name} | {' | '.join(cells)} |")
 
 
-def part_of(parts, table, count, seed=16):
-    """So many random fingerprints of the first part of a table, as they are packed."""
+def random_part(parts, table, count, seed=16):
+    """Returns `count` random fingerprints of the first part of a table, as a packed Arrow array."""
     import pyarrow
 
     random = np.random.default_rng(seed)
     packed = parts.pack(random.integers(0, 1 << 64, 4000 * parts.parts, dtype=np.uint64))
-    sent = parts.scatter(packed["fingerprints"], packed["repeated"])
-    sent = pyarrow.table(sent)
-    row = sent["place"].to_pylist().index(table * parts.parts)
-    of_part = np.frombuffer(sent["fingerprints"][row].as_buffer(), dtype="<u8")
-    # Bits that none of these has are those of the part.
-    fingerprints = random.integers(0, 1 << 64, count, dtype=np.uint64) & np.bitwise_or.reduce(of_part)
+    scattered = parts.scatter(packed["fingerprints"], packed["repeated"])
+    scattered = pyarrow.table(scattered)
+    row = scattered["place"].to_pylist().index(table * parts.parts)
+    part_fingerprints = np.frombuffer(scattered["fingerprints"][row].as_buffer(), dtype="<u8")
+    # Bits that are zero in all fingerprints of this part select the part.
+    fingerprints = random.integers(0, 1 << 64, count, dtype=np.uint64) & np.bitwise_or.reduce(part_fingerprints)
     offsets = pyarrow.array([0, fingerprints.nbytes], pyarrow.int64())
     return pyarrow.Array.from_buffers(pyarrow.large_binary(), 1, [None, offsets.buffers()[1], pyarrow.py_buffer(fingerprints)])
 
 
-def resident(name):
-    """Bytes that this process has, or has had at most."""
+def read_memory(name):
+    """Returns a memory value of this process in bytes: `VmRSS` is the current resident memory, `VmHWM` its peak."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
 
 
-def join_of_part(parts, table, count):
-    """Seconds of the processor for a million, bytes of memory for each: a process of its own."""
+def join_part(parts, table, count):
+    """Joins a random part. Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, pairs).
+
+    Runs in a separate process, so that the peak memory is that of the join.
+    """
     import pyarrow
 
     import simstore
 
-    of = simstore.JoinParts(3, parts=parts)
-    fingerprints = part_of(of, table, count)
-    nothing = pyarrow.array([b""], pyarrow.large_binary())
+    join_parts = simstore.JoinParts(3, parts=parts)
+    fingerprints = random_part(join_parts, table, count)
+    no_repeats = pyarrow.array([b""], pyarrow.large_binary())
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
-        # Forgets the most memory that this process has had.
+        # Resets the peak memory of this process.
         file.write("5")
-    before, start = resident("VmRSS"), time.process_time()
-    pairs = sum(map(len, of.pairs(table * parts, fingerprints, nothing)))
+    before, start = read_memory("VmRSS"), time.process_time()
+    pairs = sum(map(len, join_parts.pairs(table * parts, fingerprints, no_repeats)))
     seconds = time.process_time() - start
-    return seconds / count * MILLION, (resident("VmHWM") - before) / count, pairs
+    return seconds / count * MILLION, (read_memory("VmHWM") - before) / count, pairs
 
 
-def measure(size):
-    count, parts = map(inputs.number, size.split(":"))
+def measure_join(size):
+    count, parts = map(inputs.parse_number, size.split(":"))
     print(f"| table, of {count:,} in {parts} parts | fingerprints of a part | processor, s a million | more memory, bytes each | pairs |")
     print("|---|---|---|---|---|")
-    taken = []
+    measurements = []
     for table in range(4):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            seconds, memory, pairs = pool.apply(join_of_part, (parts, table, count // parts))
+            seconds, memory, pairs = pool.apply(join_part, (parts, table, count // parts))
         print(f"| {table} | {count // parts:,} | {seconds:.3f} | {memory:.1f} | {pairs:,} |", flush=True)
-        taken.append((seconds, memory))
-    keep({("join", size): [sum(seconds for seconds, _ in taken), max(memory for _, memory in taken)]})
+        measurements.append((seconds, memory))
+    add_rates({("join", size): [sum(seconds for seconds, _ in measurements), max(memory for _, memory in measurements)]})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=inputs.number, default=8_000_000_000)
+    parser.add_argument("--count", type=inputs.parse_number, default=8_000_000_000)
     parser.add_argument("--executors", type=int, nargs="+", default=[10, 50, 200])
-    parser.add_argument("--measure", metavar="COUNT:PARTS", help="the rate of the join there")
-    parser.add_argument("--log", help="the event log of near_pairs")
-    parser.add_argument("--rows", type=inputs.number, help="rows that it was of")
-    parser.add_argument("--processor", type=float, help="seconds of the processor that these took")
+    parser.add_argument("--measure", metavar="COUNT:PARTS", help="measure and store the rate of the join at this size")
+    parser.add_argument("--log", help="event log of near_pairs; stores the rates of its stages")
+    parser.add_argument("--rows", type=inputs.parse_number, help="number of input rows of the run in --log")
+    parser.add_argument("--processor", type=float, help="CPU seconds of the run in --log, as join.py prints them")
     arguments = parser.parse_args()
     if arguments.measure:
-        measure(arguments.measure)
+        measure_join(arguments.measure)
     elif arguments.log:
-        keep_rates(arguments.log, arguments.rows, arguments.processor)
+        store_log_rates(arguments.log, arguments.rows, arguments.processor)
     else:
-        show(arguments.count, arguments.executors)
+        print_plan(arguments.count, arguments.executors)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Near-duplicates on Spark as people find them today, and with simstore.spark: tables in Markdown.
+"""Compares simstore.spark with common ways to find near-duplicates on Spark; prints Markdown tables.
 
     PY=venv/bin/python
     $PY benches/spark/rivals.py near FOLDER... [--distance 3] [--tools buckets near_pairs join]
     $PY benches/spark/rivals.py documents CORPUS.jsonl.gz SHINGLES.jsonl PAIRS.tsv FOLDER
     $PY benches/spark/rivals.py similar FOLDER --count 1000 5000 20000 [--similar 0.8] [--tools minhash-3 minhash-5 similar_pairs]
 
-`near`: all pairs of rows whose fingerprints are within the distance, of the folders that `inputs.py` makes. `documents` makes the
-folder for `similar`: texts with their shingles, as `simstore-similar --similarity 0.8 --shingles SHINGLES.jsonl --pairs PAIRS.tsv`
-(`benches/similar`) writes them, and all pairs that there are. All tools get the same sets of shingles; simstore cuts and hashes them
-itself, in its time.
+- `near` finds all pairs of rows whose fingerprints are within the distance, in folders of `inputs.py`.
+- `documents` makes FOLDER for `similar`: the texts with their shingles, and all similar pairs. SHINGLES.jsonl and PAIRS.tsv are from
+  `simstore-similar --similarity 0.8 --shingles SHINGLES.jsonl --pairs PAIRS.tsv` (`benches/similar`).
+- `similar` finds all similar pairs of documents. All tools get the same sets of shingles, but simstore gets the texts: its time includes
+  making and hashing the shingles.
 
-Each run is a process with a Spark of its own, two executors of one core, and settings as Spark has them. The pairs are written as
-Parquet; the time is from reading to that, without the start of Spark, and stands in brackets for tools without Spark. Seconds of the
-processor are those of all processes of this Spark, the driver's too. Shuffled is what was written to be shuffled. Memory is the largest of
-an executor with its Python workers, resident.
+Each run is a separate process with its own Spark: two executors with one core each, and default settings. The time is from reading the
+input to writing the pairs as Parquet, without the start of Spark; for tools without Spark, it is in brackets. CPU seconds are of all
+processes of Spark, including the driver. Shuffled is the bytes written for shuffles. Memory is the largest resident memory of an executor
+with its Python workers.
 """
 
 import argparse
@@ -32,8 +33,8 @@ import pyarrow.parquet
 
 import inputs
 
-# Buckets of 16 bits, whose fingerprints are compared: what differs in at most 3 bits agrees in one of 4.
-BUCKETS = """
+# Joins rows that share one of four blocks of 16 bits, and compares them. Two fingerprints within 3 bits have at least one equal block.
+BUCKET_JOIN = """
 WITH blocks AS (
   SELECT id, fingerprint, posexplode(array(
     fingerprint & 65535, shiftright(fingerprint, 16) & 65535,
@@ -46,115 +47,115 @@ WHERE bit_count(a.fingerprint ^ b.fingerprint) <= {distance}
 
 
 def buckets(spark, arguments):
-    frame(spark, arguments).createOrReplaceTempView("fingerprints")
-    return spark.sql(BUCKETS.format(distance=arguments.distance))
+    read_rows(spark, arguments).createOrReplaceTempView("fingerprints")
+    return spark.sql(BUCKET_JOIN.format(distance=arguments.distance))
 
 
 def near_pairs(spark, arguments):
     import simstore.spark
 
-    return simstore.spark.near_pairs(frame(spark, arguments), distance=arguments.distance)
+    return simstore.spark.near_pairs(read_rows(spark, arguments), distance=arguments.distance)
 
 
-def minhash(tables):
-    def pairs(spark, arguments):
-        """As the guide of pyspark.ml shows it; what is cut into shingles already is hashed into sparse vectors of ones."""
+def minhash_pairs(tables):
+    def run(spark, arguments):
+        """Calls MinHashLSH as the guide of pyspark.ml shows. HashingTF turns the ready-made shingles into binary sparse vectors."""
         from pyspark.ml.feature import HashingTF, MinHashLSH
 
-        documents = frame(spark, arguments).where("size(shingles) > 0").select("id", "shingles")
+        documents = read_rows(spark, arguments).where("size(shingles) > 0").select("id", "shingles")
         vectors = HashingTF(inputCol="shingles", outputCol="features", numFeatures=1 << 20, binary=True).transform(documents)
         vectors = vectors.select("id", "features")
         model = MinHashLSH(inputCol="features", outputCol="hashes", numHashTables=tables, seed=16).fit(vectors)
-        # Its pairs are below the threshold, ours at most at it.
+        # MinHashLSH excludes pairs exactly at the threshold, simstore includes them.
         near = model.approxSimilarityJoin(vectors, vectors, 1 - arguments.similar + 1e-9, distCol="distance")
         return near.where("datasetA.id < datasetB.id").selectExpr("datasetA.id AS id_a", "datasetB.id AS id_b", "distance")
 
-    return pairs
+    return run
 
 
 def similar_pairs(spark, arguments):
     import simstore.spark
 
-    return simstore.spark.similar_pairs(frame(spark, arguments).select("id", "text"), "text", "id", similar=arguments.similar)
+    return simstore.spark.similar_pairs(read_rows(spark, arguments).select("id", "text"), "text", "id", similar=arguments.similar)
 
 
-SPARK = {
+SPARK_TOOLS = {
     "buckets": ("bucket join in SQL, 4 of 16 bits", buckets),
     "near_pairs": ("`simstore.spark.near_pairs`", near_pairs),
-    "minhash-3": ("`MinHashLSH`, 3 tables", minhash(3)),
-    "minhash-5": ("`MinHashLSH`, 5 tables", minhash(5)),
+    "minhash-3": ("`MinHashLSH`, 3 tables", minhash_pairs(3)),
+    "minhash-5": ("`MinHashLSH`, 5 tables", minhash_pairs(5)),
     "similar_pairs": ("`simstore.spark.similar_pairs`", similar_pairs),
 }
 
 
-def frame(spark, arguments):
+def read_rows(spark, arguments):
     rows = spark.read.parquet(arguments.folder)
     return rows if arguments.count is None else rows.where(rows.id < arguments.count)
 
 
-def spark_run(arguments):
-    """What one tool takes, and its pairs as `a * 2^32 + b`, in order."""
+def run_spark_tool(arguments):
+    """Runs a Spark tool. Returns its figures, and its pairs as `a * 2^32 + b`."""
     from cluster import Cluster
 
     with Cluster(memory=arguments.memory) as cluster:
         output = os.path.join(cluster.scratch, "pairs.parquet")
-        with cluster.measured("pairs") as memory:
-            SPARK[arguments.run][1](cluster.spark, arguments).write.parquet(output)
+        with cluster.measured("pairs") as usage:
+            SPARK_TOOLS[arguments.run][1](cluster.spark, arguments).write.parquet(output)
         cluster.stop()
         group = cluster.groups()["pairs"]
         columns = pyarrow.parquet.read_table(output, columns=["id_a", "id_b"])
         a, b = (columns[name].to_numpy().astype(np.uint64) for name in ("id_a", "id_b"))
     keys = (np.minimum(a, b) << np.uint64(32)) | np.maximum(a, b)
-    taken = {"seconds": memory.seconds, "processor": memory.processor, "memory": memory.peak}
-    return taken | {"shuffled": group.shuffled, "spilled": group.sum("spilled")}, keys
+    figures = {"seconds": usage.seconds, "processor": usage.processor, "memory": usage.peak}
+    return figures | {"shuffled": group.shuffled_bytes, "spilled": group.total("spilled")}, keys
 
 
-def join_run(arguments):
-    """The pairs as one machine finds them."""
+def run_self_join(arguments):
+    """Runs the self-join on one machine, without Spark. Returns its figures, and its pairs as `a * 2^32 + b`."""
     import simstore
 
-    fingerprints = inputs.read(arguments.folder)
+    fingerprints = inputs.read_fingerprints(arguments.folder)
     start, before = time.perf_counter(), time.process_time()
     table = simstore.self_join(fingerprints, arguments.distance)
-    taken = {"seconds": time.perf_counter() - start, "processor": time.process_time() - before}
-    return taken, (table["a"].to_numpy().astype(np.uint64) << np.uint64(32)) | table["b"].to_numpy()
+    figures = {"seconds": time.perf_counter() - start, "processor": time.process_time() - before}
+    return figures, (table["a"].to_numpy().astype(np.uint64) << np.uint64(32)) | table["b"].to_numpy()
 
 
-def run(arguments):
-    taken, keys = (join_run if arguments.run == "join" else spark_run)(arguments)
+def run_tool(arguments):
+    figures, keys = (run_self_join if arguments.run == "join" else run_spark_tool)(arguments)
     np.save(arguments.output, np.sort(keys))
     with open(arguments.output + ".json", "w", encoding="utf-8") as file:
-        json.dump(taken, file)
+        json.dump(figures, file)
 
 
-def row(label, tool, folder, count, arguments, truth=None):
-    """Prints a row; the pairs that were found, or none if the tool failed or took too long."""
+def measure_row(label, tool, folder, count, arguments, truth=None):
+    """Measures a tool and prints its row. Returns the pairs, or None if the tool fails or exceeds the timeout."""
     with tempfile.TemporaryDirectory() as scratch:
         output = os.path.join(scratch, "pairs.npy")
         command = [sys.executable, __file__, arguments.what, folder, "--run", tool, "--output", output, "--memory", str(arguments.memory)]
         command += ["--distance", str(arguments.distance), "--similar", str(arguments.similar)]
         command += [] if count is None else ["--count", str(count)]
-        name = SPARK[tool][0] if tool in SPARK else "`simstore.self_join`, without Spark"
+        title = SPARK_TOOLS[tool][0] if tool in SPARK_TOOLS else "`simstore.self_join`, without Spark"
         try:
             done = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, timeout=arguments.timeout)
         except subprocess.TimeoutExpired:
-            print(f"| {label} | {name} | above {arguments.timeout} | | | | | | | |", flush=True)
+            print(f"| {label} | {title} | above {arguments.timeout} | | | | | | | |", flush=True)
             return None
         if done.returncode:
-            print(f"| {label} | {name} | failed | | | | | | | |", flush=True)
+            print(f"| {label} | {title} | failed | | | | | | | |", flush=True)
             print(done.stderr[-4000:], file=sys.stderr)
             return None
         pairs = np.load(output)
         with open(output + ".json", encoding="utf-8") as file:
-            taken = json.load(file)
+            figures = json.load(file)
     truth = pairs if truth is None else truth
     distinct = np.unique(pairs)
     found = len(np.intersect1d(distinct, truth, assume_unique=True))
-    seconds = f"{taken['seconds']:.1f}" if tool in SPARK else f"({taken['seconds']:.2f})"
-    processor = f"{taken['processor']:.1f}" if "processor" in taken else ""
-    bytes_of = [f"{taken[each] / 2**20:,.1f}" if each in taken else "" for each in ("shuffled", "spilled", "memory")]
+    seconds = f"{figures['seconds']:.1f}" if tool in SPARK_TOOLS else f"({figures['seconds']:.2f})"
+    processor = f"{figures['processor']:.1f}" if "processor" in figures else ""
+    mebibytes = [f"{figures[name] / 2**20:,.1f}" if name in figures else "" for name in ("shuffled", "spilled", "memory")]
     wrong = len(pairs) - found
-    cells = [label, name, seconds, processor, *bytes_of, f"{found:,}", f"{len(truth) - found:,}", f"{wrong:,}"]
+    cells = [label, title, seconds, processor, *mebibytes, f"{found:,}", f"{len(truth) - found:,}", f"{wrong:,}"]
     print(f"| {' | '.join(cells)} |", flush=True)
     return pairs
 
@@ -162,16 +163,16 @@ def row(label, tool, folder, count, arguments, truth=None):
 HEADER = "| {} | tool | s | processor, s | shuffled, MiB | spilled, MiB | an executor, MiB | pairs found | missed | wrong or twice |"
 
 
-def near(arguments):
+def compare_near_pairs(arguments):
     print(HEADER.format("fingerprints") + "\n|" + "---|" * 10, flush=True)
     for folder in arguments.folder:
         label = os.path.basename(folder.rstrip("/"))
-        truth = row(label, "join", folder, None, arguments)
+        truth = measure_row(label, "join", folder, None, arguments)
         for tool in arguments.tools or ["buckets", "near_pairs"]:
-            row(label, tool, folder, None, arguments, truth)
+            measure_row(label, tool, folder, None, arguments, truth)
 
 
-def similar(arguments):
+def compare_similar_pairs(arguments):
     print(HEADER.format("documents") + "\n|" + "---|" * 10, flush=True)
     (folder,) = arguments.folder
     with open(os.path.join(folder, "pairs.npy"), "rb") as file:
@@ -179,30 +180,30 @@ def similar(arguments):
     for count in arguments.count:
         within = (pairs & np.uint64(0xFFFF_FFFF)) < count
         for tool in arguments.tools or ["minhash-3", "minhash-5", "similar_pairs"]:
-            row(f"{count:,}", tool, os.path.join(folder, "documents"), count, arguments, np.unique(pairs[within]))
+            measure_row(f"{count:,}", tool, os.path.join(folder, "documents"), count, arguments, np.unique(pairs[within]))
 
 
-def documents(arguments):
+def write_documents(arguments):
     corpus, shingles, pairs, folder = arguments.folder
     with gzip.open(corpus, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     with open(shingles, encoding="utf-8") as lines:
         sets = [json.loads(line) for line in lines]
-    place = {each["id"]: number for number, each in enumerate(sets)}
+    positions = {document["id"]: position for position, document in enumerate(sets)}
     os.makedirs(os.path.join(folder, "documents"))
     for start in range(0, len(texts), 1000):
-        some = slice(start, start + 1000)
+        chunk = slice(start, start + 1000)
         columns = {
-            "id": np.arange(start, start + len(texts[some]), dtype=np.int64),
-            "text": texts[some],
-            "shingles": [each["text"].split() for each in sets[some]],
+            "id": np.arange(start, start + len(texts[chunk]), dtype=np.int64),
+            "text": texts[chunk],
+            "shingles": [document["text"].split() for document in sets[chunk]],
         }
         pyarrow.parquet.write_table(pyarrow.table(columns), os.path.join(folder, "documents", f"part-{start:08}.parquet"))
     with open(pairs, encoding="utf-8") as lines:
-        found = [sorted(place[name] for name in line.split("\t")[:2]) for line in lines]
-    a, b = np.array(found, dtype=np.uint64).reshape(-1, 2).T
+        position_pairs = [sorted(positions[name] for name in line.split("\t")[:2]) for line in lines]
+    a, b = np.array(position_pairs, dtype=np.uint64).reshape(-1, 2).T
     np.save(os.path.join(folder, "pairs.npy"), (a << np.uint64(32)) | b)
-    print(f"{len(texts):,} documents, {len(found):,} pairs")
+    print(f"{len(texts):,} documents, {len(position_pairs):,} pairs")
 
 
 def main():
@@ -211,19 +212,19 @@ def main():
     parser.add_argument("folder", nargs="+")
     parser.add_argument("--distance", type=int, default=3)
     parser.add_argument("--similar", type=float, default=0.8)
-    parser.add_argument("--count", type=int, nargs="+", help="of documents, the first ones")
-    parser.add_argument("--tools", nargs="+", choices=SPARK)
-    parser.add_argument("--memory", type=int, default=4096, help="of the JVM of an executor, in MiB")
-    parser.add_argument("--timeout", type=int, default=900, help="seconds, with the start of Spark")
+    parser.add_argument("--count", type=int, nargs="+", help="number of documents to use, from the start")
+    parser.add_argument("--tools", nargs="+", choices=SPARK_TOOLS)
+    parser.add_argument("--memory", type=int, default=4096, help="memory of the JVM of an executor, in MiB")
+    parser.add_argument("--timeout", type=int, default=900, help="time limit of a run in seconds, including the start of Spark")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     parser.add_argument("--output", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
         (arguments.folder,) = arguments.folder
         arguments.count = arguments.count and arguments.count[0]
-        run(arguments)
+        run_tool(arguments)
     else:
-        {"near": near, "documents": documents, "similar": similar}[arguments.what](arguments)
+        {"near": compare_near_pairs, "documents": write_documents, "similar": compare_similar_pairs}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

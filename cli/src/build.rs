@@ -1,4 +1,4 @@
-//! `simstore build`: documents or fingerprints to a store.
+//! `simstore build`: builds a store from documents or fingerprints.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use simstore_corpus::InputKind;
 pub(crate) use self::args::BuildArgs;
 use self::args::codec_and_objective;
 use self::report::report;
-use crate::input_warnings::warn_about_fingerprints;
 use crate::command_error::{CommandError, CommandResult, print_message};
+use crate::input_warnings::warn_about_fingerprints;
 use crate::inputs;
 use crate::profile_args::check_bits;
 use crate::progress::ProgressDisplay;
@@ -32,28 +32,28 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &ProgressDisplay) -> Comman
     check_distance::<F>(args.distance)?;
     let inputs = args.documents.open_inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
-    // Of fingerprints only the user can know how they were made.
-    let given = args.documents.profile.requested_profile()?;
-    let told = kind == InputKind::Documents || given.is_some();
-    let profile = given.unwrap_or_default();
+    // If the inputs are fingerprints, only the user can know their profile. Without an option, the store records none.
+    let requested = args.documents.profile.requested_profile()?;
+    let has_profile = kind == InputKind::Documents || requested.is_some();
+    let profile = requested.unwrap_or_default();
     check_bits::<F>(&profile)?;
     let bar = progress.progress_bar("writing tables");
-    let shown = bar.clone();
-    let (codec, codec_for) = codec_and_objective(args)?;
+    let callback_bar = bar.clone();
+    let (codec, codec_objective) = codec_and_objective(args)?;
     let options = BuildOptions {
         distance: args.distance,
         codec,
-        codec_objective: codec_for,
+        codec_objective,
         plan: args.plan.clone(),
         block_size: args.block_size,
         span: args.span,
         memory: args.memory,
         ids: !args.no_ids,
         replace: args.force,
-        profile: if told { profile.to_string() } else { String::new() },
+        profile: if has_profile { profile.to_string() } else { String::new() },
         progress: Some(ProgressCallback::new(move |progress| {
-            shown.set_length(progress.total);
-            shown.set_position(progress.done);
+            callback_bar.set_length(progress.total);
+            callback_bar.set_position(progress.done);
             ControlFlow::Continue(())
         })),
         ..BuildOptions::default()

@@ -8,7 +8,7 @@ use simstore::store::CompactOptions;
 use simstore::{Fingerprint, Snapshot, StoreOptions, each_width};
 
 use crate::command_error::{CommandError, CommandResult};
-use crate::numbers::{format_bytes, rounded, format_count_of};
+use crate::numbers::{format_bytes, format_count_of, rounded};
 use crate::open_store::open_store;
 use crate::output::{self, object};
 use crate::progress::ProgressDisplay;

@@ -1,4 +1,4 @@
-//! `simstore compare`: two documents side by side, how similar they are and where they differ.
+//! `simstore compare`: prints the similarity of two documents, and their differences side by side.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -10,26 +10,27 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, each_width};
-use simstore_corpus::{InputCounts, InputKind, Inputs, Diagnostic, Observer, default_text_profile};
+use simstore_corpus::{Diagnostic, InputCounts, InputKind, Inputs, Observer, default_text_profile};
 use simstore_io::numbers::format_similarity;
 use simstore_io::{Document, IdRef};
 use simstore_text::{Profile, jaccard};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::input_warnings::warn_about_texts;
 use crate::command_error::{CommandError, CommandResult};
+use crate::input_warnings::warn_about_texts;
 use crate::inputs::DocumentArgs;
 use crate::numbers::{format_count, format_count_of};
 use crate::output::{self, Output, escape_text};
 use crate::progress::ProgressDisplay;
 use crate::width::width_parser;
 
-/// Words shown before and after each difference.
+/// Number of words shown before and after each difference.
 const CONTEXT_WORDS: usize = 6;
-/// Line width without a terminal, and smallest line width, in columns.
+/// Line width if standard output is not a terminal, in columns.
 const DEFAULT_WIDTH: usize = 120;
+/// Smallest line width, in columns.
 const MIN_WIDTH: usize = 40;
-/// Separator between the two texts.
+/// Separator between the columns of the two texts.
 const COLUMN_SEPARATOR: &str = "  |  ";
 
 const EXAMPLES: &str = "\
@@ -91,7 +92,7 @@ struct ComparedDocument<'a> {
     shingles: usize,
 }
 
-/// A difference: the words that differ in each text.
+/// Differing words of both texts, and the lines, from 1, where they begin.
 #[derive(Serialize)]
 pub(crate) struct Difference<'a> {
     line_a: usize,
@@ -102,46 +103,48 @@ pub(crate) struct Difference<'a> {
 
 pub(crate) fn run(args: &CompareArgs, progress: &ProgressDisplay) -> CommandResult {
     if !matches!(args.id.len(), 0 | 2) {
-        let given = args.id.len();
-        return Err(CommandError::Usage(format!("compare needs --id exactly twice, found {given}")));
+        let count = args.id.len();
+        return Err(CommandError::Usage(format!("compare needs --id exactly twice, found {count}")));
     }
     let inputs = args.documents.open_documents(&args.inputs, "compare", progress)?;
     let [a, b] = read_pair(&inputs, &args.id, progress)?;
     let (choice, resources) = args.documents.profile.name_and_resources()?;
-    let shingles = match &args.verify_profile {
+    let shingle_profile = match &args.verify_profile {
         Some(name) => Profile::with_resources(name, &resources).map_err(CommandError::usage)?,
         None => default_text_profile(&inputs, "verify_profile", progress),
     };
     let profile =
-        simstore_dedup::profile_with(choice.as_deref(), &resources, None).map_err(CommandError::usage)?;
+        simstore_dedup::resolve_profile(choice.as_deref(), &resources, None).map_err(CommandError::usage)?;
     let distance = each_width!(args.bits, type F => distance::<F>(&profile, &a.text, &b.text))?;
-    let (of_a, of_b) = (shingles.feature_set(&a.text), shingles.feature_set(&b.text));
+    let (shingles_a, shingles_b) =
+        (shingle_profile.feature_set(&a.text), shingle_profile.feature_set(&b.text));
     let (words_a, words_b) = (words(&a.text), words(&b.text));
     let operations = diff_operations(&words_a, &words_b);
-    let found = Comparison {
-        a: ComparedDocument { id: (&a.id).into(), place: file_and_line(&a), shingles: of_a.len() },
-        b: ComparedDocument { id: (&b.id).into(), place: file_and_line(&b), shingles: of_b.len() },
-        similarity: jaccard(&of_a, &of_b),
-        shared: of_a.iter().filter(|shingle| of_b.binary_search(shingle).is_ok()).count(),
+    let comparison = Comparison {
+        a: ComparedDocument { id: (&a.id).into(), place: file_and_line(&a), shingles: shingles_a.len() },
+        b: ComparedDocument { id: (&b.id).into(), place: file_and_line(&b), shingles: shingles_b.len() },
+        similarity: jaccard(&shingles_a, &shingles_b),
+        shared: shingles_a.iter().filter(|shingle| shingles_b.binary_search(shingle).is_ok()).count(),
         bits: args.bits.bits(),
         distance,
         differences: differences(&a.text, &b.text, &words_a, &words_b, &operations),
     };
     let mut output = output::stdout();
     if args.json {
-        output.write_json(&found)?;
+        output.write_json(&comparison)?;
     } else {
-        print_scores(&mut output, &found)?;
+        print_scores(&mut output, &comparison)?;
         print_passages(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
     }
     Ok(output.finish()?)
 }
 
-/// Reads the two documents: the ones with the given ids, or all documents if no id is given.
+/// Reads the two documents to compare. `ids` selects them; without ids, the inputs must hold exactly two documents.
 fn read_pair(inputs: &Inputs, ids: &[String], progress: &ProgressDisplay) -> CommandResult<[Document; 2]> {
+    /// Number of documents between two reports of progress.
     const PROGRESS_INTERVAL: u64 = 1024;
     let mut counts = InputCounts::default();
-    let mut found: [Option<Document>; 2] = [None, None];
+    let mut documents: [Option<Document>; 2] = [None, None];
     let records = inputs.records();
     let read = records.progress();
     for record in records {
@@ -154,37 +157,39 @@ fn read_pair(inputs: &Inputs, ids: &[String], progress: &ProgressDisplay) -> Com
             }
             Err(error) => return Err(error.into()),
         };
-        let at = if ids.is_empty() {
+        let index = if ids.is_empty() {
             counts.read as usize
         } else {
             let id = IdRef::from(&document.id).text();
             // If both ids are equal, they name the first two documents with this id.
-            (0..2).find(|&at| ids[at] == id && found[at].is_none()).unwrap_or(2)
+            (0..2).find(|&index| ids[index] == id && documents[index].is_none()).unwrap_or(2)
         };
         counts.read += 1;
         if counts.read.is_multiple_of(PROGRESS_INTERVAL) {
-            let so_far = simstore_corpus::StageProgress {
+            let stage_progress = simstore_corpus::StageProgress {
                 stage: "documents",
                 count: counts.read,
                 bytes: read.bytes(),
                 total_bytes: None,
             };
-            let ControlFlow::Continue(()) = progress.progress(&so_far) else {
+            let ControlFlow::Continue(()) = progress.progress(&stage_progress) else {
                 return Err(Error::Cancelled.into());
             };
         }
-        if let Some(place) = found.get_mut(at) {
+        if let Some(slot) = documents.get_mut(index) {
             counts.replacements += document.replacements;
-            *place = Some(document);
+            *slot = Some(document);
         }
-        if ids.is_empty() && counts.read > 2 || !ids.is_empty() && found.iter().all(Option::is_some) {
+        if ids.is_empty() && counts.read > 2 || !ids.is_empty() && documents.iter().all(Option::is_some) {
             break;
         }
     }
     progress.stage_ended("documents");
-    read.diagnostics().into_iter().for_each(|(note, count)| progress.diagnostic(&Diagnostic::Read(note, count)));
+    read.diagnostics()
+        .into_iter()
+        .for_each(|(read, count)| progress.diagnostic(&Diagnostic::Read(read, count)));
     warn_about_texts(&counts, InputKind::Documents, progress);
-    match (found, ids) {
+    match (documents, ids) {
         ([Some(a), Some(b)], _) if !ids.is_empty() || counts.read == 2 => Ok([a, b]),
         (_, []) => {
             let count = if counts.read > 2 {
@@ -196,27 +201,29 @@ fn read_pair(inputs: &Inputs, ids: &[String], progress: &ProgressDisplay) -> Com
                 "the inputs hold {count}; compare needs exactly two: select them with --id A --id B"
             )))
         }
-        (found, _) => {
-            let missing: Vec<_> =
-                (0..2).filter(|&at| found[at].is_none()).map(|at| excerpt(ids[at].as_str())).collect();
+        (documents, _) => {
+            let missing: Vec<_> = (0..2)
+                .filter(|&index| documents[index].is_none())
+                .map(|index| excerpt(ids[index].as_str()))
+                .collect();
             let read = format_count_of(counts.read, "document");
             Err(CommandError::Failed(format!("ids not found in {read}: {}", missing.join(", "))))
         }
     }
 }
 
-/// Returns `FILE:LINE` of a document.
+/// Returns the location of a document: `FILE:LINE`.
 pub(crate) fn file_and_line(document: &Document) -> String {
     format!("{}:{}", document.path.display(), document.line)
 }
 
 fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> CommandResult<Option<u32>> {
     profile.check_bits(F::BITS).map_err(CommandError::usage)?;
-    let of = |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint);
-    Ok(of(a).zip(of(b)).map(|(a, b)| a.distance(b)))
+    let fingerprint = |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint);
+    Ok(fingerprint(a).zip(fingerprint(b)).map(|(a, b)| a.distance(b)))
 }
 
-/// A piece of a text between white space. A piece that is not ASCII is split further at Unicode word boundaries.
+/// Word of a text. Words are separated by white space and, if they are not ASCII, also by Unicode word boundaries.
 struct Word<'a> {
     text: &'a str,
     /// Byte offset of the word in the text.
@@ -230,12 +237,12 @@ struct Word<'a> {
 fn words(text: &str) -> Vec<Word<'_>> {
     let (mut words, mut line, mut counted) = (Vec::new(), 1, 0);
     for piece in text.split_whitespace() {
-        // Both are slices of the text.
-        let at = piece.as_ptr() as usize - text.as_ptr() as usize;
-        line += text[counted..at].matches('\n').count();
-        counted = at;
+        // `piece` is a slice of `text`, so the difference of the addresses is its byte offset.
+        let offset = piece.as_ptr() as usize - text.as_ptr() as usize;
+        line += text[counted..offset].matches('\n').count();
+        counted = offset;
         let mut word =
-            |start, text| words.push(Word { text, start: at + start, line, is_spaced: start == 0 });
+            |start, text| words.push(Word { text, start: offset + start, line, is_spaced: start == 0 });
         if piece.is_ascii() {
             word(0, piece);
         } else {
@@ -258,9 +265,9 @@ fn differences<'a>(
     words_b: &[Word<'_>],
     operations: &[DiffOp],
 ) -> Vec<Difference<'a>> {
-    // If the difference has no words on this side, use the position of the next word.
+    // If the difference has no words in this text, use the line of the next word.
     let line = |words: &[Word<'_>], at: usize| words.get(at).or(words.last()).map_or(1, |word| word.line);
-    let cut = |text: &'a str, words: &[Word<'_>], range: Range<usize>| match (
+    let passage = |text: &'a str, words: &[Word<'_>], range: Range<usize>| match (
         words.get(range.start),
         words[range].last(),
     ) {
@@ -270,28 +277,34 @@ fn differences<'a>(
     let changed = operations.iter().filter(|operation| operation.tag() != DiffTag::Equal);
     let difference = |operation: &DiffOp| Difference {
         line_a: line(words_a, operation.old_range().start),
-        a: cut(text_a, words_a, operation.old_range()),
+        a: passage(text_a, words_a, operation.old_range()),
         line_b: line(words_b, operation.new_range().start),
-        b: cut(text_b, words_b, operation.new_range()),
+        b: passage(text_b, words_b, operation.new_range()),
     };
     changed.map(difference).collect()
 }
 
-fn print_scores(output: &mut Output, found: &Comparison<'_>) -> Result<()> {
-    for (letter, ComparedDocument { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
+fn print_scores(output: &mut Output, comparison: &Comparison<'_>) -> Result<()> {
+    for (letter, ComparedDocument { id, place, shingles }) in [("A", &comparison.a), ("B", &comparison.b)] {
         let shingles = format_count_of(*shingles as u64, "shingle");
-        output.write_line(format_args!("{letter}: {}  ({}, {shingles})", id.escaped_text(), escape_text(place)))?;
+        output.write_line(format_args!(
+            "{letter}: {}  ({}, {shingles})",
+            id.escaped_text(),
+            escape_text(place)
+        ))?;
     }
-    let all = found.a.shingles + found.b.shingles - found.shared;
+    let union = comparison.a.shingles + comparison.b.shingles - comparison.shared;
     output.write_line(format_args!(
         "similarity {}: {} of {} in both",
-        format_similarity(found.similarity),
-        format_count(found.shared as u64),
-        format_count_of(all as u64, "distinct shingle")
+        format_similarity(comparison.similarity),
+        format_count(comparison.shared as u64),
+        format_count_of(union as u64, "distinct shingle")
     ))?;
-    match found.distance {
-        Some(distance) => output.write_line(format_args!("distance {distance} of {} bits", found.bits)),
-        None => output.write_line("no distance: a text has no fingerprint, because it has no letters or digits"),
+    match comparison.distance {
+        Some(distance) => output.write_line(format_args!("distance {distance} of {} bits", comparison.bits)),
+        None => {
+            output.write_line("no distance: a text has no fingerprint, because it has no letters or digits")
+        }
     }
 }
 
@@ -300,10 +313,15 @@ pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Result
     print_first_differences(output, a, b, usize::MAX).map(drop)
 }
 
-/// Like [`print_differences`], but prints at most `most` passages. Returns how many are left out.
-pub(crate) fn print_first_differences(output: &mut Output, a: &str, b: &str, most: usize) -> Result<usize> {
+/// Prints the first `max_passages` differing passages of two texts, side by side. Returns the number of omitted passages.
+pub(crate) fn print_first_differences(
+    output: &mut Output,
+    a: &str,
+    b: &str,
+    max_passages: usize,
+) -> Result<usize> {
     let (a, b) = (words(a), words(b));
-    print_passages(output, [&a, &b], &diff_operations(&a, &b), most)
+    print_passages(output, [&a, &b], &diff_operations(&a, &b), max_passages)
 }
 
 /// Returns the differences between two texts.
@@ -312,12 +330,12 @@ pub(crate) fn text_differences<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>
     differences(a, b, &words_a, &words_b, &diff_operations(&words_a, &words_b))
 }
 
-/// Prints the first `most` differing passages, side by side. Returns how many are left out.
+/// Prints the first `max_passages` differing passages, side by side. Returns the number of omitted passages.
 fn print_passages(
     output: &mut Output,
     words: [&[Word<'_>]; 2],
     operations: &[DiffOp],
-    most: usize,
+    max_passages: usize,
 ) -> Result<usize> {
     let groups = group_diff_ops(operations.to_vec(), CONTEXT_WORDS);
     if groups.is_empty() {
@@ -326,7 +344,7 @@ fn print_passages(
     let terminal = Term::stdout();
     let width = if terminal.is_term() { terminal.size().1.into() } else { DEFAULT_WIDTH };
     let column = (width.max(MIN_WIDTH) - COLUMN_SEPARATOR.len()) / 2;
-    for group in groups.iter().take(most) {
+    for group in groups.iter().take(max_passages) {
         let sides = [0, 1].map(|side| layout_side(side, words[side], group, column));
         output.write_line("")?;
         for at in 0..sides[0].len().max(sides[1].len()) {
@@ -336,10 +354,11 @@ fn print_passages(
             output.write_line(format!("{left}{padding}{COLUMN_SEPARATOR}{right}").trim_end())?;
         }
     }
-    Ok(groups.len().saturating_sub(most))
+    Ok(groups.len().saturating_sub(max_passages))
 }
 
-/// Returns one side of a group of operations: the line number, then the words, in lines of at most `width` columns, each with its width.
+/// Returns the lines of one text for a group of edit operations, each with its width in columns, at most `width`. The first line has the
+/// name of the text and the line number in it; the other lines have the words, with changed ones marked.
 fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")
@@ -358,14 +377,14 @@ fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) 
         for (at, word) in words.iter().enumerate() {
             let before = if is_marked && at == 0 { open } else { "" };
             let after = if is_marked && at + 1 == words.len() { close } else { "" };
-            let shown = format!("{before}{}{after}", escape_text(word.text));
+            let marked = format!("{before}{}{after}", escape_text(word.text));
             if word.is_spaced && used > 0 && used < width {
                 line.push(' ');
                 used += 1;
             }
             // A word wider than the line continues on the next line.
-            let is_long = measure_text_width(&shown) > width;
-            let pieces = if is_long { shown.graphemes(true).collect() } else { vec![shown.as_str()] };
+            let is_long = measure_text_width(&marked) > width;
+            let pieces = if is_long { marked.graphemes(true).collect() } else { vec![marked.as_str()] };
             for piece in pieces {
                 let length = measure_text_width(piece);
                 if used + length > width {

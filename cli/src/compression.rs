@@ -8,10 +8,10 @@ use simstore::any::Width;
 use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
-use crate::input_warnings::warn_about_fingerprints;
 use crate::command_error::CommandResult;
+use crate::input_warnings::warn_about_fingerprints;
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
-use crate::numbers::{format_count, parse_block_size, rounded, format_count_of};
+use crate::numbers::{format_count, format_count_of, parse_block_size, rounded};
 use crate::output;
 use crate::progress::ProgressDisplay;
 use crate::width::width_parser;
@@ -105,8 +105,13 @@ fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, disti
         rows.iter().try_for_each(|row| output.write_json(row))?;
         return output.finish();
     }
-    output.write_line(format_args!("{}, {} distinct", format_count_of(fingerprints, "fingerprint"), format_count(distinct)))?;
-    output.write_line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "/ bound"))?;
+    output.write_line(format_args!(
+        "{}, {} distinct",
+        format_count_of(fingerprints, "fingerprint"),
+        format_count(distinct)
+    ))?;
+    output
+        .write_line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "/ bound"))?;
     for row in rows {
         let bytes = row.bytes.map(format_count).unwrap_or_default();
         let MethodObject { method, bits_per_fingerprint, ratio_to_floor, .. } = row;

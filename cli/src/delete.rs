@@ -6,17 +6,17 @@ use clap::Args;
 use simstore::any::Width;
 use simstore::{Error, Fingerprint, Result, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
-use simstore_corpus::delete::{self, DeletionCounts, DeletedIds, delete_ids};
+use simstore_corpus::delete::{self, DeletedIds, DeletionCounts, delete_ids};
 use simstore_io::escape::parse_listed_name;
 use simstore_text::{Profile, SimilarSettings};
 
-use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
 use crate::command_error::{CommandError, CommandResult};
+use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
-use crate::numbers::{rounded, format_count_of};
+use crate::numbers::{format_count_of, rounded};
+use crate::open_store::open_store;
 use crate::output::{self, Output, escape_name, object};
 use crate::progress::ProgressDisplay;
-use crate::open_store::open_store;
 
 const EXAMPLES: &str = "\
 --id and --ids delete all fingerprints of a document. Give ids as `dump` and `query` print them: the name if the document has \
@@ -80,7 +80,9 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) 
     let kind = inputs::kind(&inputs)?;
     let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {
-        InputKind::Documents => args.documents.profile.profile_for_store(&Snapshot::<F>::open(&args.store)?)?,
+        InputKind::Documents => {
+            args.documents.profile.profile_for_store(&Snapshot::<F>::open(&args.store)?)?
+        }
         InputKind::Fingerprints => Profile::default(),
     };
     if kind == InputKind::Documents {
@@ -88,8 +90,8 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) 
         options.profile = Some(profile.to_string());
     }
     let store = open_store::<F>(&args.store, options)?;
-    let (counts, deleted) =
-        delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(CommandError::usage)?;
+    let (counts, deleted) = delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress)
+        .map_err(CommandError::usage)?;
     match SimilarSettings::from_store(&store.snapshot())? {
         Some(_) => warn_about_texts(&counts, kind, progress),
         None => warn_about_fingerprints(&counts, kind, progress),
@@ -121,7 +123,11 @@ fn delete_listed<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) 
     if missing == 0 {
         return Ok(());
     }
-    Err(CommandError::Failed(format!("{}: {} not in the store", args.store.display(), format_count_of(missing, "id"))))
+    Err(CommandError::Failed(format!(
+        "{}: {} not in the store",
+        args.store.display(),
+        format_count_of(missing, "id")
+    )))
 }
 
 /// Reads the ids of a list file: escaped lines, or with `--null` unescaped bytes.

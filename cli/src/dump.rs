@@ -10,8 +10,8 @@ use simstore::{Entry, Fingerprint, Result, Snapshot, each_width};
 
 use crate::command_error::CommandResult;
 use crate::inspect::table::{find_segment, find_table};
-use crate::output::{self, Output, escape_name};
 use crate::open_store::open_snapshot;
+use crate::output::{self, Output, escape_name};
 
 const EXAMPLES: &str = "\
 A line is HEX<TAB>ID: the name if the document has one, else the number. In a store without ids, a line is HEX alone. Lines are \

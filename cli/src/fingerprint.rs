@@ -7,8 +7,8 @@ use simstore::any::Width;
 use simstore::{Fingerprint, each_width};
 use simstore_corpus::{InputKind, Inputs};
 
-use crate::input_warnings::warn_about_fingerprints;
 use crate::command_error::CommandResult;
+use crate::input_warnings::warn_about_fingerprints;
 use crate::inputs::{self, DocumentArgs};
 use crate::numbers::format_count_of;
 use crate::output::{self, object};
@@ -55,7 +55,11 @@ pub(crate) fn run(args: &FingerprintArgs, progress: &ProgressDisplay) -> Command
     each_width!(args.bits, type F => print::<F>(args, &inputs, progress))
 }
 
-fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &ProgressDisplay) -> CommandResult {
+fn print<F: Fingerprint>(
+    args: &FingerprintArgs,
+    inputs: &Inputs,
+    progress: &ProgressDisplay,
+) -> CommandResult {
     let mut output = output::stdout();
     let profile = args.documents.profile.profile(None)?;
     let counts = inputs::visit::<F>(inputs, &profile, progress, |item| {

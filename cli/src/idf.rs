@@ -6,10 +6,10 @@ use clap::Args;
 use simstore_corpus::InputKind;
 use simstore_corpus::idf::{IdfOptions, document_frequencies};
 
-use crate::input_warnings::warn_about_fingerprints;
 use crate::command_error::{CommandError, CommandResult};
+use crate::input_warnings::warn_about_fingerprints;
 use crate::inputs::DocumentArgs;
-use crate::numbers::{parse_bytes, format_count_of};
+use crate::numbers::{format_count_of, parse_bytes};
 use crate::output::{self, UNFINISHED_OUTPUTS, object};
 use crate::progress::ProgressDisplay;
 
@@ -54,8 +54,11 @@ pub(crate) struct IdfArgs {
 pub(crate) fn run(args: &IdfArgs, progress: &ProgressDisplay) -> CommandResult {
     let inputs = args.documents.open_documents(&args.inputs, "this command", progress)?;
     let profile = args.documents.profile.profile(None)?;
-    let options =
-        IdfOptions { memory: args.memory, temporary: args.temporary.clone(), unfinished: UNFINISHED_OUTPUTS.clone() };
+    let options = IdfOptions {
+        memory: args.memory,
+        temporary: args.temporary.clone(),
+        unfinished: UNFINISHED_OUTPUTS.clone(),
+    };
     let (frequencies, counts) =
         document_frequencies(&inputs, &profile, &options, progress).map_err(CommandError::usage)?;
     warn_about_fingerprints(&counts, InputKind::Documents, progress);

@@ -1,6 +1,6 @@
 //! Warnings about the inputs of a command, printed after reading.
 
-use simstore_corpus::{InputCounts, InputKind, Diagnostic};
+use simstore_corpus::{Diagnostic, InputCounts, InputKind};
 
 use crate::progress::ProgressDisplay;
 
@@ -12,10 +12,16 @@ pub(crate) fn warn_about_fingerprints(counts: &InputCounts, kind: InputKind, pro
 
 /// Prints warnings about skipped, malformed and empty documents and about replaced characters.
 pub(crate) fn warn_about_texts(counts: &InputCounts, kind: InputKind, progress: &ProgressDisplay) {
-    counts.diagnostics(kind, progress.take_read_diagnostics()).iter().for_each(|diagnostic| progress.print_diagnostic(diagnostic));
+    counts
+        .diagnostics(kind, progress.take_read_diagnostics())
+        .iter()
+        .for_each(|diagnostic| progress.print_diagnostic(diagnostic));
 }
 
 /// Prints diagnostics of reading, such as skipped files, for a command that ends early.
 pub(crate) fn warn_about_skipped_files(progress: &ProgressDisplay) {
-    progress.take_read_diagnostics().into_iter().for_each(|(read, count)| progress.print_diagnostic(&Diagnostic::Read(read, count)));
+    progress
+        .take_read_diagnostics()
+        .into_iter()
+        .for_each(|(read, count)| progress.print_diagnostic(&Diagnostic::Read(read, count)));
 }

@@ -15,7 +15,7 @@ use crate::numbers::parse_bytes;
 use crate::profile_args::{ProfileArgs, check_bits};
 use crate::progress::ProgressDisplay;
 
-/// The kinds of inputs, for the long help of commands that read documents and fingerprints.
+/// Help text about input formats, for the long help of commands that read documents or fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
 Input formats, by extension; other files and standard input (`-`) by their first bytes:
   .jsonl .ndjson .json   documents: one JSON object a line, or one array of objects
@@ -114,18 +114,24 @@ impl DocumentArgs {
             parse_listed_path(&entry, self.null).map_err(|reason| list_entry_error(list, number, &reason))
         };
         let listed = read_list(list, self.null)?.into_iter().map(path_of);
-        let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(listed).collect::<CommandResult<_>>()?;
+        let paths: Vec<PathBuf> =
+            paths.iter().cloned().map(Ok).chain(listed).collect::<CommandResult<_>>()?;
         open(&paths, self.options(), self.skip_bad)
     }
 
     /// Opens inputs that must be documents. `needed_by` is the command or option that requires documents, for the error message.
-    pub(crate) fn open_documents(&self, paths: &[PathBuf], needed_by: &str, progress: &ProgressDisplay) -> CommandResult<Inputs> {
+    pub(crate) fn open_documents(
+        &self,
+        paths: &[PathBuf],
+        needed_by: &str,
+        progress: &ProgressDisplay,
+    ) -> CommandResult<Inputs> {
         let inputs = self.open_inputs(paths, progress)?;
         match kind(&inputs)? {
             InputKind::Documents => Ok(inputs),
-            InputKind::Fingerprints => {
-                Err(CommandError::Usage(format!("{needed_by} needs documents, but the inputs are fingerprints")))
-            }
+            InputKind::Fingerprints => Err(CommandError::Usage(format!(
+                "{needed_by} needs documents, but the inputs are fingerprints"
+            ))),
         }
     }
 }
@@ -173,9 +179,9 @@ pub(crate) fn open(paths: &[PathBuf], options: DocumentOptions, skip_bad: bool) 
     Ok(Inputs::new(paths, options).map_err(CommandError::usage)?.skip_malformed(skip_bad))
 }
 
-/// Returns whether the inputs are documents or fingerprints. A mix of both is a usage error.
+/// Returns whether the inputs are documents or fingerprints; a mix of both is a usage error.
 pub(crate) fn kind(inputs: &Inputs) -> CommandResult<InputKind> {
-    // A glob without matches is not a usage error, because files come and go.
+    // If the files cannot be listed, as for a glob without matches, the error is not one of usage, because files come and go.
     inputs.kind().map_err(|error| {
         if inputs.fingerprint_files().is_ok() { CommandError::usage(error) } else { error.into() }
     })

@@ -9,7 +9,8 @@ use crate::command_error::{CommandError, CommandResult};
 use crate::output;
 
 /// Columns of the table. Line 0 means the whole file.
-const COLUMNS: [Column; 3] = [("file", ColumnKind::Text), ("line", ColumnKind::Count), ("reason", ColumnKind::Text)];
+const COLUMNS: [Column; 3] =
+    [("file", ColumnKind::Text), ("line", ColumnKind::Count), ("reason", ColumnKind::Text)];
 
 /// Table with one row for each malformed document and each unreadable file.
 #[derive(Debug)]
@@ -23,7 +24,10 @@ impl MalformedList {
     /// Creates the table. The extension of `path` sets the format; `-` is standard output.
     pub(crate) fn create(path: &Path) -> CommandResult<MalformedList> {
         result_table::check_name(path).map_err(CommandError::usage)?;
-        Ok(MalformedList { table: ResultTableWriter::new(path, output::create(path)?, &COLUMNS, false)?, write_result: Ok(()) })
+        Ok(MalformedList {
+            table: ResultTableWriter::new(path, output::create(path)?, &COLUMNS, false)?,
+            write_result: Ok(()),
+        })
     }
 
     /// Appends a row for an [`Error::BadInput`]; ignores other errors. [`MalformedList::finish`] returns a write error.

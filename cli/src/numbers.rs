@@ -2,7 +2,7 @@
 
 use simstore::error::excerpt;
 use simstore_io::numbers::parse_scaled;
-pub(crate) use simstore_io::numbers::{format_bytes, format_distinct_bytes, format_count_of, format_count};
+pub(crate) use simstore_io::numbers::{format_bytes, format_count, format_count_of, format_distinct_bytes};
 
 /// Parses a count from 1: `8e9`, `100M`, `1_000_000`. K, M, G (or B) and T are powers of 1000.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {

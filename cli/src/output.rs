@@ -10,7 +10,7 @@ use simstore_io::output::UnfinishedOutputs;
 
 use crate::command_error::{CommandError, CommandResult};
 
-pub(crate) use simstore_io::escape::{escape_text, escape_name};
+pub(crate) use simstore_io::escape::{escape_name, escape_text};
 pub(crate) use simstore_io::output::Output;
 
 /// Builds a value that serializes as a JSON object with these fields, in this order. A field without a value takes the value of the

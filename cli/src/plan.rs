@@ -7,7 +7,9 @@ use simstore::plan::{self, CostEstimate, Medium, Plan, Workload};
 use simstore::{Codec, Fingerprint, Result, each_width};
 
 use crate::command_error::CommandResult;
-use crate::numbers::{format_bytes, format_duration, parse_block_size, parse_count, rounded, format_short, format_count_of};
+use crate::numbers::{
+    format_bytes, format_count_of, format_duration, format_short, parse_block_size, parse_count, rounded,
+};
 use crate::output::{self, Output};
 use crate::width::{check_distance, width_parser};
 

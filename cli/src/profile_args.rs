@@ -1,11 +1,11 @@
-//! Options that select the text profile, and its agreement with the profile of a store.
+//! Options that select the text profile, and checks against the profile of a store.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use simstore::{Fingerprint, Snapshot};
-use simstore_dedup::profile_with;
+use simstore_dedup::resolve_profile;
 use simstore_text::{Preset, Profile, Resource, Resources};
 
 use crate::command_error::{CommandError, CommandResult, options_as_flags};
@@ -44,7 +44,7 @@ impl ProfileArgs {
     /// Returns the profile that the options select, or else the default. If `stored`, the profile of a store, is not empty, it is the
     /// default, and any other profile is an error. A store of fingerprints has an empty profile, and accepts any profile.
     pub(crate) fn profile(&self, stored: Option<&str>) -> CommandResult<Profile> {
-        profile_with(self.name(), &self.resources.read()?, stored).map_err(CommandError::usage)
+        resolve_profile(self.name(), &self.resources.read()?, stored).map_err(CommandError::usage)
     }
 
     /// Returns the profile for documents of an existing store. If the store records none, an option must name it. Another profile would
@@ -59,7 +59,7 @@ impl ProfileArgs {
         self.profile(Some(store.profile()))
     }
 
-    /// Returns the profile's name, `None` if no option names a profile, and the files that the name refers to.
+    /// Returns the name of the profile, and the files that the name refers to. The name is `None` if no option gives it.
     pub(crate) fn name_and_resources(&self) -> CommandResult<(Option<String>, Resources)> {
         Ok((self.name().map(str::to_owned), self.resources.read()?))
     }

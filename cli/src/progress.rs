@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simstore::threads::lock;
-use simstore_corpus::{self, Diagnostic, ReadDiagnosticCounts, Observer};
+use simstore_corpus::{self, Diagnostic, Observer, ReadDiagnosticCounts};
 
+use crate::command_error::{CommandError, CommandResult, error_message, options_as_flags, print_message};
 use crate::malformed_list::MalformedList;
-use crate::command_error::{CommandError, CommandResult, print_message, error_message, options_as_flags};
 use crate::numbers::format_count;
 
-/// Maximum number of malformed documents that a stage prints. Further ones are only counted.
-const MALFORMED_SHOWN: u64 = 10;
+/// Maximum number of malformed documents that are printed in a stage. Further ones are only counted.
+const MAX_PRINTED_MALFORMED: u64 = 10;
 
 /// Display of progress and diagnostics of a command, on standard error.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ pub(crate) struct ProgressDisplay {
 
 impl ProgressDisplay {
     pub(crate) fn new(quiet: bool) -> Self {
-        let shown = !quiet && io::stderr().is_terminal();
+        let is_shown = !quiet && io::stderr().is_terminal();
         ProgressDisplay {
             is_quiet: quiet,
-            is_shown: shown,
+            is_shown,
             started: Instant::now(),
             read_diagnostics: Mutex::default(),
             malformed_count: Mutex::default(),
@@ -99,11 +99,13 @@ impl ProgressDisplay {
 
     /// Ends the command: publishes the table of malformed documents, unless the command failed. Returns the result of the command, or the
     /// error of the table.
-    pub(crate) fn finish(&self, done: CommandResult) -> CommandResult {
-        match (lock(&self.malformed_list).take(), done) {
+    pub(crate) fn finish(&self, result: CommandResult) -> CommandResult {
+        match (lock(&self.malformed_list).take(), result) {
             (Some(list), Ok(())) => list.finish(),
-            (Some(list), Err(CommandError::OutputClosed)) => list.finish().and(Err(CommandError::OutputClosed)),
-            (_, done) => done,
+            (Some(list), Err(CommandError::OutputClosed)) => {
+                list.finish().and(Err(CommandError::OutputClosed))
+            }
+            (_, result) => result,
         }
     }
 
@@ -119,7 +121,9 @@ impl ProgressDisplay {
     pub(crate) fn print_diagnostic(&self, diagnostic: &Diagnostic<'_>) {
         match diagnostic {
             Diagnostic::CompletedOutput(_) => print_message(&diagnostic.to_string()),
-            _ if diagnostic.is_warning() => print_message(&options_as_flags(&format!("warning: {diagnostic}"))),
+            _ if diagnostic.is_warning() => {
+                print_message(&options_as_flags(&format!("warning: {diagnostic}")));
+            }
             _ if diagnostic.is_skipped_input() => print_message(&options_as_flags(&diagnostic.to_string())),
             _ => self.print_summary(&options_as_flags(&diagnostic.to_string())),
         }
@@ -159,12 +163,15 @@ impl Observer for ProgressDisplay {
                 }
                 let mut malformed = lock(&self.malformed_count);
                 *malformed += 1;
-                if *malformed <= MALFORMED_SHOWN {
+                if *malformed <= MAX_PRINTED_MALFORMED {
                     print_message(&error_message(error));
                 }
-                if *malformed == MALFORMED_SHOWN + 1 {
-                    let listed =
-                        if lock(&self.malformed_list).is_some() { "listed" } else { "counted (--bad FILE lists them)" };
+                if *malformed == MAX_PRINTED_MALFORMED + 1 {
+                    let listed = if lock(&self.malformed_list).is_some() {
+                        "listed"
+                    } else {
+                        "counted (--bad FILE lists them)"
+                    };
                     print_message(&format!("further invalid documents are only {listed}"));
                 }
             }

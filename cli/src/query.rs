@@ -11,19 +11,19 @@ use simstore::error::excerpt;
 use simstore::{Fingerprint, Match, Result, Snapshot, each_width};
 use simstore_corpus::{InputKind, Item};
 use simstore_io::{DocumentFormat, DocumentOptions, documents};
-use simstore_text::{Profile, SimilarSettings, DocumentComparer};
+use simstore_text::{DocumentComparer, Profile, SimilarSettings};
 
-use crate::input_warnings::warn_about_fingerprints;
 use crate::command_error::{CommandError, CommandResult, print_message};
+use crate::input_warnings::warn_about_fingerprints;
 use crate::inputs;
 use crate::numbers::format_count;
+use crate::open_store::open_snapshot;
 use crate::output::{self, Output, escape_name};
 use crate::profile_args::{ProfileArgs, check_bits};
 use crate::progress::ProgressDisplay;
-use crate::open_store::open_snapshot;
 use crate::similar_query;
 
-/// Number of queries from a file that are answered together, in parallel on all threads.
+/// Number of queries from a file that are looked up together, in parallel on all threads.
 const BATCH_QUERIES: usize = 4096;
 
 const EXAMPLES: &str = "\
@@ -120,7 +120,8 @@ fn run_queries<F: Fingerprint>(args: &QueryArgs, progress: &ProgressDisplay) -> 
     let is_fingerprint =
         |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
     let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());
-    let has_several = args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
+    let has_several =
+        args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
     let settings = SimilarSettings::from_store(&store)?;
     if settings.is_some() && !args.queries.is_empty() {
         return Err(CommandError::Usage(format!(
@@ -187,7 +188,9 @@ fn run_queries<F: Fingerprint>(args: &QueryArgs, progress: &ProgressDisplay) -> 
         for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
             if let Some(settings) = &settings {
                 let comparer = DocumentComparer::new(&store, *settings, profile.clone())?;
-                similar_query::print_similar(&store, &comparer, &text?, text_output, args.json, &mut printer.output)?;
+                similar_query::print_similar(
+                    &store, &comparer, &text?, text_output, args.json, &mut printer.output,
+                )?;
                 continue;
             }
             batch.push(fingerprint_text(&profile, &text?)?);

@@ -10,7 +10,7 @@ use simstore::{Fingerprint, Result, each_width};
 use simstore_text::{DEFAULT_RECALL, SimilarSettings, salvage_similar_store};
 
 use crate::command_error::{CommandError, CommandResult};
-use crate::numbers::{parse_bytes, rounded, format_count_of};
+use crate::numbers::{format_count_of, parse_bytes, rounded};
 use crate::output::{self, Output, object};
 use crate::profile_args::ProfileArgs;
 use crate::progress::ProgressDisplay;
@@ -100,7 +100,9 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &ProgressDisplay) -> Co
     };
     let salvaged = match F::BITS {
         // A store of similar documents has 64 bits.
-        64 => salvage_similar_store(&args.store, &args.new, &options, similar).map_err(CommandError::usage)?,
+        64 => {
+            salvage_similar_store(&args.store, &args.new, &options, similar).map_err(CommandError::usage)?
+        }
         _ if similar.is_some() => {
             let message = format!("--similar needs a store of 64 bits; this store has {}", F::BITS);
             return Err(CommandError::Usage(message));
@@ -149,12 +151,14 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &ProgressDisplay) -> Co
 fn print_issue(output: &mut Output, issue: &Issue, json: bool) -> Result<()> {
     let file = issue.path.to_string_lossy();
     if json {
-        let Issue { offset, is_loss: lost, description: what, .. } = issue;
-        return output.write_json(&object! { file, offset, lost, what });
+        let Issue { offset, is_loss, description, .. } = issue;
+        return output.write_json(&object! { file, offset, lost: is_loss, what: description });
     }
     let kind = if issue.is_loss { "lost" } else { "note" };
     match issue.offset {
-        Some(offset) => output.write_line(format_args!("{file}: at offset {offset}: {kind}: {}", issue.description)),
+        Some(offset) => {
+            output.write_line(format_args!("{file}: at offset {offset}: {kind}: {}", issue.description))
+        }
         None => output.write_line(format_args!("{file}: {kind}: {}", issue.description)),
     }
 }

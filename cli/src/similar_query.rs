@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
-use simstore_text::{SimilarityEstimate, Signature, DocumentComparer};
+use simstore_text::{DocumentComparer, Signature, SimilarityEstimate};
 
-use crate::compare;
 use crate::command_error::{CommandError, CommandResult};
+use crate::compare;
 use crate::output::{Output, escape_name};
 
 #[derive(Serialize)]
@@ -61,8 +61,11 @@ pub(crate) fn print_similar<F: Fingerprint>(
     };
     let settings = comparer.settings();
     let candidates = settings.candidates(store, &signature)?;
-    for document in comparer.find_similar(store, &signature, || Ok(features), &candidates, settings.min_similarity())? {
-        let stored_text = if text_output == TextOutput::None { None } else { comparer.text(store, document.id)? };
+    for document in
+        comparer.find_similar(store, &signature, || Ok(features), &candidates, settings.min_similarity())?
+    {
+        let stored_text =
+            if text_output == TextOutput::None { None } else { comparer.text(store, document.id)? };
         if json {
             output.write_json(&SimilarObject {
                 similarity: document.estimate.similarity,
@@ -73,10 +76,13 @@ pub(crate) fn print_similar<F: Fingerprint>(
             })?;
             continue;
         }
-        let label = document.name.map_or_else(|| document.id.to_string(), |name| escape_name(&name).into_owned());
+        let label =
+            document.name.map_or_else(|| document.id.to_string(), |name| escape_name(&name).into_owned());
         output.write_line(format_args!("{}\t{label}", format_estimate(document.estimate)))?;
         match (text_output, stored_text) {
-            (TextOutput::Differences, Some(stored_text)) => compare::print_differences(output, text, &stored_text)?,
+            (TextOutput::Differences, Some(stored_text)) => {
+                compare::print_differences(output, text, &stored_text)?;
+            }
             (TextOutput::Full, Some(stored_text)) => output.write_line(stored_text.trim_end())?,
             _ => {}
         }

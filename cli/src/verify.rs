@@ -115,12 +115,18 @@ fn print_problem(output: &mut Output, error: &Error, json: bool) -> Result<()> {
         Error::Io { path, .. } | Error::UnsupportedVersion { path, .. } => (Some(path), None),
         _ => (None, None),
     };
-    output
-        .write_json(&object! { problem: error.to_string(), file: file.map(|path| path.to_string_lossy()), offset })
+    output.write_json(
+        &object! { problem: error.to_string(), file: file.map(|path| path.to_string_lossy()), offset },
+    )
 }
 
-/// Prints the summary. `description` is `None` if the store cannot be opened. Returns an error if there are problems.
-fn report(args: &VerifyArgs, mut output: Output, problems: u64, description: Option<StoreDescription>) -> CommandResult {
+/// Prints the summary. `description` is `None` if the store cannot be opened. Returns an error if `problems` is not 0.
+fn report(
+    args: &VerifyArgs,
+    mut output: Output,
+    problems: u64,
+    description: Option<StoreDescription>,
+) -> CommandResult {
     let ok = problems == 0;
     if args.json {
         output.write_json(&object! {
@@ -144,5 +150,9 @@ fn report(args: &VerifyArgs, mut output: Output, problems: u64, description: Opt
     if ok {
         return Ok(());
     }
-    Err(CommandError::Failed(format!("{}: {} found", args.store.display(), format_count_of(problems, "problem"))))
+    Err(CommandError::Failed(format!(
+        "{}: {} found",
+        args.store.display(),
+        format_count_of(problems, "problem")
+    )))
 }

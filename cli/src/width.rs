@@ -10,8 +10,9 @@ use crate::command_error::{CommandError, CommandResult};
 
 /// Returns the parser of `--bits`.
 pub(crate) fn width_parser() -> impl TypedValueParser<Value = Width> {
-    PossibleValuesParser::new(["64", "128"])
-        .try_map(|bits| bits.parse().map_err(|error: ParseIntError| error.to_string()).and_then(width_from_bits))
+    PossibleValuesParser::new(["64", "128"]).try_map(|bits| {
+        bits.parse().map_err(|error: ParseIntError| error.to_string()).and_then(width_from_bits)
+    })
 }
 
 fn width_from_bits(bits: u32) -> Result<Width, String> {

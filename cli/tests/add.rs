@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random};
+use crate::{Random, TestFolder};
 
 /// Runs `simstore add` and returns its JSON summary.
 fn add(folder: &TestFolder, args: &[&str]) -> Value {
@@ -83,7 +83,8 @@ fn a_glob_resumes_in_each_file() {
         folder.write(&format!("{name}.tsv"), rows);
     }
     // A run that fails in the middle of a file.
-    let first_half: String = folder.read("b.tsv").lines().take(1500).map(|line| format!("{line}\n")).collect();
+    let first_half: String =
+        folder.read("b.tsv").lines().take(1500).map(|line| format!("{line}\n")).collect();
     let whole = folder.read("b.tsv");
     folder.write("b.tsv", first_half + "not a fingerprint\n");
     folder.run(&["add", "s", "*.tsv"]).fails(1, "b.tsv:1501");
@@ -142,9 +143,15 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
         seeds.map(|id| format!("{:016x}\t{id}\n", Random(id * step).next())).collect()
     };
     folder.write("old.jsonl", named_documents(0..20, 1));
-    folder.write("new.jsonl", named_documents(10..30, 1).replacen("p10", "p25", 1) + &named_documents(5..7, 1000));
+    folder.write(
+        "new.jsonl",
+        named_documents(10..30, 1).replacen("p10", "p25", 1) + &named_documents(5..7, 1000),
+    );
     folder.write("old.tsv", numbered_fingerprints(0..20, 1));
-    folder.write("new.tsv", numbered_fingerprints(10..30, 1).replacen("\t10\n", "\t25\n", 1) + &numbered_fingerprints(5..7, 1000));
+    folder.write(
+        "new.tsv",
+        numbered_fingerprints(10..30, 1).replacen("\t10\n", "\t25\n", 1) + &numbered_fingerprints(5..7, 1000),
+    );
     for (old, new) in [("old.jsonl", "new.jsonl"), ("old.tsv", "new.tsv")] {
         for store in ["both", "replace", "refuse"] {
             let _ = fs::remove_dir_all(folder.path(store));
@@ -180,7 +187,7 @@ fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
 }
 
 #[test]
-fn fingerprints_without_ids_are_numbered_on() {
+fn fingerprints_without_ids_get_the_next_numbers() {
     let folder = TestFolder::new();
     for (name, values) in [("a.u64", [1_u64, 0xff]), ("b.u64", [0xffff, 0xff_ffff])] {
         folder.write(name, values.map(u64::to_le_bytes).concat());

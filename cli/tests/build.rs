@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{TestFolder, Random, fields, hex_lines, sample};
+use crate::{Random, TestFolder, fields, hex_lines, sample};
 
 #[test]
 fn numbers_stay_ids() {
@@ -100,7 +100,7 @@ fn empty_and_short_texts() {
 }
 
 #[test]
-fn a_codec_for_a_purpose() {
+fn a_codec_for_an_objective() {
     let folder = TestFolder::new();
     // Consecutive numbers: each gap is 1 and takes one bit.
     let rows: String = (0..5000).map(|i| format!("{i:016x}\n")).collect();

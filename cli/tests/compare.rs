@@ -28,7 +28,8 @@ fn the_similarity_and_the_distance_equal_those_of_dedup() {
         let pairs: Vec<&Value> = pairs.iter().filter(|pair| pair.get("a").is_some()).collect();
         assert!(pairs.len() > 5);
         for pair in pairs.iter().step_by(pairs.len().div_ceil(6)) {
-            let comparison = compare(&folder, &[&en, &zh, "--id", text(&pair["a"]), "--id", text(&pair["b"])]);
+            let comparison =
+                compare(&folder, &[&en, &zh, "--id", text(&pair["a"]), "--id", text(&pair["b"])]);
             assert_eq!(comparison[field], pair[field], "{pair}");
             assert_eq!((&comparison["a"]["id"], &comparison["b"]["id"]), (&pair["a"], &pair["b"]));
         }

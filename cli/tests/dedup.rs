@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random, fields, hex_lines, sample};
+use crate::{Random, TestFolder, fields, hex_lines, sample};
 
 #[test]
 fn clusters_of_the_samples() {

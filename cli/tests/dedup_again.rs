@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::{TestFolder, Random, CommandOutput, hex_lines};
+use crate::{CommandOutput, Random, TestFolder, hex_lines};
 
 /// Waits until a run has created the temporary file of its output.
 fn wait_for_file(folder: &TestFolder, temporary: &str) {
@@ -57,7 +57,8 @@ fn inputs_that_change_under_a_run_stop_it() {
     }
 }
 
-/// A file that is read again is checked by content: a change is detected even if length and modification time are equal.
+/// A file that is read again is checked by content: a change is detected even if length and modification time
+/// are equal.
 #[test]
 fn documents_that_are_read_again_are_checked() {
     let folder = TestFolder::new();

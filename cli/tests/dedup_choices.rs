@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random, hex_lines, sample};
+use crate::{Random, TestFolder, hex_lines, sample};
 
 /// Lines of HEX<TAB>ID: a chain of four fingerprints, each 3 bits from the next, and an unrelated one.
 const CHAIN: [&str; 5] = [
@@ -47,8 +47,8 @@ fn chains_and_stars() {
     assert!(stderr.contains("cluster of 4: largest distance 9 bits"), "{stderr}");
 }
 
-/// Stars equal their definition, computed by a plain loop: in order of preference, each unassigned document becomes the
-/// representative of all unassigned documents within the distance.
+/// Stars equal their definition, computed by a plain loop: in order of preference, each unassigned document
+/// becomes the representative of all unassigned documents within the distance.
 #[test]
 fn stars_equal_those_of_the_plain_loop() {
     let folder = TestFolder::new();
@@ -159,7 +159,8 @@ fn rules_for_the_kept_document() {
 #[test]
 fn verified_texts_decide_what_is_a_duplicate() {
     let folder = TestFolder::new();
-    // The fingerprints are equal, because the profile weights words by frequency. The texts share one of five distinct words.
+    // The fingerprints are equal, because the profile weights words by frequency. The texts share one of five
+    // distinct words.
     let often = "common ".repeat(1000);
     let lines = [
         json!({"id": "a", "text": format!("{often} one two")}),
@@ -175,10 +176,19 @@ fn verified_texts_decide_what_is_a_duplicate() {
     };
     assert_eq!(run(&[]), expected_clusters(&[("a", &["a", "b", "c"])]));
     for shape in ["components", "stars"] {
-        assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "c"])]));
+        assert_eq!(
+            run(&["--verify-text", "0.5", "--cluster-by", shape]),
+            expected_clusters(&[("a", &["a", "c"])])
+        );
         // One of the five distinct words is in both texts, so the similarity is 0.2.
-        assert_eq!(run(&["--verify-text", "0.2", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "b", "c"])]));
-        assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), expected_clusters(&[("a", &["a", "c"])]));
+        assert_eq!(
+            run(&["--verify-text", "0.2", "--cluster-by", shape]),
+            expected_clusters(&[("a", &["a", "b", "c"])])
+        );
+        assert_eq!(
+            run(&["--verify-text", "0.21", "--cluster-by", shape]),
+            expected_clusters(&[("a", &["a", "c"])])
+        );
     }
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
@@ -265,7 +275,7 @@ fn tables_as_parquet() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn without_parquet_it_says_so() {
+fn parquet_tables_need_the_feature() {
     let folder = TestFolder::new();
     folder.write("a.tsv", CHAIN.join("\n"));
     folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet"]).fails(2, "with the feature `parquet`");
@@ -279,8 +289,8 @@ fn against_a_store() {
     folder.write("new.tsv", "000000000000003f\tby chain\n0000000000000007\tnear\n00ff00ff00ff00ff\tx\n00ff00ff00ff00fe\ty\nffff000000000000\tfar\n");
     let args = ["dedup", "new.tsv", "-q", "--against", "seen"];
     let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
-    // By components, a document that a chain links to a stored document is removed. By stars, only documents within the
-    // distance of a stored document are removed.
+    // With components, a document that a chain links to a stored document is removed. With stars, only
+    // documents within the distance of a stored document are removed.
     assert_eq!(run(&["--keep-list", "-"]), "x\nfar\n");
     assert_eq!(run(&["--keep-list", "-", "--cluster-by", "stars"]), "by chain\nx\nfar\n");
     assert_eq!(
@@ -341,7 +351,7 @@ fn exact_finds_equal_texts_alone() {
     let kept =
         |args: &[&str]| folder.run(&[&["dedup", "a.jsonl", "--keep-list", "-", "-q"], args].concat()).ok();
     assert_eq!(kept(&["--exact"]), "0\n1\n2\n3\n6\n7\n8\n9\n");
-    // By similarity, punctuation and case are ignored.
+    // Comparison by similarity ignores punctuation and case.
     assert_eq!(kept(&["--similar", "1"]), "0\n3\n6\n7\n8\n9\n");
     let pairs = folder.run(&["dedup", "a.jsonl", "--exact", "--pairs", "-", "-q"]).ok();
     assert_eq!(pairs.lines().count(), 2, "{pairs}");

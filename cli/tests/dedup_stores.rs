@@ -138,7 +138,14 @@ fn the_most_similar_document_of_all_stores_is_reported() {
     let columns = |row: &[&str]| (row[0].to_owned(), row[2].to_owned(), row[6].to_owned());
     let columns: Vec<_> = rows.iter().map(|row| columns(row)).collect();
     let expected = [("x", "near", "near"), ("y", "far", "far")];
-    assert_eq!(columns, expected.map(|(id, representative, store)| (id.to_owned(), representative.to_owned(), store.to_owned())));
+    assert_eq!(
+        columns,
+        expected.map(|(id, representative, store)| (
+            id.to_owned(),
+            representative.to_owned(),
+            store.to_owned()
+        ))
+    );
     // Every store must support the threshold.
     folder
         .run(&[&args[..], &["--similar", "0.75"]].concat())

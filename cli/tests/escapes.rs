@@ -1,12 +1,13 @@
-//! Escapes of ids, names and paths in lines of text. The table lists each command and option that writes or reads them.
+//! Escapes of ids, names and paths in lines of text. The table lists each command and option that writes or
+//! reads them.
 //!
-//! | place | writes | reads |
+//! | output or input | writes | reads |
 //! |---|---|---|
 //! | `fingerprint`, `dump` | lines `HEX<TAB>ID` | |
 //! | `dedup --output`, `--annotated` of fingerprints | lines `HEX<TAB>ID` | |
 //! | `dedup --output`, `--annotated` of text files | lines of paths | |
 //! | `dedup --keep-list`, `--remove-list`, `--reasons`, `--clusters`, `--pairs` | columns | |
-//! | `query`, `add --if-new`, ids that `delete` has not found | columns | |
+//! | `query`, `add --if-new`, missing ids that `delete` prints | columns | |
 //! | inputs of fingerprints: `build`, `add`, `dedup`, `query`, `delete` | | lines `HEX<TAB>ID` |
 //! | `delete --ids` | | names, with `--null` paths too |
 //! | `--files-from` | | paths |
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 
 use simstore_io::escape::parse_listed_name;
 
-use crate::{TestFolder, Random};
+use crate::{Random, TestFolder};
 
 /// Returns names with each character from U+0000 to U+00FF, and names that look like escapes.
 fn names() -> Vec<String> {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random, fields, sample};
+use crate::{Random, TestFolder, fields, sample};
 
 /// Returns a word whose fingerprint differs from the fingerprint of `w0` in `distance` bits.
 fn word_at_distance(folder: &TestFolder, distance: u32) -> String {
@@ -80,8 +80,8 @@ fn counts_equal_those_computed_by_hand() {
     assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
 }
 
-/// Writes three pairs of page versions: one of the path `a`, two of the path `b`. Two versions of `a` and two of `b` have
-/// the same words.
+/// Writes three pairs of page versions: one of the path `a`, two of the path `b`. Two versions of `a` and two
+/// of `b` have the same words.
 fn write_template_pairs(folder: &TestFolder) {
     let page = |path: &str, old: &str, new: &str| {
         json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"
@@ -111,7 +111,8 @@ fn random_pairs_within_k_are_false_unless_their_texts_are_alike() {
         (&json!(8), &json!(4), &json!(8))
     );
     assert_eq!(objects[0]["false_share"], json!(0.5));
-    // All three positive pairs have distance 0. Half of the random pairs at distance 0 are false.
+    // All three positive pairs have distance 0. In a corpus of three documents, each document forms two
+    // random pairs, and half of these are false.
     assert_eq!((&objects[0]["recall"], &objects[0]["precision"]), (&json!(1.0), &json!(0.5)));
     let unlike = folder.run(&[&args[..], &["--alike-from", "1"]].concat()).json();
     assert_eq!(unlike[0]["alike"], json!(4));
@@ -188,7 +189,8 @@ fn similar_is_listed_beside_the_distances() {
         fields(&objects[17]),
         ["excluded", "f1", "negatives", "positives", "precision", "recall", "similar"]
     );
-    // The label is the similarity of words without markup. Here markup counts, so the recall may be below 1.
+    // The label is the Jaccard similarity of word 3-grams. It treats markup otherwise than `--similar`, so
+    // the recall may be below 1.
     assert!(objects[17]["recall"].as_f64().unwrap() >= 0.9, "{:?}", objects[17]);
     assert_eq!((&objects[17]["similar"], &objects[18]["alike_from"]), (&json!(0.8), &json!(0.8)));
     let several =
@@ -302,7 +304,10 @@ fn assert_well_formed(svg: &str) {
         let (tag, text) = part.split_once('>').unwrap();
         assert!(!text.contains('>') && tag.matches('"').count() % 2 == 0, "{part}");
         for entity in text.split('&').skip(1) {
-            assert!(["amp;", "lt;", "gt;"].iter().any(|entity_name| entity.starts_with(entity_name)), "{part}");
+            assert!(
+                ["amp;", "lt;", "gt;"].iter().any(|entity_name| entity.starts_with(entity_name)),
+                "{part}"
+            );
         }
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "{svg}");

@@ -1,23 +1,26 @@
-//! The examples in the help work as they stand.
+//! The examples in the help texts run unchanged and succeed.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::pages::{run_shell, with_samples};
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
+/// Names of all subcommands except `completions`, `man-pages` and `help`.
 pub(crate) const COMMANDS: [&str; 17] = [
     "build", "add", "delete", "compact", "compare", "query", "dedup", "fingerprint", "profiles", "evaluate",
     "idf", "inspect", "verify", "salvage", "dump", "plan", "compression",
 ];
 
+/// Returns the commands of a help text's examples.
 fn examples(help: &str) -> Vec<String> {
     let (_, examples) = help.rsplit_once("Example").unwrap();
     let lines = examples.lines().filter(|line| line.starts_with("  simstore "));
-    // Text after an example, separated by several spaces, is an explanation.
+    // An explanation may follow an example after several spaces.
     lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()).collect()
 }
 
+/// Creates a folder with the samples and two similar Markdown pages.
 fn with_pages() -> TestFolder {
     let folder = with_samples();
     folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
@@ -27,7 +30,7 @@ fn with_pages() -> TestFolder {
 
 #[cfg(unix)]
 #[test]
-fn run_as_they_stand() {
+fn examples_run_unchanged() {
     let folder = with_pages();
     for command in std::iter::once(None).chain(COMMANDS.map(Some)) {
         let args: Vec<&str> = command.into_iter().chain(["--help"]).collect();

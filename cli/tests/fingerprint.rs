@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{TestFolder, Random, fields, sample};
+use crate::{Random, TestFolder, fields, sample};
 
 #[test]
 fn lines_of_fingerprints() {
@@ -72,7 +72,7 @@ fn compression_of_random_fingerprints() {
         let row = rows.iter().find(|row| row["method"] == method).unwrap();
         row["bits_per_fingerprint"].as_f64().unwrap()
     };
-    // The first row is the smallest. No method here beats the lower bound for random fingerprints.
+    // Rows are sorted by size. The first one is the lower bound for random fingerprints, which no method reaches.
     assert_eq!(rows[0]["method"], "lower bound (random)");
     let over = |method: &str| bits(method) - bits("lower bound (random)");
     assert!((0.0..0.15).contains(&over("Rice-coded gaps")), "{}", over("Rice-coded gaps"));

@@ -1,4 +1,4 @@
-//! Text files that are left, as a folder of their copies.
+//! `dedup --output FOLDER/`: copies of the kept text files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,15 +6,17 @@ use std::path::Path;
 
 use crate::TestFolder;
 
-/// Files below a folder, by their names in it.
-fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+/// Returns the contents of all files below a folder by path relative to it.
+fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in folder.read_dir().unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
             files.extend(
-                tree(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
+                files_below(&entry.path())
+                    .into_iter()
+                    .map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
             );
         } else {
             files.insert(name, fs::read(entry.path()).unwrap());
@@ -38,16 +40,17 @@ fn text_folder() -> TestFolder {
     folder
 }
 
+/// Paths of the files that a run keeps, relative to `texts`.
 const KEPT: [&str; 4] = ["a.md", "deep/d.txt.zst", "deep/e.txt", "deep/er/c.html"];
 
-/// The files that a run keeps, with their contents in the input folder.
-fn expected(folder: &TestFolder) -> BTreeMap<String, Vec<u8>> {
+/// Returns the original contents of the files that a run keeps, by path.
+fn expected_files(folder: &TestFolder) -> BTreeMap<String, Vec<u8>> {
     let read_input = |name: &str| (name.to_owned(), fs::read(folder.path("texts").join(name)).unwrap());
     KEPT.map(read_input).into_iter().collect()
 }
 
 #[test]
-fn copies_of_what_is_left() {
+fn kept_files_are_copied() {
     let folder = text_folder();
     for (input, output) in [
         ("texts", "one/"),
@@ -57,19 +60,19 @@ fn copies_of_what_is_left() {
         (folder.path("texts").to_str().unwrap(), folder.path("five/").to_str().unwrap()),
     ] {
         folder.run(&["dedup", "-q", input, "--output", output]).ok();
-        assert_eq!(tree(&folder.path(output)), expected(&folder), "{input}");
+        assert_eq!(files_below(&folder.path(output)), expected_files(&folder), "{input}");
     }
-    // An empty folder is as good as none; another one is not written to.
+    // An existing output folder is accepted only if it is empty.
     fs::create_dir(folder.path("six")).unwrap();
     folder.run(&["dedup", "-q", "texts", "-o", "six/"]).ok();
-    assert_eq!(tree(&folder.path("six")), expected(&folder));
+    assert_eq!(files_below(&folder.path("six")), expected_files(&folder));
     folder.run(&["dedup", "-q", "texts", "-o", "six/"]).fails(1, "six/: already exists");
     folder.run(&["dedup", "-q", "texts", "-o", "texts/a.md/"]).fails(1, "texts/a.md/: already exists");
-    // Leftovers of a killed process.
+    // Simulates the temporary folder of a killed process.
     fs::create_dir_all(folder.path(".seven.tmp/left")).unwrap();
     folder.write(".seven.tmp/left/a.md", "half");
     folder.run(&["dedup", "-q", "texts", "-o", "seven/"]).ok();
-    assert_eq!(tree(&folder.path("seven")), expected(&folder));
+    assert_eq!(files_below(&folder.path("seven")), expected_files(&folder));
     assert_eq!(folder.names(), ["five", "four", "one", "seven", "six", "texts", "three", "two"]);
 }
 
@@ -80,7 +83,7 @@ fn several_inputs_keep_their_names() {
     folder.write("more/a.md", "one of another folder and of other words");
     folder.write("single.txt", "a single file, again with words of its own");
     folder.run(&["dedup", "-q", "texts", "more", "single.txt", "-o", "left/"]).ok();
-    let names: Vec<String> = tree(&folder.path("left")).into_keys().collect();
+    let names: Vec<String> = files_below(&folder.path("left")).into_keys().collect();
     let kept_texts = KEPT.map(|name| format!("texts/{name}"));
     assert_eq!(names, [&["more/a.md".to_owned(), "single.txt".to_owned()], &kept_texts[..]].concat());
     let run = folder.run(&["dedup", "-q", "texts/a.md", "more/a.md", "-o", "two/"]);
@@ -115,16 +118,16 @@ fn only_text_files_are_copied() {
     assert_eq!(folder.names(), ["a.hex", "a.jsonl", "texts"]);
 }
 
-/// Folder and store change as one step, and the same run is not done twice.
+/// An output folder with `--against STORE --add`: the next run copies only the files that are not in the store.
 #[test]
 fn a_folder_beside_a_store() {
     let folder = text_folder();
     let args = ["dedup", "-d", "3", "texts", "--against", "seen", "--add", "-o", "new/"];
     folder.run(&args).ok();
-    assert_eq!(tree(&folder.path("new")), expected(&folder));
+    assert_eq!(files_below(&folder.path("new")), expected_files(&folder));
     fs::rename(folder.path("new"), folder.path("old")).unwrap();
     folder.write("texts/f.md", "a page that comes a day later than the others");
     folder.run(&args).ok();
-    assert_eq!(tree(&folder.path("new")).into_keys().collect::<Vec<_>>(), ["f.md"]);
+    assert_eq!(files_below(&folder.path("new")).into_keys().collect::<Vec<_>>(), ["f.md"]);
     assert_eq!(folder.names(), ["new", "old", "seen", "texts"]);
 }

@@ -1,8 +1,8 @@
-//! Formats and bad input, through the binary.
+//! Input formats, encodings, compression and malformed input.
 
 use std::io::Write;
 
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
 pub(crate) const GOOD: &str = "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
 
@@ -24,14 +24,15 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The ids of the fingerprints that were printed.
+/// Returns the ids of the printed lines of HEX<TAB>ID.
 pub(crate) fn ids(run: CommandOutput) -> Vec<String> {
     run.ok().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
 }
 
-/// A bad input stops the command, or is skipped, and the next one is read.
+/// Asserts that a malformed input stops the command. With `--skip-bad`, the command skips it and reads the
+/// next input.
 #[track_caller]
-fn stops_or_is_skipped(folder: &TestFolder, bad: &str, options: &[&str], message: &str) {
+fn assert_stops_or_skips(folder: &TestFolder, bad: &str, options: &[&str], message: &str) {
     folder.write("good.jsonl", GOOD);
     let args = [&["fingerprint", bad, "good.jsonl"], options].concat();
     folder.run(&args).fails(1, message);
@@ -86,7 +87,7 @@ fn bad_input() {
     ];
     for (name, bytes, options, message) in files {
         folder.write(name, bytes);
-        stops_or_is_skipped(&folder, name, options, message);
+        assert_stops_or_skips(&folder, name, options, message);
     }
 }
 
@@ -95,7 +96,7 @@ fn bad_input() {
 fn a_dangling_link() {
     let folder = TestFolder::new();
     std::os::unix::fs::symlink("nowhere", folder.path("gone.jsonl")).unwrap();
-    stops_or_is_skipped(&folder, "gone.jsonl", &[], "gone.jsonl: a dangling link");
+    assert_stops_or_skips(&folder, "gone.jsonl", &[], "gone.jsonl: a dangling link");
 }
 
 #[test]
@@ -172,6 +173,7 @@ fn encodings() {
         .fails(0, "1 character was invalid in the encoding of the input and replaced");
 }
 
+/// Returns a ZIP archive with one uncompressed file.
 pub(crate) fn zip_archive(name: &str, text: &str) -> Vec<u8> {
     let packed = text.as_bytes();
     let mut common = [20_u16, 1 << 11, 0, 0, 0x21].map(u16::to_le_bytes).concat();
@@ -185,7 +187,7 @@ pub(crate) fn zip_archive(name: &str, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_passed_over_is_told() {
+fn skipped_inputs_are_reported() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path("prints")).unwrap();
     folder.write("prints/a.hex", "0123456789abcdef\n");
@@ -218,9 +220,9 @@ fn what_is_passed_over_is_told() {
     );
 }
 
-/// A site of pages is deduplicated though settings of programs stand beside them.
+/// JSON files with settings among the pages of a site are skipped.
 #[test]
-fn settings_among_texts_are_passed_over() {
+fn settings_among_texts_are_skipped() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path("site")).unwrap();
     let settings = "{\n  \"name\": \"site\",\n  \"scripts\": {\"build\": \"make\"}\n}\n";
@@ -230,7 +232,7 @@ fn settings_among_texts_are_passed_over() {
         for file in ["site/a.md", "site/b.md"] {
             let _ = std::fs::remove_file(folder.path(file));
         }
-        // Where there is nothing else, it is said what is missing.
+        // If there are no other files, the error names the missing field.
         folder.run(run).fails(1, "site/package.json:");
         folder.write("site/a.md", "a page of some words");
         folder.write("site/b.md", "a page of some words");
@@ -244,7 +246,7 @@ fn settings_among_texts_are_passed_over() {
     assert_eq!((&summary["documents"], &summary["passed_over"]), (&2.into(), &2.into()));
     let run = folder.run(&["fingerprint", "site", "--text-field", "name"]);
     assert!(run.stderr.contains("package.json"), "{}", run.stderr);
-    // Members of archives are read as files of folders are.
+    // JSON files in archives are skipped too.
     folder.write("a.zip", zip_archive("package.json", settings));
     let run = folder.run(&["dedup", "a.zip"]);
     assert!(run.stderr.contains("skipped 1 JSON file without the text field"), "{}", run.stderr);
@@ -273,7 +275,7 @@ fn archives_through_all_commands() {
     folder.write("a.xlsx", zip_archive("[Content_Types].xml", "<x/>"));
     folder.run(&["fingerprint", "a.xlsx"]).fails(1, "a.xlsx: looks like an Office document");
     folder.write("a.pdf", b"%PDF-1.4\0");
-    stops_or_is_skipped(&folder, "a.pdf", &[], "a.pdf: looks like a PDF document, which is not supported");
+    assert_stops_or_skips(&folder, "a.pdf", &[], "a.pdf: looks like a PDF document, which is not supported");
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn a_query_reads_what_build_reads() {
     assert!(folder.run(&["query", "store", "--file", "d.zip"]).ok().starts_with("0\t"));
 }
 
-/// `zstd --long=31`.
+/// A zstd file with a window of 512 MiB (`zstd --long=29`), above the default limit of decoders, 128 MiB.
 #[test]
 fn a_long_window() {
     let folder = TestFolder::new();
@@ -306,9 +308,9 @@ fn a_long_window() {
     assert_eq!(ids(folder.run(&["fingerprint", "a.jsonl.zst"])), ["1", "2"]);
 }
 
-/// Ten are named, and the others counted; a list has them all.
+/// Messages name the first ten malformed documents and count the others. `--bad` lists all of them.
 #[test]
-fn a_list_of_all_that_is_malformed() {
+fn all_malformed_documents_are_listed() {
     let folder = TestFolder::new();
     let lines: String = (1..=15).map(|line| format!("no JSON {line}\n")).collect();
     folder.write("a.jsonl", lines + GOOD);
@@ -330,15 +332,15 @@ fn a_list_of_all_that_is_malformed() {
     let expected = (1..=15).map(|line| ("a.jsonl", line)).chain([("cut.jsonl.gz", 1)]);
     assert_eq!(places, expected.collect::<Vec<_>>());
     assert!(listed[15]["reason"].as_str().unwrap().contains("truncated"), "{}", listed[15]);
-    // As a table, and of deduplication, quietly too.
+    // `dedup --quiet` writes the list too, here as a CSV table.
     folder.run(&["dedup", "-q", "a.jsonl", "--skip-bad", "--bad", "bad.csv"]).ok();
     assert_eq!(folder.read("bad.csv").lines().count(), 16);
     assert!(folder.read("bad.csv").starts_with("file,line,reason\na.jsonl,1,"));
-    // Without it, it is said how to get it.
+    // Without `--bad`, a message suggests it.
     let run = folder.run(&args);
     assert!(run.stderr.contains("(--bad FILE lists them)"), "{}", run.stderr);
     folder.run(&["fingerprint", "a.jsonl", "--bad", "x"]).fails(2, "--skip-bad");
-    // A command that could not be done leaves none.
+    // A failed command writes no list.
     folder.run(&[&args[..], &["missing.jsonl", "--bad", "none.csv"]].concat()).fails(1, "missing.jsonl");
     assert!(!folder.path("none.csv").exists());
 }

@@ -1,15 +1,15 @@
-//! `simstore add` that is killed in the middle of its work.
+//! `simstore add`, killed at random times.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::Random;
 
-/// A run of `simstore add` that is killed again and again, and started again, adds what one run adds.
+/// An `add` that is killed and restarted many times adds the same documents as a single run.
 #[test]
-fn add_carries_on() {
+fn add_resumes_after_kills() {
     let folder = tempfile::tempdir().unwrap();
-    let lines: String = (0..30_000).map(|i| format!("{:016x}\n", Random::of(i))).collect();
+    let lines: String = (0..30_000).map(|i| format!("{:016x}\n", Random::hash(i))).collect();
     std::fs::write(folder.path().join("input.hex"), lines).unwrap();
     let simstore = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_simstore"));
@@ -22,7 +22,7 @@ fn add_carries_on() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(simstore(&["add", "whole", "input.hex"]).output().unwrap().status.success());
-    // Without a sync for each document, which would take long.
+    // `--if-new` with `--durability sync` is left out: it would sync each document, which takes long.
     for (durability, if_new) in [("os", false), ("os", true), ("sync", false)] {
         let store = format!("{durability}-{if_new}");
         let mut args = vec!["add", &store, "input.hex", "--memtable", "128K", "--durability", durability];
@@ -30,13 +30,13 @@ fn add_carries_on() {
         let (mut kills, mut wait) = (0, 2_000);
         loop {
             let mut process = simstore(&args).spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(Random::of(kills) % wait));
+            std::thread::sleep(Duration::from_micros(Random::hash(kills) % wait));
             process.kill().unwrap();
             if process.wait().unwrap().success() {
                 break;
             }
             kills += 1;
-            // Longer each time, so that it is done at some time on any machine.
+            // The wait grows, so that a run finishes at last on any machine.
             wait += wait / 8;
         }
         println!("{store}: {kills} kills");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random, fields, hex_lines};
+use crate::{Random, TestFolder, fields, hex_lines};
 
 /// Returns one JSON line for each document. Documents with different seeds are dissimilar.
 fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
@@ -23,6 +23,7 @@ fn pairs(fingerprints: &[u64], first_id: usize) -> String {
     lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()
 }
 
+/// Runs a command with `--json` and returns the last object that it prints.
 fn summary(folder: &TestFolder, args: &[&str]) -> Value {
     folder.run(&[args, &["--json"]].concat()).json().pop().unwrap()
 }
@@ -49,7 +50,7 @@ fn documents_with_numbers_or_names() {
 }
 
 #[test]
-fn what_has_been_read_is_not_read_again() {
+fn input_that_was_read_before_is_not_read_again() {
     let folder = TestFolder::new();
     folder.write("a.tsv", pairs(&Random(1).clustered(500), 0));
     assert_eq!(summary(&folder, &["add", "store", "a.tsv"])["added"], 500);
@@ -63,7 +64,7 @@ fn what_has_been_read_is_not_read_again() {
     assert_eq!((&grown["added"], &grown["carried_on"]), (&json!(200), &json!(500)));
     let grown = folder.run(&["dump", "store"]).ok();
     assert_eq!(grown.lines().count(), 700);
-    // Adding the same pairs again changes nothing. Deleted pairs can be added again.
+    // After deletion, `--again` adds the same pairs again.
     assert_eq!(summary(&folder, &["delete", "store", "a.tsv"])["deleted"], 700);
     assert_eq!(folder.run(&["dump", "store"]).ok(), "");
     assert_eq!(summary(&folder, &["add", "--again", "store", "a.tsv"])["added"], 700);
@@ -189,7 +190,7 @@ fn delete_by_id() {
     folder.run(&["delete", "plain", "--id", "7"]).fails(2, "has no ids");
 }
 
-/// Deleting many documents with the same fingerprint must not take quadratic time.
+/// Deletes many documents with the same fingerprint. This must not take quadratic time.
 #[test]
 fn delete_many_of_one_fingerprint() {
     let folder = TestFolder::new();
@@ -223,7 +224,7 @@ fn compact() {
     };
     let size_before = store_bytes();
     let compacted = summary(&folder, &["compact", "store"]);
-    // Logs are included in the size.
+    // The sizes include the logs.
     assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(store_bytes())));
     let inspected = &folder.run(&["inspect", "store", "--json"]).json()[0];
     let logs = inspected["logs"].as_array().unwrap().iter().map(|log| log["bytes"].as_u64().unwrap());
@@ -240,9 +241,9 @@ fn compact() {
     folder.run(&["verify", "store"]).ok();
 }
 
-/// A plan that supports distance 3 only is replaced when the distance is raised.
+/// A plan that does not support the new distance is replaced by `auto`.
 #[test]
-fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
+fn compact_to_a_distance_without_this_plan() {
     let folder = TestFolder::new();
     folder.write("a.tsv", pairs(&Random(7).clustered(300), 0));
     folder.run(&["build", "store", "a.tsv", "--plan", "cover-11"]).ok();
@@ -256,8 +257,8 @@ fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
     folder.run(&["verify", "store"]).ok();
 }
 
-/// `verify` always detects flipped bits in the log of a completed command. For a killed command it also reports a log that is either torn
-/// or damaged.
+/// `verify` detects all flipped bits in the log of a completed command. The log of a killed command may have
+/// a torn tail, which looks the same as damage. `verify` reports this case too.
 #[test]
 fn verify_notices_flipped_bits_of_a_log() {
     let folder = TestFolder::new();
@@ -273,7 +274,7 @@ fn verify_notices_flipped_bits_of_a_log() {
         folder.run(&["verify", "store"]).fails(1, "store: 1 problem found");
     }
 
-    // Simulates a kill after everything was written.
+    // Simulates a command that was killed after it had written all data: its log lacks the last 32 bytes.
     let killed = &sound[..sound.len() - 32];
     std::fs::write(&log, killed).unwrap();
     folder.run(&["verify", "store"]).ok();
@@ -285,7 +286,7 @@ fn verify_notices_flipped_bits_of_a_log() {
     run.fails(1, "1 problem");
     let shown = folder.run(&["inspect", "store"]).ok();
     assert!(shown.contains("or is damaged (it is not known which)"), "{shown}");
-    // Readers of the store are warned that answers may be incomplete.
+    // Commands that read the store warn that answers may be incomplete.
     folder.write("new.tsv", pairs(&[1], 1));
     for args in [
         &["dump", "store"][..],
@@ -322,7 +323,7 @@ fn inspect_and_verify_a_store_with_a_log() {
     let logs = store["logs"].as_array().unwrap();
     assert_eq!(fields(&logs[0]).join(" "), "bytes ended number operations records torn_bytes");
     let operations: u64 = logs.iter().map(|log| log["operations"].as_u64().unwrap()).sum();
-    // One more operation records the position in the input.
+    // The logs have 200 inserts and 10 deletes, and further operations for positions in the input.
     assert!((210..=420).contains(&operations), "{operations}");
     for log in logs {
         let name = format!("{:06}.log", log["number"].as_u64().unwrap());
@@ -337,21 +338,21 @@ fn inspect_and_verify_a_store_with_a_log() {
     let summary = summary(&folder, &["verify", "store"]);
     assert_eq!((&summary["ids"], &summary["logs"]), (&json!(1000), &json!(logs.len())));
 
-    // A torn end is reported as a note, not as a problem.
+    // `verify` reports a torn tail as a note, not as a problem.
     let number = logs[0]["number"].as_u64().unwrap();
     let log = folder.path("store").join(format!("{number:06}.log"));
     let sound = std::fs::read(&log).unwrap();
     std::fs::write(&log, [&sound[..], b"half a record"].concat()).unwrap();
     let verified = folder.run(&["verify", "store"]).ok();
     assert!(verified.contains("note: 13 bytes from offset"), "{verified}");
-    // Answers are complete in spite of the torn end.
+    // Answers are complete despite the torn tail.
     let dumped = folder.run(&["dump", "store"]);
     assert_eq!((dumped.code, &*dumped.stderr), (Some(0), ""));
     let note = &folder.run(&["verify", "store", "--json"]).json()[0];
     assert_eq!((&note["offset"], fields(note)), (&json!(sound.len()), vec!["file", "note", "offset"]));
     assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes: cut off"));
 
-    // Damage to synced data is a problem, and `verify` lists all damaged files.
+    // Damage to synced data is a problem. `verify` lists all damaged files.
     let mut damaged = sound;
     damaged[20] ^= 1;
     std::fs::write(&log, damaged).unwrap();
@@ -372,7 +373,7 @@ fn one_writer_and_many_readers() {
     let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = writer.stdin.take().unwrap();
     let fingerprint = "0123456789abcdef";
-    // More than one read buffer.
+    // The input is larger than one read buffer, so the writer adds the first lines before the input ends.
     let mut random = Random(9);
     let mut lines = format!("{fingerprint}\t0\n");
     (1..20_000).for_each(|id| lines += &format!("{:016x}\t{id}\n", random.next()));
@@ -399,9 +400,10 @@ fn one_writer_and_many_readers() {
     folder.run(&["add", "store", "a.hex"]).ok();
 }
 
-/// If another store takes the place of the store being written, it stays intact and the writer stops with an error.
+/// If the store is moved during a write and another store is moved to its path, the other store stays intact
+/// and the writer fails.
 #[test]
-fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
+fn a_writer_of_a_moved_store_does_not_change_another_store() {
     let folder = TestFolder::new();
     let mut random = Random(11);
     let lines: Vec<String> = (0..60_000).map(|_| format!("{:016x}\n", random.next())).collect();
@@ -424,7 +426,7 @@ fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
         }
         std::fs::rename(folder.path("store"), folder.path("moved")).unwrap();
         std::fs::rename(folder.path("other"), folder.path("store")).unwrap();
-        // The writer may have stopped.
+        // The write fails if the writer has already exited.
         let _ = input.write_all(rest.concat().as_bytes());
         drop(input);
         let writer_output = crate::support::CommandOutput::new(writer.wait_with_output().unwrap());

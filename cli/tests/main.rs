@@ -40,4 +40,4 @@ mod support;
 #[cfg(unix)]
 mod threads;
 
-use support::{TestFolder, Random, CommandOutput, fields, hex_lines, sample};
+use support::{CommandOutput, Random, TestFolder, fields, hex_lines, sample};

@@ -1,10 +1,10 @@
-//! Input that is malformed: skipped and counted in the same way everywhere, and foretold by a dry run.
+//! Malformed input: all commands skip and count it in the same way, and a dry run predicts the failure.
 
 use crate::{TestFolder, sample};
 
 const TEXT: &str = "some words of a text that is long enough to be compared";
 
-/// Four documents; the second and the third have no text field.
+/// Four JSON lines: the second and third document have no text field, and the text of the fourth is null.
 fn rows() -> String {
     format!(
         "{{\"id\": 1, \"text\": \"{TEXT}\"}}\n{{\"id\": 2}}\n{{\"id\": 3, \"txt\": \"{TEXT}\"}}\n{{\"id\": 4, \"text\": null}}\n"
@@ -35,7 +35,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
             "{bad}"
         );
     }
-    // The same in an array, and where no row has the field.
+    // The same holds for a JSON array, and for a file where no row has the field.
     folder.write("a.json", "[{\"text\": \"one text\"}, {\"id\": 2}, {\"id\": 3}]");
     folder.write("none.jsonl", "{\"id\": 1}\n".repeat(1500));
     for (file, documents, bad) in [("a.json", 1, 2), ("none.jsonl", 0, 1500)] {
@@ -47,7 +47,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
         assert_eq!([&summary["documents"], &summary["bad"]], [documents, bad], "{file}");
         assert_eq!(folder.read("o").lines().count(), documents, "{file}");
     }
-    // A table with a row of fewer cells.
+    // A CSV row with too few cells is malformed.
     folder.write("a.csv", format!("id,text\n1,{TEXT}\n2\n3,\n"));
     let args = ["dedup", "-q", "a.csv", "--skip-bad", "-o", "o.csv", "--json"];
     let summary = folder.run(&args).json().pop().unwrap();
@@ -55,7 +55,7 @@ fn each_row_without_a_text_field_is_skipped_and_counted() {
     assert_eq!(folder.read("o.csv").lines().count(), 3);
 }
 
-/// Each failure that a run would have in the first documents, a dry run has, too.
+/// A dry run fails with the same message as the run, if the failure is in the first documents.
 #[test]
 fn a_dry_run_fails_as_the_run_does() {
     let folder = TestFolder::new();
@@ -74,9 +74,9 @@ fn a_dry_run_fails_as_the_run_does() {
     }
 }
 
-/// A folder of source code holds no documents by their names; the message says how it is read.
+/// The files of a folder of source code have unknown extensions and are skipped. The message says how to read them.
 #[test]
-fn a_folder_of_source_code_is_read_by_its_format_or_by_a_pattern() {
+fn a_folder_of_source_code_needs_a_format_or_a_glob() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path("src")).unwrap();
     for name in ["a.rs", "b.rs"] {
@@ -97,9 +97,9 @@ fn a_folder_of_source_code_is_read_by_its_format_or_by_a_pattern() {
     }
 }
 
-/// `add --if-new` makes no store unless an option says which kind.
+/// For documents, `add --if-new` creates a store only if `--similar` or `--distance` gives its kind.
 #[test]
-fn a_missing_store_to_compare_with_is_made_only_of_a_named_kind() {
+fn add_if_new_creates_no_store_of_an_unknown_kind() {
     let folder = TestFolder::new();
     let en = sample("en.jsonl");
     let run = folder.run(&["add", "--if-new", "s", &en]);
@@ -117,7 +117,7 @@ fn a_missing_store_to_compare_with_is_made_only_of_a_named_kind() {
     folder.run(&["add", "-q", "--if-new", "hex", "a.hex"]).ok();
 }
 
-/// The run that makes a store writes tables with the columns of all later ones.
+/// The run that creates a store writes tables with the same columns as later runs.
 #[test]
 fn tables_have_the_same_columns_in_every_run_with_a_store() {
     let folder = TestFolder::new();

@@ -1,22 +1,24 @@
-//! Memory use depends on the data kept, not on sizes claimed by the input. Each command runs in a limited address space.
+//! Commands in a limited address space. Memory use depends on the data kept, not on sizes that the input claims.
 
 use std::io::Write;
 
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
-/// Address space in KiB: room for the program, its threads, and a few times the longest document here. Parsing any of these inputs in full
-/// would take much more.
+/// Address space in KiB. It is enough for the program, its threads, and a few copies of the longest document
+/// here. Parsing any of these inputs in full would take much more.
 const ADDRESS_SPACE_KIB: u64 = 200_000;
-/// Number of values in one field.
+/// Number of values in one field or columns in one header.
 const VALUE_COUNT: usize = 6_000_000;
 
-/// Runs a line of bash with little memory; `$simstore` is the program.
+/// Runs a bash line in an address space of [`ADDRESS_SPACE_KIB`]. `$simstore` is the binary.
 fn run_with_little_memory(folder: &TestFolder, line: &str) -> CommandOutput {
-    // glibc would reserve 64 MiB for each thread.
-    folder.bash(&format!("export MALLOC_ARENA_MAX=1 RAYON_NUM_THREADS=1; ulimit -v {ADDRESS_SPACE_KIB}; exec {line}"))
+    // glibc reserves an arena of 64 MiB for each thread by default.
+    folder.bash(&format!(
+        "export MALLOC_ARENA_MAX=1 RAYON_NUM_THREADS=1; ulimit -v {ADDRESS_SPACE_KIB}; exec {line}"
+    ))
 }
 
-/// Writes a compressed file: `first`, then `repeated` many times, then `last`.
+/// Writes a zstd file of `first`, `times` repetitions of `repeated`, and `last`.
 fn write_compressed(folder: &TestFolder, name: &str, first: &str, repeated: &str, times: usize, last: &str) {
     let file = std::fs::File::create(folder.path(name)).unwrap();
     let mut zstd = zstd::Encoder::new(file, 1).unwrap();
@@ -36,12 +38,19 @@ fn headers_of_very_many_columns() {
 }
 
 #[test]
-fn values_of_json_that_nobody_asked_for() {
+fn values_of_unused_json_fields() {
     let folder = TestFolder::new();
-    write_compressed(&folder, "a.jsonl.zst", "{\"id\": 1, \"text\": \"some words\", \"n\": [0", ",0", VALUE_COUNT, "]}\n");
+    write_compressed(
+        &folder,
+        "a.jsonl.zst",
+        "{\"id\": 1, \"text\": \"some words\", \"n\": [0",
+        ",0",
+        VALUE_COUNT,
+        "]}\n",
+    );
     let line = |more: &str| format!("$simstore --threads 1 fingerprint a.jsonl.zst {more}");
     assert!(run_with_little_memory(&folder, &line("")).ok().ends_with("\t1\n"));
-    // The requested field is not text. If a missing field is requested, the error lists `n` too.
+    // If the requested field is not a string, the error says so. If it does not exist, the error lists all fields.
     run_with_little_memory(&folder, &line("--text-field n"))
         .fails(1, "a.jsonl.zst:1: the text field `n` is not a string");
     run_with_little_memory(&folder, &line("--text-field x"))
@@ -89,9 +98,9 @@ fn a_line_that_is_too_long_for_the_memory() {
     assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
 }
 
-/// A document skipped for lack of memory is not recorded as malformed, since another run may have enough memory.
+/// If documents are skipped for lack of memory, the part is not kept, because a later run may have enough memory.
 #[test]
-fn a_part_without_what_was_too_long_is_not_kept() {
+fn a_part_without_a_too_long_document_is_not_kept() {
     let folder = TestFolder::new();
     let long = format!("{{\"id\": 1, \"text\": \"{}\"}}\n", "word ".repeat(1_400_000));
     folder.write("a.jsonl", long + "{\"id\": 2, \"text\": \"some words\"}\n");

@@ -1,9 +1,9 @@
-//! Names of files: links and other names of the same file, names that are no Unicode, lists of names, files that cannot be opened.
+//! File names: links to the same file, names that are not Unicode, lists of names, and a low limit of open files.
 
 use crate::inputs::{GOOD, gzip, ids, zip_archive};
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
-/// A folder of texts with other names of them, and things that are no files.
+/// Writes a folder `d` with two texts, five other names of them (links), dangling links and a pipe.
 #[cfg(unix)]
 fn write_links(folder: &TestFolder) {
     use std::os::unix::fs::symlink;
@@ -21,10 +21,11 @@ fn write_links(folder: &TestFolder) {
     std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
 }
 
-/// Results name no link, by each rule of `--keep`.
+/// A file with several names is one document. With each rule of `--keep`, results have the file's own name,
+/// not a link.
 #[test]
 #[cfg(unix)]
-fn one_file_is_one_document_whatever_names_it_has() {
+fn a_file_with_several_names_is_one_document() {
     let folder = TestFolder::new();
     write_links(&folder);
     let notes = "skipped 5 other names of the same files: each file is read once";
@@ -46,9 +47,9 @@ fn one_file_is_one_document_whatever_names_it_has() {
     assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
     assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
     assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
-    // Named by a shell, in another order; by a pattern; and a folder beside a file in it.
+    // Paths in another order, a glob, and a folder together with a file in it.
     let named = ["d/a-link.md", "d/gone.md", "d/m-real.md", "d/n-hard.md", "d/sub"];
-    // Through a link in `sub`, the folder above it is read, too.
+    // A link in `sub` leads to the parent folder, so the parent is read too.
     assert_eq!(counts(&[&["dedup", "--json", "--skip-bad"][..], &named].concat())[..2], [2, 8]);
     assert_eq!(counts(&["dedup", "--json", "d/*.md"]), [1, 3, 3]);
     assert_eq!(counts(&["dedup", "--json", "d/sub", "d", "d/n-hard.md"]), [2, 7, 3]);
@@ -59,17 +60,17 @@ fn one_file_is_one_document_whatever_names_it_has() {
     assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
 }
 
-/// Makes files of other words in a folder `many`: more documents than 64 KiB of memory hold.
+/// Writes 500 files with different words to a folder `many`. These are more documents than fit into 64 KiB of memory.
 #[cfg(target_os = "linux")]
 fn write_many(folder: &TestFolder) {
     std::fs::create_dir(folder.path("many")).unwrap();
     (0..500).for_each(|at| folder.write(&format!("many/{at}.txt"), format!("word{at}")));
 }
 
-/// Commands find such files, also on disk, in parts, and in stores.
+/// File names that are not Unicode stay distinct in memory, on disk, in parts and in stores.
 #[test]
 #[cfg(target_os = "linux")]
-fn names_that_are_no_unicode_are_told_apart() {
+fn names_that_are_not_unicode_stay_distinct() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
@@ -114,10 +115,10 @@ fn names_that_are_no_unicode_are_told_apart() {
     assert_eq!(folder.run(&["query", "texts", "--text", "one text in three files"]).ok().lines().count(), 3);
 }
 
-/// Lists hold any name that a file can have, when they are read and when they are written.
+/// With `--null`, lists can hold any file name, both as input and as output.
 #[test]
 #[cfg(target_os = "linux")]
-fn lists_of_names_that_end_in_zeros() {
+fn lists_terminated_by_zero_bytes() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
@@ -151,7 +152,7 @@ fn lists_of_names_that_end_in_zeros() {
         assert_eq!((bytes("kept"), bytes("left")), (list(kept), list(kept)), "{input:?}");
         assert_eq!(bytes("gone"), list(gone), "{input:?}");
     }
-    // From a pipe, and to one.
+    // A list from a pipe.
     let run =
         folder.run_with_input(&["fingerprint", "--json", "--null", "--files-from", "-"], list(&names[..2]));
     assert_eq!(run.ok().lines().count(), 2);
@@ -167,15 +168,15 @@ fn lists_of_names_that_end_in_zeros() {
     fails(&["dedup", "-", "--files-from", "-"], 2, "standard input (`-`) can be read only once");
     fails(&["dedup", "--files-from", "none"], 1, "none: cannot read");
     fails(&["dedup"], 2, "INPUT");
-    // By such a list, documents are deleted from a store.
+    // `delete` reads such a list too.
     folder.run(&["build", "-q", "store", "d"]).ok();
     folder.write("ids", "d/a.txt\0d/b\nc.txt\0");
     folder.run(&["delete", "store", "--null", "--ids", "ids"]).ok();
     assert!(!folder.run(&["dump", "store"]).ok().contains("a.txt"));
 }
 
-/// Where a command may open only a few files, it does its work, or says just that: nothing is taken for changed, damaged, malformed
-/// or not there, and nothing is left out.
+/// If a command may open only a few files, it either succeeds with complete results or reports too many open
+/// files. It does not report an input as changed, damaged, malformed or missing.
 #[test]
 #[cfg(target_os = "linux")]
 fn few_files_may_be_open() {
@@ -189,7 +190,7 @@ fn few_files_may_be_open() {
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "-q", "--force", "seen", "a.hex"]).ok();
     folder.run(&["dedup", "-q", "-d", "3", "d", "--resume", "parts"]).ok();
-    // Of another time than their parts, and so compared with them.
+    // The new modification time differs from the time in the part, so the run compares the file with its part.
     folder.write("d/a.md", "one text, of some words that are the same in all");
     let commands = [
         "dedup d --keep-list -",
@@ -206,15 +207,15 @@ fn few_files_may_be_open() {
         let limited = |files: u32| folder.bash(&format!("ulimit -n {files}; exec $simstore -q {line}"));
         let whole = limited(100);
         assert_eq!(whole.code, Some(0), "{line}: {whole:?}");
-        let mut ended_well = 0;
+        let mut success_count = 0;
         for files in 4..16 {
             let run = limited(files);
             if run.code == Some(0) {
-                ended_well += 1;
+                success_count += 1;
                 assert_eq!(run.stdout, whole.stdout, "{line}, {files}");
                 continue;
             }
-            // The loader of the program may be the first to fail.
+            // If the dynamic loader of the program fails, the exit code is 127.
             assert!(
                 run.stderr.contains("Too many open files") || run.code == Some(127),
                 "{line}, {files}: {run:?}"
@@ -224,7 +225,7 @@ fn few_files_may_be_open() {
             ];
             assert!(!others.iter().any(|other| run.stderr.contains(other)), "{line}, {files}: {run:?}");
         }
-        assert!(ended_well > 0, "{line}");
+        assert!(success_count > 0, "{line}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::TestFolder;
 const LINES: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 2, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 const KEPT: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
 
-/// Returns the content of a compressed file.
+/// Returns the decompressed text of a file, by its extension.
 fn decompressed(folder: &TestFolder, name: &str) -> String {
     let bytes = std::fs::read(folder.path(name)).unwrap();
     let mut text = String::new();
@@ -22,7 +22,7 @@ fn decompressed(folder: &TestFolder, name: &str) -> String {
 }
 
 #[test]
-fn a_name_says_how_a_file_is_compressed() {
+fn the_extension_selects_the_compression() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     for end in ["gz", "zst", "bz2", "xz"] {
@@ -46,7 +46,7 @@ fn a_name_says_how_a_file_is_compressed() {
     assert_eq!(decompressed(&folder, "dump.hex.gz"), folder.run(&["dump", "s"]).ok());
 }
 
-/// Each record of a compressed web archive is a separate gzip member, as archive readers expect.
+/// Each record of a compressed WARC file is a separate gzip member, as WARC readers expect.
 #[test]
 fn records_of_a_compressed_archive_are_members() {
     let folder = TestFolder::new();
@@ -69,7 +69,7 @@ fn records_of_a_compressed_archive_are_members() {
 }
 
 #[test]
-fn a_name_does_not_lie_about_the_format() {
+fn an_extension_of_another_format_is_refused() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     folder.write("a.csv", "id,text\n1,one\n");
@@ -89,7 +89,7 @@ fn a_name_does_not_lie_about_the_format() {
     refused(&["a.jsonl", "-o", "x.jsonl.lz4"], "cannot write .lz4 files");
     refused(&["a.jsonl", "--pairs", "x.warc"], "a table is .jsonl");
     assert_eq!(folder.names(), ["a.csv", "a.hex", "a.jsonl", "page.md"]);
-    // Names that match the format, or name no format.
+    // Extensions that match the format or are of no known format are accepted.
     for args in [
         ["a.jsonl", "-o", "x.json"],
         ["a.jsonl", "-o", "x.ndjson.gz"],
@@ -101,12 +101,12 @@ fn a_name_does_not_lie_about_the_format() {
     ] {
         folder.run(&[&["dedup", "-q"][..], &args].concat()).ok();
     }
-    // Only an output of documents needs inputs of one format.
+    // Inputs of several formats are refused only for outputs of documents.
     folder.run(&["dedup", "a.jsonl", "a.csv", "--clusters", "x.csv"]).ok();
 }
 
 #[test]
-fn one_file_is_not_two_outputs_nor_a_harmed_input() {
+fn outputs_are_distinct_and_do_not_overwrite_inputs() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     std::fs::create_dir(folder.path("sub")).unwrap();
@@ -147,10 +147,10 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     assert_eq!(folder.read("a.jsonl"), KEPT);
 }
 
-/// The temporary files of a killed process are reused by the next one.
+/// The next run reuses and removes the temporary files of a killed process.
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
+fn temporary_files_of_a_killed_process_are_reused() {
     use std::process::Stdio;
 
     let folder = TestFolder::new();
@@ -179,7 +179,7 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_limit_of_file_sizes_is_told() {
+fn a_limit_of_file_sizes_is_reported() {
     let folder = TestFolder::new();
     let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q -d 3 --output kept.jsonl";
     folder.bash(line).fails(1, "kept.jsonl: cannot write: File too large");
@@ -187,7 +187,7 @@ fn a_limit_of_file_sizes_is_told() {
 }
 
 #[test]
-fn an_output_in_a_folder_that_is_read_is_told() {
+fn an_output_inside_an_input_folder_is_reported() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path("in")).unwrap();
     folder.write("in/a.jsonl", "{\"id\": 1, \"text\": \"some words\"}\n");
@@ -202,7 +202,7 @@ fn an_output_in_a_folder_that_is_read_is_told() {
 }
 
 #[test]
-fn the_files_of_a_store_are_its_own() {
+fn outputs_inside_a_store_are_refused() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", LINES);
     folder.run(&["build", "store", "a.jsonl"]).ok();
@@ -214,7 +214,7 @@ fn the_files_of_a_store_are_its_own() {
 }
 
 #[test]
-fn names_do_nothing_to_the_terminal() {
+fn control_characters_in_names_are_escaped() {
     let folder = TestFolder::new();
     folder.write("e\u{1b}]0;x\u{7}.jsonl", "not json\n");
     let run = folder.run(&["dedup", "e\u{1b}]0;x\u{7}.jsonl"]);
@@ -222,7 +222,7 @@ fn names_do_nothing_to_the_terminal() {
     run.fails(1, "e\\u{1b}]0;x\\u{7}.jsonl:1");
 }
 
-/// If the inputs have no documents, no output is replaced unless empty outputs are allowed.
+/// If the inputs have no documents, outputs are replaced only with `--allow-empty`.
 #[test]
 fn a_run_without_a_document_replaces_nothing() {
     let folder = TestFolder::new();

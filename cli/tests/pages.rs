@@ -1,11 +1,11 @@
-//! The commands of all pages run as they stand, each page in a directory of its own, with `samples/`.
+//! The commands in README.md and the other pages run unchanged. Each page has its own directory with `samples/`.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
-/// Beginnings of commands that this test does not run, and where they run.
+/// Prefixes of commands that this test does not run, and the reason or the test that runs them.
 const RUN_ELSEWHERE: [(&str, &str); 5] = [
     ("./demo.sh", "tests/examples.rs"),
     ("./test.sh", "this test is a part of it"),
@@ -14,11 +14,12 @@ const RUN_ELSEWHERE: [(&str, &str); 5] = [
     ("export PYSPARK_PYTHON", "python/tests/spark"),
 ];
 
+/// Path of the repository.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// README.md, the pages of `docs/`, and the page of the Python package.
+/// Names and texts of README.md, all pages in `docs/`, and the page of the Python package.
 fn pages() -> Vec<(String, String)> {
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> =
@@ -35,7 +36,7 @@ fn is_run_here(command: &str) -> bool {
     !RUN_ELSEWHERE.iter().any(|(beginning, _)| command.starts_with(beginning))
 }
 
-/// A directory with the samples.
+/// Creates a directory with a copy of the samples.
 pub(crate) fn with_samples() -> TestFolder {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path("samples")).unwrap();
@@ -45,7 +46,7 @@ pub(crate) fn with_samples() -> TestFolder {
     folder
 }
 
-/// Runs lines of shell in a directory, with the binary under test on the path.
+/// Runs shell lines in a directory, with the tested binary in `PATH`. Stops at the first failure.
 pub(crate) fn run_shell(folder: &TestFolder, lines: &str) -> CommandOutput {
     let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
@@ -54,32 +55,32 @@ pub(crate) fn run_shell(folder: &TestFolder, lines: &str) -> CommandOutput {
     CommandOutput::new(shell.output().unwrap())
 }
 
-/// All commands succeed. A block of output directly below a block of commands must equal the end of their output.
+/// All commands succeed. If an output block follows a command block directly, the commands' output must end with it.
 #[cfg(unix)]
 #[test]
 fn commands_run_and_print_what_is_shown() {
-    let (mut count, mut run_count) = (0, 0);
+    let (mut output_count, mut run_count) = (0, 0);
     for (name, page) in pages() {
         let folder = with_samples();
         for rest in page.split("```console\n").skip(1) {
             let (commands, rest) = rest.split_once("```\n").unwrap();
             let commands: Vec<&str> = commands.lines().filter(|command| is_run_here(command)).collect();
             let shown = rest.strip_prefix("\n```text\n").map(|shown| shown.split_once("```").unwrap().0);
-            // A comment names the other tool that a block is for.
+            // A block that starts with a comment shows the output of another tool.
             let shown = shown.filter(|shown| !shown.starts_with('#'));
             run_count += commands.len();
             let run = run_shell(&folder, &commands.join("\n"));
             if let Some(shown) = shown {
                 assert!(run.stdout.ends_with(shown), "{name}: {commands:?} prints\n{}", run.stdout);
-                count += 1;
+                output_count += 1;
             }
             assert_eq!(run.code, Some(0), "{name}: {commands:?}: {}", run.stderr);
         }
     }
-    assert!(count >= 2 && run_count > 40, "{count} blocks, {run_count} commands");
+    assert!(output_count >= 2 && run_count > 40, "{output_count} blocks, {run_count} commands");
 }
 
-/// The first 40 lines introduce simstore and compare it with other tools; the page has at most 150 lines.
+/// README.md compares simstore with other tools in its first 40 lines, and has at most 150 lines.
 #[test]
 fn the_front_page_is_short() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();

@@ -1,12 +1,13 @@
-//! `dedup --sample-pairs`: its output, and the options that it refuses.
+//! `dedup --sample-pairs`: its output, and the options that it cannot be used with.
 
 use serde_json::{Value, json};
 
 use crate::TestFolder;
 
+/// Creates a folder with six documents: a text, copies of it with 0 to 4 changed words, and an unrelated one.
 fn folder() -> TestFolder {
     let folder = TestFolder::new();
-    // The text has 40 words, so 38 shingles; each changed word replaces three.
+    // The text has 40 words, so it has 38 shingles. Each changed word replaces three shingles.
     let text =
         |changed: usize| -> String {
             (0..40)
@@ -20,6 +21,7 @@ fn folder() -> TestFolder {
     folder
 }
 
+/// Runs `dedup --json` with these arguments. Returns the histogram and the sampled pairs.
 fn sample(args: &[&str]) -> (Value, Vec<Value>) {
     let mut objects = folder().run(&[&["dedup", "a.jsonl", "--json"], args].concat()).json();
     let pairs = objects.split_off(1);
@@ -32,21 +34,22 @@ fn a_histogram_and_pairs_on_both_sides_of_the_threshold() {
     assert_eq!((&histogram["threshold"], &histogram["documents"]), (&json!(0.8), &json!(6)));
     let bins = histogram["bins"].as_array().unwrap();
     let sum = |field: &str| bins.iter().map(|bin| bin[field].as_u64().unwrap()).sum::<u64>();
-    // Four different texts are near one another: 35/41, 32/44, 26/50; 35/41 and 29/47 of the changed ones, 32/44.
-    let shares: [f64; 6] = [35.0 / 41.0, 32.0 / 44.0, 26.0 / 50.0, 35.0 / 41.0, 29.0 / 47.0, 32.0 / 44.0];
-    assert_eq!(sum("pairs"), shares.len() as u64, "{histogram}");
+    // Four distinct texts have 0, 1, 2 and 4 changed words, so there are six pairs. Jaccard similarities by changed
+    // words: 0 and 1: 35/41, 0 and 2: 32/44, 0 and 4: 26/50, 1 and 2: 35/41, 1 and 4: 29/47, 2 and 4: 32/44.
+    let jaccards: [f64; 6] = [35.0 / 41.0, 32.0 / 44.0, 26.0 / 50.0, 35.0 / 41.0, 29.0 / 47.0, 32.0 / 44.0];
+    assert_eq!(sum("pairs"), jaccards.len() as u64, "{histogram}");
     assert_eq!(sum("duplicates"), 4, "{histogram}");
     let last = bins.last().unwrap();
     assert_eq!((&last["from"], &last["duplicates"], &last["pairs"]), (&json!(1.0), &json!(1), &json!(0)));
     let at_threshold = bins.iter().find(|bin| bin["from"] == json!(0.8)).unwrap();
     assert_eq!(at_threshold["removed_at_most"], json!(3), "{histogram}");
-    let mut expected = shares.to_vec();
+    let mut expected = jaccards.to_vec();
     expected.sort_by(|a, b| b.total_cmp(a));
     let similarities: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
     assert_eq!(similarities, expected);
     assert_eq!(pairs[0]["a"], json!("a.jsonl:1"));
     assert_eq!(pairs[0]["differences"][0]["b"], json!("new5"));
-    // Fewer pairs: the nearest bins first.
+    // A sample of two pairs has one from the nearest non-empty bin on each side of the threshold.
     let (_, pairs) = sample(&["--sample-pairs=2"]);
     let similarities: Vec<f64> = pairs.iter().map(|pair| pair["similarity"].as_f64().unwrap()).collect();
     assert_eq!(similarities, [35.0 / 41.0, 32.0 / 44.0]);
@@ -55,7 +58,7 @@ fn a_histogram_and_pairs_on_both_sides_of_the_threshold() {
 }
 
 #[test]
-fn people_see_the_threshold_and_the_differences() {
+fn the_text_output_has_the_threshold_and_the_differences() {
     let shown = folder().run(&["dedup", "a.jsonl", "--sample-pairs=2", "--similar", "0.75"]).ok();
     let lines: Vec<&str> = shown.lines().collect();
     let rule =

@@ -1,9 +1,9 @@
-//! Inputs that can be read only once.
+//! Pipes as inputs, which can be read only once, and as outputs that are closed early.
 
 use crate::{TestFolder, sample};
 
 #[test]
-fn nothing_of_a_pipe_is_lost() {
+fn pipes_are_read_completely() {
     let folder = TestFolder::new();
     let expected = folder.run(&["fingerprint", &sample("en.jsonl")]).ok();
     for line in [
@@ -22,14 +22,14 @@ fn nothing_of_a_pipe_is_lost() {
 }
 
 #[test]
-fn what_is_kept_of_a_pipe_is_put_aside() {
+fn kept_documents_of_a_pipe_are_written() {
     let folder = TestFolder::new();
     let expected = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
     assert!(folder.bash(r#"$simstore dedup --output - <(cat "$en")"#).ok() == expected);
 }
 
 #[test]
-fn a_pipe_may_give_a_few_bytes_at_a_time() {
+fn a_pipe_may_deliver_a_few_bytes_at_a_time() {
     let folder = TestFolder::new();
     for (start, rest) in [
         ("00000000", "00000001"),

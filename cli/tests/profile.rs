@@ -1,4 +1,4 @@
-//! Profiles: which one a command takes, the files of one, and `simstore idf`.
+//! Text profiles: the profile that a command uses, dictionaries and other files of a profile, and `simstore idf`.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn a_store_has_one_profile() {
         folder.run(&[command, &["--profile", "words-3"]].concat()).fails(1, message);
     }
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
-    // The store's profile is the default; naming it is the same.
+    // The store's profile is the default. Naming it, even with its default options, has the same result.
     for profile in [&[][..], &["--profile", "chars-4"], &["--profile", "chars-4,weights=tf,hash=xxh3"]] {
         let matches = folder.run(&[&["query", "store", "--text", TEXT], profile].concat()).ok();
         assert!(matches.starts_with("0\t"), "{matches}");
@@ -42,7 +42,7 @@ fn a_store_has_one_profile() {
 }
 
 #[test]
-fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
+fn adding_texts_to_a_store_of_fingerprints_needs_a_profile() {
     let folder = with_text();
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "store", "a.hex"]).ok();
@@ -50,8 +50,8 @@ fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
     folder.run(&["build", "told", "a.hex", "--profile", "words-3"]).ok();
     assert_eq!(folder.run(&["inspect", "told", "--json"]).json()[0]["profile"], "words-3");
     folder.run(&["add", "told", "a.jsonl", "--profile", "words-2"]).fails(1, "the store has profile words-3");
-    let matches = folder.run(&["query", "told", "--text", TEXT, "--profile", "words-2"]);
-    matches.fails(1, "the store has profile words-3, not words-2");
+    let run = folder.run(&["query", "told", "--text", TEXT, "--profile", "words-2"]);
+    run.fails(1, "the store has profile words-3, not words-2");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn bad_profiles() {
 }
 
 #[test]
-fn files_are_held_to_their_checksums() {
+fn checksums_of_dictionaries_are_verified() {
     let folder = with_text();
     let text = "石墨烯量子点的制备与应用";
     folder.write("zh.jsonl", json!({"id": 1, "text": text}).to_string());
@@ -128,7 +128,7 @@ fn inverse_document_frequencies() {
 #[test]
 fn presets() {
     let folder = with_text();
-    // By Simhash(text).value of the package simhash 2.1.2 on PyPI.
+    // Computed by `Simhash(text).value` of the PyPI package simhash 2.1.2.
     let expected = "4d2535c9fe77b86e\tthe text\n";
     assert_eq!(folder.run(&["fingerprint", "a.jsonl", "--preset", "pypi-simhash"]).ok(), expected);
     assert_eq!(folder.run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash"]).ok(), expected);
@@ -152,7 +152,7 @@ fn presets() {
 }
 
 #[test]
-fn each_part_of_a_name_is_explained_and_is_one() {
+fn each_part_of_a_profile_name_is_explained_and_valid() {
     let folder = with_text();
     let parts = folder.run(&["profiles", "--json"]).json();
     let text = folder.run(&["profiles"]).ok();
@@ -178,7 +178,7 @@ fn each_part_of_a_name_is_explained_and_is_one() {
     }
 }
 
-/// `simstore profiles` explains all names that the error about a wrong profile lists.
+/// `simstore profiles` explains all names that error messages about unknown profiles list.
 #[test]
 fn the_table_explains_profiles() {
     let folder = TestFolder::new();

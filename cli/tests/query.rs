@@ -4,9 +4,9 @@ use std::io::Read;
 
 use serde_json::json;
 
-use crate::{TestFolder, Random, hex_lines};
+use crate::{Random, TestFolder, hex_lines};
 
-/// Matches of a plain loop over all fingerprints, as lines printed for several queries.
+/// Returns the expected output of several queries, found by a plain loop over all fingerprints.
 fn expected_matches(stored: &[u64], queries: &[u64], distance: u32) -> String {
     let mut lines = String::new();
     for query in queries {
@@ -32,19 +32,26 @@ fn finds_what_the_plain_loop_finds() {
     queries.extend(stored.iter().step_by(20).map(|value| value ^ 1 << (random.next() % 64)));
     folder.write("stored.hex", hex_lines(&stored));
     folder.write("queries.hex", hex_lines(&queries));
-    for (store_distance, query_distance, codec) in [(3, 3, "first-difference"), (3, 1, "gap"), (6, 6, "elias-fano")] {
+    for (store_distance, query_distance, codec) in
+        [(3, 3, "first-difference"), (3, 1, "gap"), (6, 6, "elias-fano")]
+    {
         let (store_distance, query_distance) = (store_distance.to_string(), query_distance.to_string());
-        folder.run(&["build", "--force", "store", "stored.hex", "-d", &store_distance, "--codec", codec]).ok();
+        folder
+            .run(&["build", "--force", "store", "stored.hex", "-d", &store_distance, "--codec", codec])
+            .ok();
         let expected = expected_matches(&stored, &queries, query_distance.parse().unwrap());
         assert!(expected.lines().count() > queries.len() / 2);
         for threads in ["1", "2"] {
-            let run = folder.run(&["query", "store", "queries.hex", "-d", &query_distance, "--threads", threads]);
+            let run =
+                folder.run(&["query", "store", "queries.hex", "-d", &query_distance, "--threads", threads]);
             assert!(run.ok() == expected, "distance {query_distance}, {codec}, {threads} threads");
         }
-        let piped = folder.run_with_input(&["query", "store", "-", "-d", &query_distance], hex_lines(&queries));
+        let piped =
+            folder.run_with_input(&["query", "store", "-", "-d", &query_distance], hex_lines(&queries));
         assert!(piped.ok() == expected);
         for method in ["auto", "stream", "look-up"] {
-            let args = ["query", "store", "queries.hex", "-d", &query_distance, "--batch", "--method", method];
+            let args =
+                ["query", "store", "queries.hex", "-d", &query_distance, "--batch", "--method", method];
             let run = folder.run(&args);
             assert!(run.stderr.contains("queries: 400, matches: "), "{}", run.stderr);
             assert!(run.ok() == expected, "distance {query_distance}, {codec}, a batch by {method}");
@@ -70,7 +77,7 @@ fn wide_fingerprints() {
 }
 
 #[test]
-fn several_queries_are_told_apart() {
+fn lines_of_several_queries_begin_with_the_query() {
     let folder = TestFolder::new();
     folder.write("a.hex", "0000000000000001\nf000000000000000\n");
     folder.run(&["build", "store", "a.hex"]).ok();
@@ -134,7 +141,7 @@ fn a_text_may_begin_with_a_hyphen() {
 }
 
 #[test]
-fn a_reader_who_has_had_enough_is_no_error() {
+fn an_output_closed_early_is_no_error() {
     let folder = TestFolder::new();
     let store = vec![0; 50_000];
     folder.write("a.hex", hex_lines(&store));
@@ -153,7 +160,7 @@ fn a_reader_who_has_had_enough_is_no_error() {
 }
 
 #[test]
-fn a_store_that_does_not_tell_its_profile() {
+fn a_store_without_a_profile() {
     let folder = TestFolder::new();
     let text = "In the beginning was the word, and many other words came after it, one by one";
     folder.write("a.jsonl", format!("{{\"id\": 1, \"text\": \"{text}\"}}\n"));

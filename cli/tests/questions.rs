@@ -1,14 +1,17 @@
-//! Options that change the default question of a command are reported, or refused.
+//! The criterion of a command: which documents count as duplicates or matches, by similarity of texts or by
+//! distance of fingerprints. An option that changes the default criterion is reported, or refused if it
+//! cannot have an effect.
 
 use crate::TestFolder;
 
-/// Expected result of a fingerprint option or input where texts are compared, or the reverse.
+/// Expected result of a run with options that select or change the criterion.
 enum ExpectedOutcome {
-    /// The summary names the question. There is no warning: the user asked for it, or no other question is possible.
+    /// The summary has this criterion. There is no warning, because the criterion was requested or is the default.
     Accepted(&'static str),
-    /// The summary names the question. A warning names the option that changed it, or that is not used.
+    /// The summary has this criterion (first value). A warning (second value) names the option that changed
+    /// the criterion or has no effect.
     Warned(&'static str, &'static str),
-    /// Exit code 2, with a suggestion.
+    /// The run fails with exit code 2 and this message.
     Refused(&'static str),
 }
 
@@ -19,6 +22,9 @@ const BY_SIMILARITY: &str = "similarity >= 0.8";
 const GIVE_DISTANCE: &str = "give --distance";
 const NEEDS_DOCUMENTS: &str = "needs documents, but the inputs are fingerprints";
 
+/// Creates a folder with documents (`a.jsonl`), fingerprints (`a.hex`), and stores. `store` has fingerprints
+/// of documents, `plain` and `pairs` have fingerprints without a profile, and `pages` is a store of similar
+/// documents.
 fn folder() -> TestFolder {
     let folder = TestFolder::new();
     let words = |from: usize| (from..from + 60).map(|i| format!("word{i}")).collect::<Vec<_>>().join(" ");
@@ -34,7 +40,7 @@ fn folder() -> TestFolder {
 }
 
 #[test]
-fn dedup_tells_what_changes_its_question() {
+fn dedup_reports_options_that_change_its_criterion() {
     let by = |option| {
         format!("{option} compares fingerprints, within 3 bits by default (--distance changes this)")
     };
@@ -124,12 +130,12 @@ fn dedup_tells_what_changes_its_question() {
                 assert!(run.code == Some(0) && run.stderr.contains(criterion), "{args:?}: {}", run.stderr);
                 let warned = run.stderr.contains("warning: --");
                 assert_eq!(warned, matches!(outcome, Warned(..)), "{args:?}: {}", run.stderr);
-                // The dry run reports the same question. Both runs report it in JSON.
+                // The dry run has the same criterion. Both JSON summaries have it.
                 let expected = criterion.split(' ').find_map(|word| word.parse::<f64>().ok()).unwrap();
                 let field = if criterion.starts_with("within") { "distance" } else { "similar" };
                 for objects in [dry.json(), folder.run(&[&["dedup", "--json"], *args].concat()).json()] {
-                    let criterion = objects.last().unwrap();
-                    assert_eq!(criterion[field].as_f64(), Some(expected), "{args:?}: {criterion}");
+                    let summary = objects.last().unwrap();
+                    assert_eq!(summary[field].as_f64(), Some(expected), "{args:?}: {summary}");
                 }
                 if let Warned(_, warning) = outcome {
                     assert!(run.stderr.contains(warning), "{args:?}: {}", run.stderr);
@@ -144,10 +150,11 @@ fn dedup_tells_what_changes_its_question() {
 }
 
 #[test]
-fn other_commands_tell_what_changes_theirs() {
+fn other_commands_report_their_criterion() {
     let folder = folder();
     let hex = "0000000000000000";
-    // A store of similar documents answers questions about texts only; a store of fingerprints answers up to its distance.
+    // A store of similar documents can be queried only by texts. A store of fingerprints can be queried up to
+    // its distance.
     folder.run(&["query", "pages", hex]).fails(2, "use --text or --file");
     folder.run(&["query", "pages", "a.hex"]).fails(2, "cannot be queried by fingerprint");
     folder
@@ -156,13 +163,13 @@ fn other_commands_tell_what_changes_theirs() {
     folder.run(&["query", "store", hex, "-d", "7"]).fails(1, "compact --distance 7");
     folder.run(&["add", "pages", "a.hex"]).fails(2, "needs texts");
     folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "has type `fingerprints`");
-    // Another profile gives other fingerprints, so `add` and `delete` need a profile. `query` reports the assumed one.
+    // Fingerprints depend on the profile, so `add` and `delete` need one. `query` assumes a profile and reports it.
     for command in ["add", "delete"] {
         folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "give --profile NAME");
     }
     let query = folder.run(&["query", "pairs", "--text", "some words of a text"]);
     assert!(query.stderr.contains("has no text profile; using `"), "{}", query.stderr);
-    // The summary says which documents count as duplicates.
+    // The summary of `add --if-new` has the criterion.
     let add = |args: &[&str]| folder.run(&[&["add", "--if-new", "--again"], args].concat()).stderr;
     let message = add(&["store", "a.jsonl"]);
     assert!(message.contains("duplicates not added (within 6 bits)"), "{message}");

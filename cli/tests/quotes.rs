@@ -1,20 +1,26 @@
 //! Messages quote at most the beginning of a long name or value.
 
-use crate::{TestFolder, CommandOutput};
+use crate::{CommandOutput, TestFolder};
 
-/// Long enough for no message, short enough for an argument.
+/// Length of an overlong argument in bytes: too long for a message, but short enough for the system's argument limit.
 const LONG_VALUE_BYTES: usize = 100_000;
-/// Bytes of the longest message.
+/// Maximum length of all messages of a command, in bytes.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
+/// Asserts that a command fails with a short message that abbreviates a value by `...`.
 #[track_caller]
-fn check_message(context: &str, run: &CommandOutput) {
+fn assert_short_message(context: &str, run: &CommandOutput) {
     assert!(matches!(run.code, Some(1 | 2)), "{context}: {:?}, {:.300}", run.code, run.stderr);
-    assert!(run.stderr.len() < MESSAGE_BYTES_MAX, "{context}: {} bytes: {:.300}", run.stderr.len(), run.stderr);
+    assert!(
+        run.stderr.len() < MESSAGE_BYTES_MAX,
+        "{context}: {} bytes: {:.300}",
+        run.stderr.len(),
+        run.stderr
+    );
     assert!(run.stderr.contains("..."), "{context}: {}", run.stderr);
 }
 
-/// A table of values that the command line takes, each too long and wrong.
+/// Messages about overlong, invalid arguments quote only their beginning.
 #[test]
 fn values_of_the_command_line() {
     let folder = TestFolder::new();
@@ -58,11 +64,11 @@ fn values_of_the_command_line() {
     ] {
         let with_long: Vec<String> = args.iter().map(|arg| arg.replace("LONG", &long)).collect();
         let borrowed: Vec<&str> = with_long.iter().map(String::as_str).collect();
-        check_message(&args.join(" "), &folder.run(&borrowed));
+        assert_short_message(&args.join(" "), &folder.run(&borrowed));
     }
 }
 
-/// A table of inputs that hold something too long and wrong.
+/// Messages about overlong, invalid contents of inputs quote only their beginning.
 #[test]
 fn contents_of_files() {
     let folder = TestFolder::new();
@@ -89,7 +95,7 @@ fn contents_of_files() {
             "numbers.jsonl" => &["add", "numbers", name],
             _ => &["dedup", name, "--text-field", "text"],
         };
-        check_message(context, &folder.run(args));
+        assert_short_message(context, &folder.run(args));
     }
     for (context, args, list) in [
         ("a path", &["dedup", "--files-from", "list"][..], format!("{long}\n")),
@@ -101,6 +107,6 @@ fn contents_of_files() {
         ),
     ] {
         folder.write("list", list);
-        check_message(context, &folder.run(args));
+        assert_short_message(context, &folder.run(args));
     }
 }

@@ -1,4 +1,4 @@
-//! Help in groups, shell completions and man pages name all commands.
+//! The grouped help, shell completions and man pages contain all commands.
 
 use crate::TestFolder;
 use crate::examples::COMMANDS;
@@ -17,12 +17,12 @@ fn the_help_lists_each_command_once_in_its_group() {
         let about = lines[0].trim_start().strip_prefix(command).unwrap().trim();
         assert!(about.len() > 10, "{command} is not described: {help}");
     }
-    // The short help is the same.
+    // The short help has the groups too.
     assert!(TestFolder::new().run(&["-h"]).ok().contains("\nDeduplicate:\n"));
 }
 
 #[test]
-fn options_of_other_tools_lead_to_those_of_dedup() {
+fn options_of_other_tools_suggest_those_of_dedup() {
     let folder = TestFolder::new();
     for (option, advice) in
         [("--threshold", "'--similar'"), ("--num-perm", "'--recall'"), ("--jobs", "'--threads'")]

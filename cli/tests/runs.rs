@@ -1,20 +1,20 @@
-//! Long runs of `simstore dedup`: interrupted, resumed, sharded and estimated.
+//! Long runs of `simstore dedup`: interrupted, resumed, sharded, estimated by a dry run, and with a memory limit.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::{TestFolder, Random, sample};
+use crate::{Random, TestFolder, sample};
 
-/// Writes files of documents; some documents are in several files.
+/// Writes a folder `corpus` of 8 files. One is empty, and some documents are in several files.
 fn write_corpus(folder: &TestFolder) {
     std::fs::create_dir(folder.path("corpus")).unwrap();
     for name in ["en.jsonl", "zh.jsonl"] {
         let lines = std::fs::read_to_string(sample(name)).unwrap();
         let lines: Vec<&str> = lines.lines().collect();
         for (i, part) in lines.chunks(30).enumerate() {
-            // The file is large enough to get a part of its own.
+            // A padding of 1 MiB makes the file large enough for a part of its own.
             folder.write(&format!("corpus/{i}-{name}"), part.join("\n") + &" ".repeat(1 << 20));
         }
     }
@@ -22,6 +22,7 @@ fn write_corpus(folder: &TestFolder) {
     folder.write("corpus/page.md", "a page by itself");
 }
 
+/// Returns the names of the part files in a `--resume` folder.
 fn part_files(folder: &TestFolder, name: &str) -> Vec<String> {
     let entries = folder.path(name).read_dir().unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -29,7 +30,7 @@ fn part_files(folder: &TestFolder, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_finished_is_not_done_again() {
+fn finished_parts_are_reused() {
     let folder = TestFolder::new();
     write_corpus(&folder);
     let args = ["dedup", "corpus", "-d", "8", "--keep", "newest:id", "--clusters", "-"];
@@ -43,7 +44,7 @@ fn what_is_finished_is_not_done_again() {
     let again = run(&[]);
     assert!(again.stderr.contains("0 parts processed, 7 reused"), "{}", again.stderr);
     assert_eq!(again.ok(), plain);
-    // Simulates an interrupted run.
+    // Removing parts simulates an interrupted run.
     for part in part_files(&folder, "work").iter().take(3) {
         std::fs::remove_file(folder.path("work").join(part)).unwrap();
     }
@@ -60,7 +61,7 @@ fn what_is_finished_is_not_done_again() {
 }
 
 #[test]
-fn a_damaged_part_is_told_and_made_again() {
+fn a_damaged_part_is_reported_and_replaced() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
     let run = || folder.run(&["dedup", "a.jsonl", "--resume", "work", "--pairs", "-"]);
@@ -84,17 +85,16 @@ fn a_damaged_part_is_told_and_made_again() {
     }
 }
 
-/// A run does not block on a pipe in the place of a part or stage: it replaces the pipe.
+/// If a pipe has the path of a part or stage file, the run does not block on it, but reports and replaces it.
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
+fn a_pipe_at_the_path_of_a_part_or_stage_is_replaced() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n".repeat(2));
     for options in [["--similar", "0.8"], ["--distance", "3"]] {
         let run = || {
             folder.run(
-                &[&["dedup", "a.jsonl", "--resume", &options[0][2..], "--pairs", "-"][..], &options]
-                    .concat(),
+                &[&["dedup", "a.jsonl", "--resume", &options[0][2..], "--pairs", "-"][..], &options].concat(),
             )
         };
         let expected = run().ok();
@@ -110,17 +110,17 @@ fn a_pipe_in_the_place_of_what_is_kept_is_told_and_made_again() {
         let run = run();
         for path in &names {
             let name = path.file_name().unwrap().to_string_lossy();
-            let predicted =
+            let is_reported =
                 |line: &str| line.contains(&*name) && line.contains("a pipe") && line.ends_with(" again");
-            assert!(run.stderr.lines().any(predicted), "{name}: {}", run.stderr);
+            assert!(run.stderr.lines().any(is_reported), "{name}: {}", run.stderr);
             assert!(std::fs::symlink_metadata(path).unwrap().is_file(), "{name}");
         }
         assert_eq!(run.ok(), expected);
     }
 }
 
-/// Builds a part with any text and a valid checksum.
-fn with_checksum(text: impl std::io::Read) -> Vec<u8> {
+/// Returns the bytes of a part file with this text and a valid checksum.
+fn part_with_checksum(text: impl std::io::Read) -> Vec<u8> {
     let mut part = zstd::encode_all(text, 1).unwrap();
     let checksum = xxhash_rust::xxh3::xxh3_64(&part);
     part.extend([0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0]);
@@ -129,7 +129,7 @@ fn with_checksum(text: impl std::io::Read) -> Vec<u8> {
 }
 
 #[test]
-fn a_part_that_does_not_hold_what_it_should_is_refused() {
+fn a_part_with_wrong_content_is_refused() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).ok();
@@ -137,7 +137,7 @@ fn a_part_that_does_not_hold_what_it_should_is_refused() {
     let whole = std::fs::read(&path).unwrap();
     let text = String::from_utf8(zstd::decode_all(&whole[..]).unwrap()).unwrap();
     assert!(text.ends_with("{\"end\":2}\n"), "{text}");
-    assert!(with_checksum(text.as_bytes()) == whole);
+    assert!(part_with_checksum(text.as_bytes()) == whole);
     let lines: Vec<&str> = text.lines().collect();
     let bad = [
         lines[..3].join("\n"),
@@ -157,22 +157,22 @@ fn a_part_that_does_not_hold_what_it_should_is_refused() {
         lines[..4].join("\n"),
     ];
     for part in bad {
-        std::fs::write(&path, with_checksum(part.as_bytes())).unwrap();
+        std::fs::write(&path, part_with_checksum(part.as_bytes())).unwrap();
         folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "remove this file and run again");
     }
     let other = text.replace("\"bits\":64", "\"bits\":128");
-    std::fs::write(&path, with_checksum(other.as_bytes())).unwrap();
+    std::fs::write(&path, part_with_checksum(other.as_bytes())).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "its header does not match its name");
     // An endless line does not exhaust memory.
     let start = format!("{}\n{}\n", lines[0], lines[1]);
     let long = std::io::Read::chain(start.as_bytes(), std::io::Read::take(std::io::repeat(b'0'), 1 << 28));
-    std::fs::write(&path, with_checksum(long)).unwrap();
+    std::fs::write(&path, part_with_checksum(long)).unwrap();
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
 }
 
-/// A change in the middle of a file, where no bytes are sampled, is detected by the modification time.
+/// A change in the middle of a file, outside the sampled bytes, is detected by the modification time.
 #[test]
-fn a_part_of_a_file_that_has_changed_is_made_again() {
+fn a_part_of_a_changed_file_is_replaced() {
     let folder = TestFolder::new();
     let line = |id: usize, text: &str| format!("{{\"id\": {id}, \"text\": \"{text}\"}}\n");
     let filler =
@@ -181,7 +181,7 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
     let run = || folder.run(&["dedup", "a.jsonl", "-d", "0", "--resume", "work", "--clusters", "-"]);
     folder.write("a.jsonl", content("the very same words"));
     assert_eq!(run().ok(), "1\t1\t1\t0\n2\t1\t1\t0\n");
-    // Only the time differs. The file is compared with its part by content.
+    // If only the modification time differs, the file is compared with its part by content.
     folder.write("a.jsonl", content("the very same words"));
     let same = run();
     assert!(same.stderr.contains("0 parts processed, 1 reused"), "{}", same.stderr);
@@ -196,14 +196,15 @@ fn a_part_of_a_file_that_has_changed_is_made_again() {
     assert_eq!(changed.ok(), "");
 }
 
-/// If size, time and ends of a file are unchanged, its part is reused. A run that reads the file's documents again detects the change, even
-/// if it does not need these documents. The next run reads the whole file.
+/// If size, modification time and the sampled bytes at both ends of a file are unchanged, its part is reused.
+/// A run that reads the file again detects a change of any document, removes the part and fails. The next run
+/// reads the whole file.
 #[test]
-fn a_part_of_a_file_that_has_changed_in_secret_is_removed() {
+fn a_part_of_a_file_with_an_undetected_change_is_removed() {
     let folder = TestFolder::new();
     let line = |id: usize, text: &str| format!("{{\"id\": {id}, \"text\": \"{text}\"}}\n");
     let filler = |from: usize| -> String {
-        let text = |id: usize| format!("{:016x} {:016x}", Random::of(id as u64), Random::of(!id as u64));
+        let text = |id: usize| format!("{:016x} {:016x}", Random::hash(id as u64), Random::hash(!id as u64));
         (from..from + 2000).map(|id| line(id, &text(id))).collect()
     };
     let content = |text: &str| filler(10) + &line(1, "the very same words") + &line(2, text) + &filler(5000);
@@ -251,15 +252,15 @@ fn shards_are_joined() {
     let folder = TestFolder::new();
     write_corpus(&folder);
     let plain = folder.run(&["dedup", "corpus", "--pairs", "-"]).ok();
-    let mut made = 0;
+    let mut part_count = 0;
     for shard in ["1/3", "2/3", "3/3"] {
         let run =
             folder.run(&["dedup", "corpus", "--resume", shard.replace('/', "-").as_str(), "--shard", shard]);
         assert!(run.stderr.contains("to other shards. When all parts"), "{}", run.stderr);
         assert_eq!(run.ok(), "");
-        made += part_files(&folder, &shard.replace('/', "-")).len();
+        part_count += part_files(&folder, &shard.replace('/', "-")).len();
     }
-    assert_eq!(made, 7);
+    assert_eq!(part_count, 7);
     std::fs::create_dir(folder.path("all")).unwrap();
     for shard in ["1-3", "2-3", "3-3"] {
         for part in part_files(&folder, shard) {
@@ -281,21 +282,22 @@ fn shards_are_joined() {
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
-/// A shard that has nothing left to do is no empty input, and warns of no fingerprints if texts are compared.
+/// A shard without parts to process is no empty input, so it gives no warning. A shard by similarity gives no
+/// warning about fingerprints either.
 #[test]
-fn a_shard_without_a_part_warns_of_nothing() {
+fn a_shard_without_parts_gives_no_warning() {
     let folder = TestFolder::new();
     let shard = |shard| {
         let input = sample("en.jsonl");
         folder.run(&["dedup", &input, "--resume", "work", "--shard", shard]).stderr
     };
-    for message in [shard("1/2"), shard("2/2"), shard("2/2")] {
-        assert!(message.contains("to other shards") && !message.contains("warning"), "{message}");
+    for stderr in [shard("1/2"), shard("2/2"), shard("2/2")] {
+        assert!(stderr.contains("to other shards") && !stderr.contains("warning"), "{stderr}");
     }
 }
 
 #[test]
-fn invalid_json_is_called_so() {
+fn invalid_json_is_reported() {
     let folder = TestFolder::new();
     folder.write("bad.jsonl", "{\"id\": 1, \"text\": bad}\n");
     folder.run(&["dedup", "bad.jsonl"]).fails(1, "bad.jsonl:1: invalid JSON: expected value at column 19");
@@ -324,20 +326,20 @@ fn malformed_documents_keep_their_places() {
 }
 
 #[test]
-fn a_dry_run_reads_and_writes_nothing_much() {
+fn a_dry_run_estimates_memory_and_writes_nothing() {
     let folder = TestFolder::new();
     write_corpus(&folder);
-    let message = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
-    assert!(message.starts_with("8 files, "), "{message}");
-    assert!(message.contains("memory: about") && message.contains("documents stay in memory"), "{message}");
+    let output = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
+    assert!(output.starts_with("8 files, "), "{output}");
+    assert!(output.contains("memory: about") && output.contains("documents stay in memory"), "{output}");
     let object = &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json"]).json()[0];
     assert_eq!(object["documents"], 77);
     assert_eq!(object["formats"]["jsonl"]["files"], 1);
     assert_eq!((&object["spills"], &object["disk_of_temporary"]), (&json!(false), &json!(0)));
     folder.write("many.u64", vec![7; 32 << 10]);
     let little = ["dedup", "many.u64", "--dry-run", "--memory", "64K"];
-    let message = folder.run(&little).ok();
-    assert!(message.contains("not enough: documents go to disk, about"), "{message}");
+    let output = folder.run(&little).ok();
+    assert!(output.contains("not enough: documents go to disk, about"), "{output}");
     folder.write("a.u64", vec![7; 16 << 10]);
     folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
     let object =
@@ -348,9 +350,10 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus", "many.u64"]);
 }
 
-/// A limit this small is probably meant in MiB. Every memory option refuses it before any output is created.
+/// All commands with `--memory` refuse a limit below the minimum before they create an output. The error
+/// suggests MiB, because the unit is probably missing.
 #[test]
-fn a_memory_limit_below_the_least_is_refused() {
+fn a_memory_limit_below_the_minimum_is_refused() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"text\": \"some words\"}\n");
     folder.write("a.hex", "0000000000000007\n");
@@ -377,7 +380,7 @@ fn a_memory_limit_below_the_least_is_refused() {
     folder.run(&["dedup", "a.hex", "--against", "store", "--add", "-o", "left", "--memory", "64K"]).ok();
 }
 
-/// Returns the peak memory of a run, in bytes.
+/// Runs a command and returns its peak memory (`VmHWM`) in bytes.
 #[cfg(target_os = "linux")]
 fn peak_memory(folder: &TestFolder, args: &[&str]) -> f64 {
     let mut child = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -395,26 +398,27 @@ fn peak_memory(folder: &TestFolder, args: &[&str]) -> f64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_dry_run_knows_the_memory() {
+fn a_dry_run_predicts_the_memory() {
     let folder = TestFolder::new();
     let line = |i: u64| format!("{{\"id\": \"https://example.org/{i}\", \"text\": \"page {i} of many\"}}\n");
     folder.write("many.jsonl", (0..300_000).map(line).collect::<String>());
     for input in [sample("en.jsonl"), sample("zh.jsonl"), "many.jsonl".to_owned()] {
         let args = ["dedup", &input, "-d", "0", "--keep-list", "kept"];
-        // Readers that wait for a busy core hold less than they may: the peak is that of several runs.
+        // Readers that wait for a busy core hold fewer documents, so the peak of a single run may be low.
+        // Take the maximum of three.
         let measured = (0..3).map(|_| peak_memory(&folder, &args)).fold(0.0, f64::max);
         let object = &folder.run(&["dedup", &input, "--dry-run", "--json"]).json()[0];
         let predicted = object["memory"].as_f64().unwrap();
         assert!(
             measured > 1e6 && predicted < 1.5 * measured && measured < 1.5 * predicted,
-            "{input}: {predicted} told, {measured} taken"
+            "{input}: {predicted} bytes predicted, {measured} bytes measured"
         );
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn more_than_the_memory_takes_no_more_than_that() {
+fn peak_memory_stays_below_the_limit() {
     let folder = TestFolder::new();
     let mut random = Random(1);
     let bytes: Vec<u8> = (0..4_000_000).flat_map(|_| random.next().to_le_bytes()).collect();
@@ -432,7 +436,7 @@ fn more_than_the_memory_takes_no_more_than_that() {
 
 #[cfg(unix)]
 #[test]
-fn interrupted_it_leaves_nothing_half_written() {
+fn an_interrupted_run_leaves_no_partial_output() {
     let folder = TestFolder::new();
     folder.write("kept", "as before");
     let mut child = folder
@@ -441,9 +445,9 @@ fn interrupted_it_leaves_nothing_half_written() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    // Once the run has consumed some input, its output is open.
     let line = "{\"text\": \"some words\"}\n";
     input.write_all(line.repeat(10_000).as_bytes()).unwrap();
+    // The run creates two temporary outputs beside the old output once it has read some input.
     while folder.names().len() < 3 {
         std::thread::yield_now();
     }
@@ -456,7 +460,7 @@ fn interrupted_it_leaves_nothing_half_written() {
 }
 
 #[test]
-fn what_is_too_much_for_the_memory_goes_to_disk() {
+fn documents_beyond_the_memory_limit_go_to_disk() {
     let folder = TestFolder::new();
     let lines: Vec<String> = (0..100_000).map(|i| format!("{i:016x}\tdocument {i}\n")).collect();
     folder.write("a.tsv", lines.concat());

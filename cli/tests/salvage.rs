@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{TestFolder, Random, fields};
+use crate::{Random, TestFolder, fields};
 
 /// Returns lines of HEX<TAB>NAME.
 fn lines(fingerprints: &[u64], first: usize) -> String {
@@ -12,7 +12,7 @@ fn lines(fingerprints: &[u64], first: usize) -> String {
     lines.map(|(fingerprint, name)| format!("{fingerprint:016x}\tpage {name}\n")).collect()
 }
 
-/// Builds a store with several segments, tombstones in one of them, names, and a log with inserts and deletes.
+/// Creates a store with several segments, tombstones in one of them, names, and a log with inserts and deletes.
 fn live_store() -> TestFolder {
     let folder = TestFolder::new();
     let fingerprints = Random(21).clustered(12_000);
@@ -26,7 +26,7 @@ fn live_store() -> TestFolder {
     write("gone-too.tsv", 8000..8010);
     folder.run(&["build", "--plan", "paper-4", "--block-size", "1024", "store", "a.tsv"]).ok();
     folder.run(&["delete", "store", "gone.tsv"]).ok();
-    // With so little memory, each batch becomes a segment.
+    // The memtable is so small that each batch becomes a segment.
     folder.run(&["add", "--memtable", "1K", "store", "b.tsv"]).ok();
     folder.run(&["add", "store", "c.tsv"]).ok();
     folder.run(&["delete", "store", "gone-too.tsv"]).ok();
@@ -35,16 +35,17 @@ fn live_store() -> TestFolder {
     folder
 }
 
-/// Returns the lines of a store's dump.
+/// Returns the distinct lines of a store's dump.
 fn dump(folder: &TestFolder, store: &str) -> BTreeSet<String> {
     folder.run(&["dump", store]).ok().lines().map(String::from).collect()
 }
 
+/// Returns the fingerprints of lines of HEX<TAB>NAME.
 fn fingerprints_of(lines: &BTreeSet<String>) -> BTreeSet<String> {
     lines.iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
-/// Salvages `store` into `new`. Returns the exit code and the printed JSON.
+/// Salvages `store` into `new`, and checks the new store and the report. Returns the exit code and the JSON lines.
 fn salvage(folder: &TestFolder, args: &[&str]) -> (i32, Vec<Value>) {
     let _ = std::fs::remove_dir_all(folder.path("new"));
     let before = folder.files("store");
@@ -68,7 +69,7 @@ fn an_intact_store_comes_back_whole() {
         "fingerprints ids lost_fingerprints names new notes operations seconds store whole without_ids";
     assert_eq!(fields(&lines[0]).join(" "), names);
     assert_eq!(folder.run(&["dump", "new"]).ok(), folder.run(&["dump", "store"]).ok());
-    // Positions in the inputs are salvaged too.
+    // Positions in the inputs are salvaged too, so `add` reads nothing again.
     let added = folder.run(&["add", "new", "c.tsv", "--json"]).json();
     assert_eq!((&added[0]["added"], &added[0]["carried_on"]), (&json!(0), &json!(928)));
     let before = folder.files("store");
@@ -81,9 +82,9 @@ fn an_intact_store_comes_back_whole() {
     folder.run(&["salvage", "empty", "other"]).fails(1, "not a simstore store");
 }
 
-/// Missing ids are reported. The engine's tests/salvage.rs checks the recovery for each kind of file.
+/// Lost ids are reported. The engine's tests/salvage.rs checks the recovery for each kind of file.
 #[test]
-fn lost_ids_are_told() {
+fn lost_ids_are_reported() {
     let folder = live_store();
     let intact = dump(&folder, "store");
     let name = folder.files("store").into_keys().find(|name| name.ends_with(".ids")).unwrap();
@@ -94,7 +95,10 @@ fn lost_ids_are_told() {
     assert!(dump(&folder, "new").is_subset(&intact));
     let (_, kept) = salvage(&folder, &["--keep-without-ids"]);
     let without = kept.last().unwrap()["without_ids"].as_u64().unwrap();
-    assert!(without > 0 && fingerprints_of(&dump(&folder, "new")).is_superset(&fingerprints_of(&intact)), "{kept:?}");
+    assert!(
+        without > 0 && fingerprints_of(&dump(&folder, "new")).is_superset(&fingerprints_of(&intact)),
+        "{kept:?}"
+    );
 }
 
 #[test]
@@ -111,7 +115,8 @@ fn all_tables_damaged_in_other_places() {
     }
     let (_, lines) = salvage(&folder, &[]);
     let rescued = dump(&folder, "new");
-    // A block damaged in every table is lost, together with the ids of its neighbours.
+    // A fingerprint is lost only if its block is damaged in every table. The ids of the fingerprints around
+    // it are lost too.
     let lost = lines.last().unwrap()["lost_fingerprints"].as_u64().unwrap();
     assert!(lost < 100 && rescued.is_subset(&intact) && rescued.len() > 18_000, "{lost} {}", rescued.len());
 }
@@ -120,8 +125,9 @@ fn all_tables_damaged_in_other_places() {
 fn wide_fingerprints_without_ids() {
     let folder = TestFolder::new();
     let mut random = Random(23);
-    let fingerprints_of: String = (0..3000).map(|_| format!("{:016x}{:016x}\n", random.next(), random.next())).collect();
-    folder.write("a.hex", fingerprints_of);
+    let lines: String =
+        (0..3000).map(|_| format!("{:016x}{:016x}\n", random.next(), random.next())).collect();
+    folder.write("a.hex", lines);
     folder.run(&["build", "--no-ids", "--plan", "paper-4", "--bits", "128", "store", "a.hex"]).ok();
     std::fs::remove_file(folder.path("store").join("MANIFEST")).unwrap();
     std::fs::remove_file(folder.path("store").join("000001-00.table")).unwrap();
@@ -174,7 +180,8 @@ fn a_store_without_its_manifest_is_not_written_to() {
     }
 }
 
-/// Builds a store of similar documents with texts and a dictionary built from the first thousand. Some more documents are in a log.
+/// Creates a store of similar documents with texts. Its dictionary is built from the first 1000 documents,
+/// and the last 100 are in a log. Also returns the texts by id.
 fn similar_store() -> (TestFolder, Vec<String>) {
     let folder = TestFolder::new();
     let mut random = Random(77);
@@ -194,14 +201,14 @@ fn similar_store() -> (TestFolder, Vec<String>) {
 }
 
 #[test]
-fn a_store_of_similar_documents_stays_one() {
+fn a_store_of_similar_documents_keeps_its_kind() {
     let (folder, texts) = similar_store();
     let profile =
         folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].as_str().unwrap().to_owned();
-    let text_of = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
-    // Without a text, the estimate is exact, because the signatures are equal.
-    let is_found = |id: usize| text_of(id).ok().starts_with(&format!("1\t0\t{id}\n"));
-    // Counts the sample documents that can be found.
+    let query_text = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
+    // Even if the stored text is lost, the estimated similarity is 1, because the signatures are equal.
+    let is_found = |id: usize| query_text(id).ok().starts_with(&format!("1\t0\t{id}\n"));
+    // Counts the documents that a query by text finds, among a sample of 10.
     let count = || (0..2300).step_by(230).filter(|&id| is_found(id)).count();
 
     let (code, _) = salvage(&folder, &[]);
@@ -243,7 +250,8 @@ fn a_store_of_similar_documents_stays_one() {
                 );
             }
             lost_dictionaries += usize::from(says(&lines, "the dictionary of the texts"));
-            // A chunk of notes covers some of the documents. Without the notes file, only documents in logs are left.
+            // A damaged chunk of notes loses only some documents. Without the notes file, only the documents
+            // in logs remain.
             let is_left_out = name.ends_with(".notes") && says(&lines, "left out");
             assert!(count() > 4 || is_left_out, "{place}: {lines:?}");
             let whole = lines.last().unwrap()["whole"].as_bool().unwrap();

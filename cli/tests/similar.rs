@@ -1,4 +1,4 @@
-//! Stores of similar documents on the command line.
+//! Stores of similar documents: `add`, `build`, `query`, `delete`, and `dedup --against --add`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::TestFolder;
 
-/// Returns a page of `words` words; the first `others` words are unique to it.
+/// Returns a JSON line of a page of `words` words. The first `others` words are unique to it.
 fn page(id: &Value, words: usize, others: usize) -> String {
     let word = |i: usize| if i < others { format!("other{id}x{i}") } else { format!("word{i}") };
     let words: Vec<String> = (0..words).map(|i| word(i).replace('"', "")).collect();
@@ -16,7 +16,7 @@ fn page(id: &Value, words: usize, others: usize) -> String {
 }
 
 #[test]
-fn what_is_similar_is_not_added() {
+fn similar_documents_are_not_added() {
     let folder = TestFolder::new();
     let pages = |ids: [Value; 5]| -> String {
         let others = [0, 0, 4, 9, 30];
@@ -26,7 +26,7 @@ fn what_is_similar_is_not_added() {
     folder.write("names.jsonl", pages(["a", "b", "c", "d", "e"].map(Value::from)));
     let add = ["add", "--similar", "0.8", "--with-texts", "--if-new", "numbers", "numbers.jsonl"];
     assert_eq!(folder.run(&add).ok(), "2\t1\t1\t0\n3\t1\t0.921\t0\n4\t1\t0.831\t0\n");
-    // The store keeps its kind and resumes at its position in the input.
+    // Later runs find the kind of the store in its settings, and resume at the stored position in the input.
     let again = folder.run(&["add", "--if-new", "numbers", "numbers.jsonl"]);
     assert!(again.stderr.contains("5 documents read by an earlier run"), "{}", again.stderr);
     assert_eq!(again.ok(), "");
@@ -47,7 +47,8 @@ fn an_id_belongs_to_one_text() {
     for (kind, [a, b, c]) in
         [("numbers", [json!(1), json!(2), json!(3)]), ("names", [json!("a"), json!("b"), json!("c")])]
     {
-        // If an input has two texts with the same id, the second is malformed. Repeating the same text is allowed.
+        // If an input has two texts with the same id, the second one is malformed. Repeating the same text is
+        // allowed.
         folder
             .write("first.jsonl", page(&a, 50, 0) + &page(&a, 50, 40) + &page(&a, 50, 0) + &page(&b, 60, 0));
         let refused = "is stored with another text; delete that document first";
@@ -65,7 +66,7 @@ fn an_id_belongs_to_one_text() {
             );
             run.ok();
         }
-        // The same applies to a later input, until the document is deleted.
+        // A later input with another text for the id is refused too, until the document is deleted.
         folder.write("more.jsonl", page(&a, 50, 0) + &page(&c, 70, 0));
         folder.write("other.jsonl", page(&b, 90, 80));
         assert!(
@@ -90,7 +91,7 @@ fn an_id_belongs_to_one_text() {
 }
 
 #[test]
-fn texts_are_asked_for_by_similarity() {
+fn texts_are_queried_by_similarity() {
     let folder = TestFolder::new();
     folder
         .write("pages.jsonl", (0..6).map(|i| page(&json!(format!("p{i}")), 400, i * 6)).collect::<String>());
@@ -140,7 +141,7 @@ fn stored_texts_are_shown() {
 }
 
 #[test]
-fn documents_are_deleted_with_all_that_is_kept_of_them() {
+fn deleting_a_document_deletes_all_its_data() {
     let folder = TestFolder::new();
     folder.write("one.jsonl", page(&json!(7), 60, 0));
     folder.write("other.jsonl", page(&json!(7), 10, 10));
@@ -161,7 +162,7 @@ fn documents_are_deleted_with_all_that_is_kept_of_them() {
 }
 
 #[test]
-fn what_a_store_of_similar_documents_cannot_do_is_said() {
+fn impossible_commands_on_stores_of_similar_documents_are_refused() {
     let folder = TestFolder::new();
     folder.write("one.jsonl", page(&json!(7), 60, 0));
     folder.write("a.hex", "0000000000000000\t7\n");
@@ -232,7 +233,7 @@ fn new_documents_are_compared(with_texts: bool) {
 }
 
 #[test]
-fn a_store_is_built_at_once() {
+fn build_creates_a_store_of_similar_documents() {
     let folder = TestFolder::new();
     folder.write(
         "pages.jsonl",
@@ -261,9 +262,9 @@ fn a_store_is_built_at_once() {
     folder.run(&["verify", "pages"]).ok();
 }
 
-/// The next build removes the working folder of a killed build, but not of one that is running.
+/// The next build removes the temporary folder of a killed build, but refuses to run beside a running one.
 #[test]
-fn a_build_that_is_killed_leaves_nothing_for_ever() {
+fn temporary_folders_of_killed_builds_are_removed() {
     let folder = TestFolder::new();
     let pages: String = (0..2000).map(|i| page(&json!(i), 100, i)).collect();
     folder.write("pages.jsonl", &pages);
@@ -294,9 +295,10 @@ fn a_build_that_is_killed_leaves_nothing_for_ever() {
     folder.run(&["verify", "pages"]).ok();
 }
 
-/// A run can be repeated with the options that created the store. An option that later runs refuse is refused at first too.
+/// A run can be repeated with the options that created the store. An option that later runs refuse is refused
+/// by the first run too.
 #[test]
-fn the_first_run_is_like_the_next_ones() {
+fn the_first_run_accepts_the_same_options_as_later_runs() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", page(&json!(1), 60, 0) + &page(&json!(2), 60, 60));
     for options in [&["--verify-profile", "words-2"][..], &["--profile", "words-2", "--similar", "0.8"], &[]]
@@ -315,11 +317,14 @@ fn the_first_run_is_like_the_next_ones() {
     }
     let none = ["dedup", "a.jsonl", "--against", "none", "--add", "--keep", "none"];
     folder.run(&none).fails(2, "run with --keep none and --output first");
-    // A new store is created next to an existing one.
+    // The first store may be new if the second one exists.
     let both = ["dedup", "a.jsonl", "--against", "new", "--against", "store0", "--add"];
     let stderr = folder.run(&both).stderr;
-    assert!(stderr.contains("2 documents are near-duplicates") && stderr.contains("0 documents added"), "{stderr}");
-    // A store whose creation was interrupted before it was marked.
+    assert!(
+        stderr.contains("2 documents are near-duplicates") && stderr.contains("0 documents added"),
+        "{stderr}"
+    );
+    // Simulates a store whose creation was interrupted before the settings of similar documents were stored.
     folder.write("empty.tsv", "");
     let half = ["build", "half", "-d", "8", "--codec", "elias-fano", "--plan", "probe-3", "empty.tsv"];
     let shingles = ["--profile", "words-3,segmented,plain-text,simplified,weights=none"];
@@ -328,19 +333,21 @@ fn the_first_run_is_like_the_next_ones() {
         let healed = folder.run(&["dedup", "a.jsonl", "--against", "half", "--add", "--similar", "0.8"]);
         assert!(healed.stderr.contains("2 documents added"), "{}", healed.stderr);
     }
-    // Source code is compared and stored with the profile for code.
+    // A new store for source code gets the profile for code.
     folder.write("one.py", "def f(a, b):\n    return a + b\n");
     folder.run(&["dedup", "one.py", "--against", "code", "--add"]).ok();
     assert!(folder.run(&["inspect", "code"]).ok().contains("code-7"));
 }
 
-/// One command deduplicates new documents against a store, creates the store and adds the kept documents; the next day finds them.
+/// One command compares new documents with a store, creates it if missing, and adds the kept documents. The
+/// runs of later days find these documents.
 #[test]
-fn what_is_new_is_added_in_one_command() {
+fn new_documents_are_added_in_one_command() {
     for with_texts in [false, true] {
         let folder = TestFolder::new();
         let day = |day: usize| -> String {
-            // From the second day on, half of the pages are changed slightly from the day before, and one page occurs twice.
+            // Each day has ten pages, and one of them occurs twice. From the second day on, five pages are
+            // slightly changed versions of pages of the day before.
             let pages = (day * 5..day * 5 + 10).map(|at| {
                 let text: Vec<String> = (0..100).map(|i| format!("p{at}word{i}")).collect();
                 json!({"id": day * 100 + at, "text": text.join(" ") + &" more".repeat(day)}).to_string()
@@ -406,7 +413,7 @@ fn what_is_new_is_added_in_one_command() {
 }
 
 #[test]
-fn a_store_of_source_code_knows_its_signs() {
+fn a_store_of_source_code_compares_punctuation() {
     let folder = TestFolder::new();
     folder.write("plus.rs", "fn f(a: i32, b: i32) -> i32 { a + b }");
     folder.write("minus.rs", "fn f(a: i32, b: i32) -> i32 { a - b }");

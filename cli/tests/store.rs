@@ -3,8 +3,9 @@
 use serde_json::json;
 use simstore::{Durability, Store, StoreOptions};
 
-use crate::{TestFolder, Random, fields, hex_lines};
+use crate::{Random, TestFolder, fields, hex_lines};
 
+/// Creates a folder with a store of 3000 fingerprints. `args` are further arguments of `build`.
 fn with_store(args: &[&str]) -> TestFolder {
     let folder = TestFolder::new();
     folder.write("a.hex", hex_lines(&Random(11).clustered(3000)));
@@ -31,7 +32,7 @@ fn inspect() {
 
     let table = &folder.run(&["inspect", "store", "--table", "2", "--json"]).json()[0];
     let symbols: u64 = table["histogram"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();
-    // Each but the first of a block.
+    // The histogram counts one symbol for each fingerprint except the first of each block.
     let blocks = table["blocks"].as_u64().unwrap();
     assert_eq!(symbols, table["fingerprints"].as_u64().unwrap() - blocks);
 
@@ -61,7 +62,8 @@ fn inspect_shows_how_all_differences_codes() {
     let folder = with_store(&["--plan", "paper-4", "--codec", "all-differences"]);
     let table = &folder.run(&["inspect", "store", "--table", "1", "--json"]).json()[0];
     assert_eq!((&table["codec"], &table["span"]), (&json!("all-differences"), &json!(32)));
-    // Counts the symbols of the fingerprints in all blocks.
+    // Compare each coded fingerprint with its description, and count the symbols (h, differing, is earlier)
+    // of all blocks.
     let (mut counted, mut coded, mut restarts) = (std::collections::BTreeMap::new(), 0, 0);
     for block in 0..table["blocks"].as_u64().unwrap() {
         let args = ["inspect", "store", "--table", "1", "--block", &block.to_string()];
@@ -69,7 +71,7 @@ fn inspect_shows_how_all_differences_codes() {
         let block = &folder.run(&[&args[..], &["--json"]].concat()).json()[0];
         let values = block["values"].as_array().unwrap();
         let lines = shown.lines().skip_while(|line| !line.ends_with("coded")).skip(1);
-        let of = |i: usize| u64::from_str_radix(values[i]["permuted"].as_str().unwrap(), 16).unwrap();
+        let permuted = |i: usize| u64::from_str_radix(values[i]["permuted"].as_str().unwrap(), 16).unwrap();
         for ((i, value), line) in values.iter().enumerate().zip(lines) {
             assert_eq!(value["coded"].is_null(), i % 32 == 0, "{line}");
             if value["coded"].is_null() {
@@ -78,11 +80,11 @@ fn inspect_shows_how_all_differences_codes() {
                 continue;
             }
             let [h, back] = ["h", "back"].map(|field| value["coded"][field].as_u64().unwrap());
-            let other = of(i - 1 - back as usize);
+            let other = permuted(i - 1 - back as usize);
             let (difference, expected) = match value["coded"]["differing"].as_u64() {
-                None => (of(i) - other, format!("  gap {h}")),
-                Some(0) => (of(i) ^ other, format!("  differs in {h}")),
-                Some(more) => (of(i) ^ other, format!("  differs in {h} and {more} more")),
+                None => (permuted(i) - other, format!("  gap {h}")),
+                Some(0) => (permuted(i) ^ other, format!("  differs in {h}")),
+                Some(more) => (permuted(i) ^ other, format!("  differs in {h} and {more} more")),
             };
             assert_eq!(u64::from(difference.ilog2()), h, "{line}");
             if let Some(more) = value["coded"]["differing"].as_u64() {
@@ -101,9 +103,9 @@ fn inspect_shows_how_all_differences_codes() {
         ((h, symbol["differing"].as_u64(), symbol["earlier"].as_bool().unwrap()), count)
     });
     assert!(symbols.eq(counted.iter().map(|(&symbol, &count)| (symbol, count))));
-    let share = |is: &dyn Fn(Option<u64>, bool) -> bool| {
-        let of = counted.iter().filter(|&(&(_, differing, earlier), _)| is(differing, earlier));
-        format!("{:.2}%", of.map(|(_, count)| count).sum::<u64>() as f64 * 100.0 / f64::from(coded))
+    let share = |is_counted: &dyn Fn(Option<u64>, bool) -> bool| {
+        let symbols = counted.iter().filter(|&(&(_, differing, earlier), _)| is_counted(differing, earlier));
+        format!("{:.2}%", symbols.map(|(_, count)| count).sum::<u64>() as f64 * 100.0 / f64::from(coded))
     };
     let expected = format!(
         "  coded by differing bits from the previous fingerprint {}, from an earlier one {}, as a gap {}\n",
@@ -114,14 +116,14 @@ fn inspect_shows_how_all_differences_codes() {
     assert!(counted.keys().any(|&(_, _, earlier)| earlier) && counted.keys().any(|key| key.1.is_none()));
     let shown = folder.run(&["inspect", "store", "--table", "1"]).ok();
     assert!(shown.ends_with(&expected) && shown.contains("\n    h    gap     +0 "), "{shown}");
-    // One line for each h from the highest to the lowest.
+    // The histogram has one line for each h from the highest to the lowest.
     let highest = counted.keys().next_back().unwrap().0;
     let drawn = shown.lines().skip_while(|line| !line.starts_with("    h")).count() - 2;
     assert_eq!(drawn as u64, highest - counted.keys().next().unwrap().0 + 1, "{shown}");
     assert!(shown.contains(&format!("\n  {highest:>3} ")), "{shown}");
     assert!(folder.run(&["inspect", "store"]).ok().ends_with("%\n"));
 
-    // The others count what they always did, and elias-fano has no symbols.
+    // The other Huffman codecs count only h: `differing` is null and `earlier` is false. `elias-fano` has no symbols.
     for (codec, has_symbols) in [("first-difference", true), ("gap", true), ("elias-fano", false)] {
         folder.run(&["build", "store", "a.hex", "--codec", codec, "--force"]).ok();
         let table = &folder.run(&["inspect", "store", "--table", "0", "--json"]).json()[0];
@@ -150,9 +152,10 @@ fn one_is_no_plural() {
     assert!(shown.starts_with("1 fingerprint, 1 distinct\n"), "{shown}");
 }
 
-/// A store of similar documents shows how they are found, and no command warns of its fingerprints.
+/// `inspect` shows the similarity and recall of a store of similar documents. No command warns about
+/// unreliable fingerprints of its short texts.
 #[test]
-fn a_store_of_similar_documents_is_shown_as_one() {
+fn inspect_a_store_of_similar_documents() {
     let folder = TestFolder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a short text of few words\"}\n");
     for (store, args, shown, with_texts) in [
@@ -202,7 +205,7 @@ fn a_store_of_similar_documents_is_shown_as_one() {
 }
 
 #[test]
-fn notes_are_told() {
+fn notes_are_reported() {
     let folder = TestFolder::new();
     let store = Store::<u64>::open(&folder.path("store"), StoreOptions::default()).unwrap();
     let mut transaction = store.transaction();
@@ -291,7 +294,7 @@ fn verify() {
 }
 
 #[test]
-fn what_is_no_store() {
+fn paths_without_a_store() {
     let folder = TestFolder::new();
     folder.write("file", "no store");
     std::fs::create_dir(folder.path("folder")).unwrap();

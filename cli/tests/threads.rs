@@ -1,13 +1,14 @@
-//! Under a limit of threads: fewer of them, or an error that says so; no panic, and nobody waits for ever.
+//! Commands under a limit of threads. They use fewer threads or fail with a message. They do not panic or hang.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{TestFolder, Random, CommandOutput, hex_lines};
+use crate::{CommandOutput, Random, TestFolder, hex_lines};
 
-/// A command of a user who may have so many threads. The limit counts all threads of a user, and does not count for root.
+/// Creates a command that runs as another user with at most `threads` threads. The system counts all threads
+/// of a user and does not limit root.
 fn limited_command(folder: &TestFolder, threads: usize, args: &[&str]) -> Command {
     let user = 50_000 + std::process::id() % 10_000;
     let mut command = Command::new("setpriv");
@@ -18,6 +19,7 @@ fn limited_command(folder: &TestFolder, threads: usize, args: &[&str]) -> Comman
     command
 }
 
+/// Runs a command under a limit of threads. Panics if it has not ended after 300 seconds.
 fn run(folder: &TestFolder, threads: usize, args: &[&str]) -> CommandOutput {
     let mut child = limited_command(folder, threads, args).spawn().unwrap();
     let started = Instant::now();
@@ -31,7 +33,7 @@ fn run(folder: &TestFolder, threads: usize, args: &[&str]) -> CommandOutput {
     CommandOutput::new(child.wait_with_output().unwrap())
 }
 
-/// Makes all in a folder everybody's.
+/// Makes a folder and everything in it readable and writable for all users.
 fn make_accessible(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
     if path.is_dir() {
@@ -55,13 +57,13 @@ fn few_threads() {
     folder.write("a.hex", hex_lines(&fingerprints[..2000]));
     folder.write("b.hex", hex_lines(&fingerprints[2000..]));
     folder.run(&["build", "base", "a.hex"]).ok();
-    // Each batch becomes a segment.
+    // The memtable is so small that each batch becomes a segment.
     let add = ["add", "store", "b.hex", "--memtable", "1K"];
     let cores = std::thread::available_parallelism().unwrap().get();
     let enough = 2 * cores + 4;
     let query = format!("{:016x}", fingerprints[7]);
     for threads in (1..8).chain([enough]) {
-        // Commands that only read or build succeed with any number of threads.
+        // Commands that read a store or build a new one succeed with any number of threads.
         for args in [
             &["build", "new", "a.hex"][..],
             &["verify", "new"],

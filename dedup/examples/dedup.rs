@@ -1,5 +1,5 @@
-//! Deduplicates a file: `cargo run --release -p simstore-dedup --features parquet --example dedup -- pages.jsonl unique.jsonl
-//! duplicates.parquet` writes what is left, and a row for each document of a cluster.
+//! Deduplicates a file of documents. `cargo run --release -p simstore-dedup --features parquet --example dedup -- pages.jsonl unique.jsonl
+//! duplicates.parquet` writes the kept documents, and a table of the documents in clusters.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use simstore_corpus::Inputs;
 use simstore_dedup::{ComparisonConfig, DedupConfig, Outputs};
 use simstore_io::DocumentOptions;
 
-/// Deduplicates a file of documents; how many of how many are left.
+/// Deduplicates a file of documents. Returns the numbers of kept documents and of all documents.
 pub(crate) fn run(
     input: PathBuf,
     unique: PathBuf,
     clusters: PathBuf,
 ) -> Result<(usize, u64), simstore::Error> {
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
-    let config = DedupConfig { compare: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
+    let config = DedupConfig { comparison: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
     let outputs = Outputs { output: Some(unique), clusters: Some(clusters), ..Outputs::default() };
     let report = simstore_dedup::run(&config, &inputs, outputs, &())?;
     for cluster in report.clusters() {

@@ -1,17 +1,14 @@
-//! Deduplication of a corpus: finds clusters of near-duplicates, and the documents to keep. Stores are optional: documents can be
-//! compared with stores, and added to one.
+//! Deduplication of documents: finds clusters of near-duplicates, and keeps one document of each.
 //!
-//! [`run`] reads [files, documents or fingerprints](simstore_corpus::Inputs), compares all with all as a [`DedupConfig`] says, writes the
-//! requested [`Outputs`], and returns a [`Report`]. Until its last step, a run has no visible effect. An [`RunObserver`] receives its
-//! progress and can stop it.
+//! Two documents are near-duplicates if their texts are similar ([Jaccard
+//! similarity](ComparisonConfig::Similarity) of shingles), or if their simhash fingerprints differ in few
+//! bits ([Hamming distance](ComparisonConfig::Distance)). All documents are compared with all others. MinHash
+//! signatures or sorted fingerprints select the candidates, so that only few pairs are compared.
 //!
-//! The result depends only on the input and the configuration, not on the number of threads. By [similarity](ComparisonConfig::Similar), a
-//! document takes about 140 bytes of memory. By [distance](ComparisonConfig::Distance), a 64-bit fingerprint takes 28 bytes, and a 128-bit
-//! fingerprint 52 bytes. Ids that are not positions, near-duplicates and pairs take more. Data that exceeds [`DedupConfig::memory`] goes to
-//! disk.
+//! # Deduplicate documents
 //!
-//! [`make_shard`] does a share of the work on one of several machines. [`estimate()`] estimates the work of a run.
-//! [`sample_pairs`] shows pairs above and below a threshold. `examples/dedup.rs` is a complete program.
+//! [`run`] takes a [`DedupConfig`], the [`Inputs`](simstore_corpus::Inputs) and the requested [`Outputs`]. It
+//! returns a [`Report`].
 //!
 //! ```
 //! use simstore_corpus::Inputs;
@@ -21,7 +18,7 @@
 //! let documents = [("a", "To be, or not to be, that is the question"), ("b", "something else altogether")];
 //! let twice = documents.into_iter().chain([documents[0]]);
 //! let inputs = twice.map(|(id, text)| Ok(Document::new(DocumentId::Name(id.to_owned()), text.to_owned())));
-//! let report = run(&DedupConfig::default(), &Inputs::of_documents(inputs), Outputs::default(), &())?;
+//! let report = run(&DedupConfig::default(), &Inputs::from_documents(inputs), Outputs::default(), &())?;
 //! assert_eq!((report.summary().documents, report.summary().kept), (3, 2));
 //! for cluster in report.clusters() {
 //!     for duplicate in cluster?.members.iter().filter(|member| !member.is_kept) {
@@ -30,44 +27,114 @@
 //! }
 //! # Ok::<(), simstore::Error>(())
 //! ```
+//!
+//! Inputs are files of documents, files of fingerprints, or data in memory. [`Outputs`] are files: the kept
+//! documents in the format of the input, all documents annotated with cluster numbers, tables of clusters and
+//! pairs, or lists of ids. All of them appear together at the end of a run. If a run fails or is killed
+//! before, it has no visible effect.
+//!
+//! # Choose what counts as a duplicate
+//!
+//! The default compares texts with a similarity of at least 0.8. [`DedupConfig::comparison`] sets another
+//! threshold or compares fingerprints. [`DedupConfig::keep`] sets the [rule](KeepRule) that chooses the kept
+//! document, and [`DedupConfig::cluster_by`] how near-duplicates form [clusters](ClusterBy).
+//!
+//! ```
+//! use simstore_dedup::{ComparisonConfig, DedupConfig, KeepRule};
+//!
+//! let config = DedupConfig {
+//!     comparison: ComparisonConfig::by_similarity(0.7),
+//!     keep: KeepRule::Newest("date".to_owned()),
+//!     ..DedupConfig::default()
+//! };
+//! # assert!(!config.pairs);
+//! ```
+//!
+//! To choose a threshold, call [`sample_pairs`]. It returns a histogram of similarities, and pairs above and
+//! below the threshold to read.
+//!
+//! # Compare with a store, and add to it
+//!
+//! [`DedupConfig::against`] names reference stores. Documents that are near a stored document are removed.
+//! [`DedupConfig::add`] adds the kept documents to the first store, so that later documents are compared with
+//! them. The store and the output files change in one atomic step.
+//!
+//! ```
+//! use simstore_corpus::Inputs;
+//! use simstore_dedup::{AddConfig, DedupConfig, Outputs, run};
+//! use simstore_io::{Document, DocumentId};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let store = folder.path().join("pages");
+//! let config =
+//!     DedupConfig { against: vec![store], add: Some(AddConfig::default()), ..DedupConfig::default() };
+//! let pages = |id: u64| {
+//!     let text = "To be, or not to be, that is the question".to_owned();
+//!     Inputs::from_documents([Ok(Document::new(DocumentId::Number(id), text))])
+//! };
+//! let first = run(&config, &pages(1), Outputs::default(), &())?;
+//! let second = run(&config, &pages(2), Outputs::default(), &())?;
+//! assert_eq!((first.summary().kept, second.summary().kept), (1, 0));
+//! # Ok::<(), simstore::Error>(())
+//! ```
+//!
+//! # Memory, progress and interruptions
+//!
+//! By similarity, a document takes about 140 bytes of memory. By distance, a 64-bit fingerprint takes 28
+//! bytes, and a 128-bit fingerprint 52 bytes. Ids that differ from the input position, near-duplicates and
+//! pairs take more. Data beyond [`DedupConfig::memory`] goes to temporary files. [`estimate()`] estimates the
+//! number of documents, the memory, the disk space and the time of a run in advance.
+//!
+//! A [`RunObserver`] receives the progress and can cancel a run. With [`DedupConfig::resume`], a run writes
+//! checkpoints, and an interrupted run continues from them.
+//!
+//! The result depends only on the inputs and the configuration, not on the number of threads.
+//!
+//! # Several machines
+//!
+//! [`make_shard`] reads and fingerprints one machine's share of the documents; a later [`run`] combines the
+//! shards. Programs that move data between machines themselves, such as Spark jobs, build a deduplication
+//! from the functions of [`SimilarSearch`], [`ComponentStars`] and [`SimilarStores`].
+//!
+//! `examples/dedup.rs` is a complete command-line program.
 
 #![forbid(unsafe_code)]
 
-mod adding;
 mod checkpoint;
 mod config;
-mod corpus;
 mod distributed;
+mod documents;
 mod estimate;
 mod pair_sample;
 mod pipeline;
-mod reference;
+mod reference_stores;
 mod report;
 mod rows;
 mod run;
+mod store_writer;
 mod workspace;
 
-pub use crate::checkpoint::parts::shard::{Shard, Tally};
+pub use crate::checkpoint::parts::work_shard::{PartCounts, WorkShard};
 pub use crate::config::criterion::{
     ComparisonConfig, ComparisonOptions, Criterion, DistanceConfig, SimilarityConfig, VerifyConfig,
 };
-pub use crate::config::resolve::profile_with;
-pub use crate::config::{Add, ClusterBy, DedupConfig, Resume};
-pub use crate::corpus::keep_rule::Keep;
-pub use crate::corpus::keep_value::{moment_key, number_key};
+pub use crate::config::resolve::resolve_profile;
+pub use crate::config::{AddConfig, ClusterBy, DedupConfig, ResumeConfig};
 pub use crate::distributed::shard::make_shard;
 pub use crate::distributed::similar_search::{Assignment, ComponentStars, SimilarSearch, UniqueDocument};
 pub use crate::distributed::similar_stores::SimilarStores;
-pub use crate::estimate::search::Search;
-pub use crate::estimate::{Estimate, FilesOfFormat, estimate};
+pub use crate::documents::field_keys::{moment_key, number_key};
+pub use crate::documents::keep_rule::KeepRule;
+pub use crate::estimate::search_estimate::SearchEstimate;
+pub use crate::estimate::{Estimate, FormatTotals, estimate};
 pub use crate::pair_sample::{PairSample, SampledPair, SimilarityBin, sample_pairs};
 pub use crate::pipeline::boilerplate::Boilerplate;
 pub use crate::report::outputs::Outputs;
-pub use crate::report::summary::{Largest, Spilled, Summary};
-pub use crate::report::{Cluster, Member, NearPair, Removed, Report};
+pub use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
+pub use crate::report::{Cluster, Member, NearPair, RemovedDocument, Report};
 pub use crate::run::{RunObserver, run};
 
-/// The examples of a page for users, run as tests.
+/// Runs the examples of a page for users as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]
 struct Library;

@@ -1,4 +1,4 @@
-//! A histogram of similarities and a sample of pairs, for choosing a threshold without labels.
+//! A histogram of similarities and a sample of pairs, for choosing a threshold without labelled data.
 
 use std::collections::BTreeMap;
 
@@ -6,81 +6,84 @@ use serde::Serialize;
 use simstore::{Error, Result};
 
 use crate::config::DedupConfig;
-use crate::config::band_choice;
-use crate::config::criterion::bad;
-use crate::corpus::reread::Reread;
+use crate::config::band_search_plan;
+use crate::config::criterion::bad_argument;
+use crate::documents::rereader::DocumentRereader;
 use crate::report::outputs::Outputs;
-use crate::report::run_results::Job;
+use crate::report::run_results::RunResults;
 use crate::rows::similarity_from_score;
-use crate::run::compare;
+use crate::run::find_duplicates;
 use simstore_corpus::Stage;
 use simstore_corpus::random::splitmix64;
 use simstore_corpus::{Inputs, Observer};
 use simstore_io::Document;
 
-/// Number of bins of the histogram between the similarities 0 and 1. Bin `i` starts at `i / BINS`.
-const BINS: f64 = 20.0;
-/// Largest gap between the requested threshold and the lowest similarity that is looked for.
+/// Number of histogram bins between the similarities 0 and 1.
+const BINS_PER_UNIT: f64 = 20.0;
+/// Maximum difference between the requested threshold and the lowest similarity of the histogram.
 const RANGE_BELOW: f64 = 0.3;
-/// Most pairs that a sample may have. Both texts of each stay in memory.
+/// Maximum number of pairs in a sample. Both texts of each pair stay in memory.
 const MAX_PAIRS: usize = 10_000;
 /// Allowance for rounding when a similarity is assigned to a bin.
 const ROUNDING: f64 = 1e-9;
 
-/// Similar pairs of a corpus: their distribution, and some of them to look at.
+/// Histogram and sample of the similar pairs of a corpus.
 #[derive(Debug)]
 pub struct PairSample {
-    /// The requested threshold, a similarity from 0 to 1.
+    /// Requested threshold: a similarity from 0 to 1.
     pub threshold: f64,
     /// Number of documents read.
     pub documents: usize,
-    /// The histogram, from the lowest bin to the bin of similarity 1.
+    /// Histogram, from the lowest bin to the bin of similarity 1.
     pub bins: Vec<SimilarityBin>,
-    /// Sampled pairs, most similar first. Bins near the threshold come first when the sample is drawn, each with an equal share.
+    /// Sampled pairs, most similar first. All bins have equal shares of the sample, as far as they have
+    /// enough pairs. A remainder goes to the bins near the threshold.
     pub pairs: Vec<SampledPair>,
 }
 
-/// Pairs within a range of similarity.
+/// Histogram bin: pairs within a range of similarity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SimilarityBin {
-    /// Lowest similarity of the bin.
+    /// Lower bound of the bin, inclusive.
     pub from: f64,
-    /// End of the bin, which is not part of it. The last bin holds similarity 1 only; its `to` is 1.
+    /// Upper bound of the bin, exclusive. The last bin has only similarity 1; its `to` is 1.
     pub to: f64,
-    /// Pairs of different documents. Documents with equal shingles count as one here.
+    /// Number of pairs. Documents with equal shingles count as one document here.
     pub pairs: u64,
-    /// Documents whose most similar preferred document is in this bin. With the default [`keep`](DedupConfig::keep), earlier documents
-    /// are preferred.
+    /// Number of documents whose similarity to the most similar preferred document is in this bin. With the
+    /// default [`keep`](DedupConfig::keep), earlier documents are preferred.
     pub duplicates: u64,
-    /// Sum of `duplicates` of this bin and of all higher bins: the most documents that a run with the threshold `from` can remove.
+    /// Sum of `duplicates` over this bin and all higher bins: the maximum number of documents that a run with
+    /// the threshold `from` removes.
     pub removed_at_most: u64,
 }
 
-/// Two similar documents.
+/// Pair of similar documents.
 #[derive(Debug)]
 pub struct SampledPair {
-    /// The preferred document.
+    /// Preferred document.
     pub a: Document,
-    /// The other document.
+    /// Other document.
     pub b: Document,
-    /// Jaccard similarity of the two, from 0 to 1.
+    /// Jaccard similarity of the two documents, from 0 to 1.
     pub similarity: f64,
 }
 
-/// Two sets of equal documents: the worse one, the better one, and their similarity.
+/// Pair of unique documents, and their similarity. `better` is the preferred one.
 #[derive(Clone, Copy, Debug)]
-struct SetPair {
+struct UniquePair {
     worse: u32,
     better: u32,
     similarity: f64,
 }
 
-/// Reads all inputs, counts similar pairs above and below the threshold of the options, and samples `count` of them. The recall of the
-/// options holds at the lowest similarity of the histogram. Nothing is written.
+/// Reads all inputs, counts similar pairs above and below the threshold of the configuration, and samples
+/// `count` of them. The recall of the configuration holds at the lowest similarity of the histogram. Nothing
+/// is written.
 ///
 /// # Errors
-/// - [`Error::BadArgument`] if the options compare fingerprints or stores, or keep none of the duplicates; if the inputs hold
-///   fingerprints; or if `count` is above 10,000.
+/// - [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores or checkpoints,
+///   or keeps no duplicates; if the inputs are fingerprints; or if `count` is above 10,000.
 /// - The errors of [`run`](crate::run()).
 pub fn sample_pairs(
     config: &DedupConfig,
@@ -89,42 +92,46 @@ pub fn sample_pairs(
     observer: &dyn Observer,
 ) -> Result<PairSample> {
     if count > MAX_PAIRS {
-        return bad(format!("a sample has at most {MAX_PAIRS} pairs"));
+        return bad_argument(format!("a sample has at most {MAX_PAIRS} pairs"));
     }
-    let (config, threshold) = config.for_pair_sample(inputs, lowest_similarity)?;
+    let (config, threshold) = config.to_pair_sample_config(inputs, lowest_similarity)?;
     let lowest =
-        config.compare.similarity_config().and_then(|similar| similar.min_similarity).unwrap_or(threshold);
-    let report = compare(&config, inputs, Outputs::default(), observer)?;
-    let job = report.job();
-    let job = job.ok_or_else(|| Error::Bug("a run without a store was added before".to_owned()))?;
-    sample_of_job(job, threshold, lowest, count, observer)
+        config.comparison.similarity_config().and_then(|similar| similar.min_similarity).unwrap_or(threshold);
+    let report = find_duplicates(&config, inputs, Outputs::default(), observer)?;
+    let results = report.results();
+    let results = results.ok_or_else(|| Error::Bug("a run without a store was added before".to_owned()))?;
+    sample_results(results, threshold, lowest, count, observer)
 }
 
-/// The lowest bin: as far below the threshold as the recall allows.
+/// Returns the lower bound of the lowest bin: the lowest similarity within [`RANGE_BELOW`] of the threshold
+/// that allows the recall.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
-    // An impossible threshold is refused.
-    band_choice::choose(threshold, recall, 0)?;
-    let first = ((threshold - RANGE_BELOW) * BINS + ROUNDING).floor().max(1.0) as u32;
-    let bins = (first..).map(|bin| f64::from(bin) / BINS).take_while(|&from| from < threshold);
-    Ok(bins.into_iter().find(|&from| band_choice::choose(from, recall, 0).is_ok()).unwrap_or(threshold))
+    // Fails if even the threshold does not allow the recall.
+    band_search_plan::plan_band_search(threshold, recall, 0)?;
+    let first = ((threshold - RANGE_BELOW) * BINS_PER_UNIT + ROUNDING).floor().max(1.0) as u32;
+    let bins = (first..).map(|bin| f64::from(bin) / BINS_PER_UNIT).take_while(|&from| from < threshold);
+    Ok(bins
+        .into_iter()
+        .find(|&from| band_search_plan::plan_band_search(from, recall, 0).is_ok())
+        .unwrap_or(threshold))
 }
 
-fn sample_of_job(
-    job: &Job,
+fn sample_results(
+    results: &RunResults,
     threshold: f64,
     lowest: f64,
     count: usize,
     observer: &dyn Observer,
 ) -> Result<PairSample> {
-    let near = &job.outcome.near;
+    let near = &results.outcome.near;
     let mut histogram = Histogram::new(lowest);
     let mut reservoirs: Vec<Reservoir> = histogram.bins.iter().map(|_| Reservoir::new(count)).collect();
-    // For each set, 1 + the bin of its most similar better set; 0 without one.
+    // For each unique document: 1 + the bin of its most similar preferred one, or 0 without one.
     let mut best = vec![0_u8; near.uniques.len()];
     let stage = Stage::new(observer, "pairs");
     for pair in near.pairs.iter()? {
         let (worse, better, nearness) = pair?;
-        let pair = SetPair { worse, better, similarity: similarity_from_score(nearness) };
+        let pair = UniquePair { worse, better, similarity: similarity_from_score(nearness) };
         let bin = histogram.bin_of(pair.similarity);
         histogram.bins[bin].pairs += 1;
         reservoirs[bin].add(pair);
@@ -133,19 +140,20 @@ fn sample_of_job(
         stage.add(1)?;
     }
     let last = histogram.bins.len() - 1;
-    for (set, &best) in (0..).zip(&best) {
-        // All documents of a set but its first are equal to a better one.
-        histogram.bins[last].duplicates += near.uniques.size(set)? - 1;
+    for (unique, &best) in (0..).zip(&best) {
+        // All but one of the documents that are equal to this unique document have similarity 1 to a
+        // preferred one.
+        histogram.bins[last].duplicates += near.uniques.size(unique)? - 1;
         if let Some(bin) = best.checked_sub(1) {
             histogram.bins[usize::from(bin)].duplicates += 1;
         }
     }
-    let chosen = choose(&histogram.bins, reservoirs, threshold, count);
+    let chosen = choose_pairs(&histogram.bins, reservoirs, threshold, count);
     Ok(PairSample {
         threshold,
-        documents: job.corpus.len(),
+        documents: results.corpus.len(),
         bins: histogram.finish(),
-        pairs: read_pairs(job, &chosen, observer)?,
+        pairs: read_pairs(results, &chosen, observer)?,
     })
 }
 
@@ -156,7 +164,7 @@ struct Histogram {
 
 impl Histogram {
     fn new(lowest: f64) -> Histogram {
-        let from = |bin: u32| lowest + f64::from(bin) / BINS;
+        let from = |bin: u32| lowest + f64::from(bin) / BINS_PER_UNIT;
         let mut bins: Vec<SimilarityBin> = (0..)
             .map(|bin| SimilarityBin {
                 from: rounded(from(bin)),
@@ -177,7 +185,7 @@ impl Histogram {
         if similarity >= 1.0 {
             return last;
         }
-        let bin = ((similarity - self.lowest) * BINS + ROUNDING).max(0.0) as usize;
+        let bin = ((similarity - self.lowest) * BINS_PER_UNIT + ROUNDING).max(0.0) as usize;
         bin.min(last.saturating_sub(1))
     }
 
@@ -196,12 +204,13 @@ fn rounded(similarity: f64) -> f64 {
     (similarity * 1e6).round() / 1e6
 }
 
-/// A uniform sample of the pairs of a bin (J. S. Vitter's algorithm R, ACM TOMS 11, 1985). The same pairs give the same sample.
+/// Uniform sample of the pairs of a bin (J. S. Vitter's algorithm R, ACM TOMS 11, 1985). It is deterministic:
+/// the same pairs give the same sample.
 struct Reservoir {
     capacity: usize,
     seen: u64,
     state: u64,
-    pairs: Vec<SetPair>,
+    pairs: Vec<UniquePair>,
 }
 
 impl Reservoir {
@@ -209,7 +218,7 @@ impl Reservoir {
         Reservoir { capacity, seen: 0, state: 0, pairs: Vec::new() }
     }
 
-    fn add(&mut self, pair: SetPair) {
+    fn add(&mut self, pair: UniquePair) {
         self.seen += 1;
         if self.pairs.len() < self.capacity {
             self.pairs.push(pair);
@@ -221,21 +230,21 @@ impl Reservoir {
         }
     }
 
-    /// Removes a pair at random.
-    fn take(&mut self) -> Option<SetPair> {
+    /// Removes and returns a random pair.
+    fn take_random(&mut self) -> Option<UniquePair> {
         let count = self.pairs.len() as u64;
         (count > 0).then(|| self.pairs.swap_remove((splitmix64(&mut self.state) % count) as usize))
     }
 }
 
-/// Takes pairs from the bins in turn, first one above and one below the threshold, the nearest bins first; then sorts the pairs, most
-/// similar first.
-fn choose(
+/// Draws `count` pairs from the bins in turn. The order of bins alternates between bins above and below the
+/// threshold, the nearest first. Returns the pairs sorted by similarity, most similar first.
+fn choose_pairs(
     bins: &[SimilarityBin],
     mut reservoirs: Vec<Reservoir>,
     threshold: f64,
     count: usize,
-) -> Vec<SetPair> {
+) -> Vec<UniquePair> {
     let is_filled = |bin: &usize| !reservoirs[*bin].pairs.is_empty();
     let first = bins.iter().position(|bin| bin.to > threshold).unwrap_or(bins.len());
     let mut above = (first..bins.len()).filter(is_filled);
@@ -251,7 +260,7 @@ fn choose(
     let mut chosen = Vec::new();
     while chosen.len() < count && reservoirs.iter().any(|reservoir| !reservoir.pairs.is_empty()) {
         let left = count - chosen.len();
-        chosen.extend(order.iter().filter_map(|&bin| reservoirs[bin].take()).take(left));
+        chosen.extend(order.iter().filter_map(|&bin| reservoirs[bin].take_random()).take(left));
     }
     chosen.sort_by(|a, b| {
         b.similarity.total_cmp(&a.similarity).then((a.worse, a.better).cmp(&(b.worse, b.better)))
@@ -259,11 +268,15 @@ fn choose(
     chosen
 }
 
-/// Reads the documents of pairs again.
-fn read_pairs(job: &Job, pairs: &[SetPair], observer: &dyn Observer) -> Result<Vec<SampledPair>> {
-    let Some(inputs) = job.resolved.documents() else { return Ok(Vec::new()) };
-    let near = &job.outcome.near;
-    let document = |set| near.document(near.uniques.best(set)?);
+/// Reads the documents of pairs a second time.
+fn read_pairs(
+    results: &RunResults,
+    pairs: &[UniquePair],
+    observer: &dyn Observer,
+) -> Result<Vec<SampledPair>> {
+    let Some(inputs) = results.resolved.documents() else { return Ok(Vec::new()) };
+    let near = &results.outcome.near;
+    let document = |unique| near.document(near.uniques.best(unique)?);
     let mut numbers = Vec::new();
     for pair in pairs {
         numbers.extend([document(pair.better)?, document(pair.worse)?]);
@@ -271,7 +284,7 @@ fn read_pairs(job: &Job, pairs: &[SetPair], observer: &dyn Observer) -> Result<V
     let mut wanted = numbers.clone();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut reread = Reread::new(&job.corpus, inputs, &job.workspace);
+    let mut reread = DocumentRereader::new(&results.corpus, inputs, &results.workspace);
     let stage = Stage::new(observer, "documents").with_read_progress(reread.progress(), || None);
     let mut documents = BTreeMap::new();
     for number in wanted {
@@ -303,7 +316,7 @@ mod tests {
     fn bins_start_at_the_nearest_number() {
         for percent in 45..=100 {
             let lowest = lowest_similarity(f64::from(percent) / 100.0, 0.95).unwrap();
-            assert_eq!(lowest, (lowest * BINS).round() / BINS, "{percent}");
+            assert_eq!(lowest, (lowest * BINS_PER_UNIT).round() / BINS_PER_UNIT, "{percent}");
         }
     }
 
@@ -319,13 +332,13 @@ mod tests {
                 assert_eq!(histogram.bin_of((from + to) / 2.0), bin, "{from}");
             }
         }
-        // Similarities are fractions, which doubles do not have to the last digit.
+        // Similarities are fractions that `f64` does not represent exactly.
         assert_eq!(histogram.bin_of(3.0 / 5.0), histogram.bin_of(0.6));
         assert_eq!(histogram.bin_of(0.999_999), histogram.bins.len() - 2);
     }
 
     #[test]
-    fn the_lowest_similarity_is_one_that_the_recall_can_be_had_for() {
+    fn the_lowest_similarity_allows_the_recall() {
         assert_eq!(rounded(lowest_similarity(0.8, 0.95).unwrap()), 0.5);
         assert_eq!(rounded(lowest_similarity(0.7, 0.95).unwrap()), 0.45);
         assert_eq!(rounded(lowest_similarity(0.43, 0.95).unwrap()), 0.43);
@@ -338,22 +351,22 @@ mod tests {
         let mut times = [0; 20];
         for seed in 0..4000 {
             let mut reservoir = Reservoir { state: seed, ..Reservoir::new(5) };
-            (0..20).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: 0.5 }));
+            (0..20).for_each(|worse| reservoir.add(UniquePair { worse, better: 0, similarity: 0.5 }));
             assert_eq!(reservoir.pairs.len(), 5);
             reservoir.pairs.iter().for_each(|pair| times[pair.worse as usize] += 1);
         }
         // 1,000 expected, with a standard deviation of 27.
         assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
-        // One of few pairs is taken at random, too: 1,000 expected.
+        // `take_random` is uniform too: 1,000 expected.
         let mut times = [0; 4];
         for seed in 0..4000 {
             let mut reservoir = Reservoir { state: seed, ..Reservoir::new(5) };
-            (0..4).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: 0.5 }));
-            times[reservoir.take().unwrap().worse as usize] += 1;
+            (0..4).for_each(|worse| reservoir.add(UniquePair { worse, better: 0, similarity: 0.5 }));
+            times[reservoir.take_random().unwrap().worse as usize] += 1;
             assert_eq!(reservoir.pairs.len(), 3);
         }
         assert!(times.iter().all(|count| (850..1150).contains(count)), "{times:?}");
-        assert!(Reservoir::new(5).take().is_none());
+        assert!(Reservoir::new(5).take_random().is_none());
     }
 
     #[test]
@@ -361,13 +374,13 @@ mod tests {
         let bins = Histogram::new(0.5).bins;
         let reservoirs = bins.iter().map(|bin| {
             let mut reservoir = Reservoir::new(100);
-            (0..100).for_each(|worse| reservoir.add(SetPair { worse, better: 0, similarity: bin.from }));
+            (0..100).for_each(|worse| reservoir.add(UniquePair { worse, better: 0, similarity: bin.from }));
             reservoir
         });
-        let chosen = choose(&bins, reservoirs.collect(), 0.8, 4);
+        let chosen = choose_pairs(&bins, reservoirs.collect(), 0.8, 4);
         let similarities: Vec<f64> = chosen.iter().map(|pair| pair.similarity).collect();
         assert_eq!(similarities, [0.85, 0.8, 0.75, 0.7]);
-        // All pairs there are, if these are fewer.
-        assert_eq!(choose(&bins, bins.iter().map(|_| Reservoir::new(3)).collect(), 0.8, 4).len(), 0);
+        // All pairs are returned if fewer exist than requested.
+        assert_eq!(choose_pairs(&bins, bins.iter().map(|_| Reservoir::new(3)).collect(), 0.8, 4).len(), 0);
     }
 }

@@ -31,7 +31,7 @@ impl Workspace {
     ) -> Result<Workspace> {
         Ok(Workspace {
             budget: MemoryBudget::new(config.memory),
-            temporary: TemporaryFolder::new(config.temporary.as_deref(), unfinished, observer)?,
+            temporary: TemporaryFolder::new(config.temporary_folder.as_deref(), unfinished, observer)?,
             parts: config.resume.as_ref().map(|resume| resume.folder.clone()),
         })
     }

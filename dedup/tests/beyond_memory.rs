@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use simstore::Result;
 use simstore_corpus::{Diagnostic, Inputs, Observer};
 use simstore_dedup::{
-    Add, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Removed, Summary,
+    AddConfig, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, KeepRule, Outputs, RemovedDocument,
+    Summary,
 };
 use simstore_io::{DocumentId, DocumentOptions};
 
@@ -130,9 +131,14 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool
     let outcome = |memory: Option<u64>, told: &DiagnosticRecorder| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
         let against = if add { vec![out.join("store")] } else { Vec::new() };
-        let add = add.then(Add::default);
-        let options =
-            DedupConfig { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
+        let add = add.then(AddConfig::default);
+        let options = DedupConfig {
+            memory,
+            temporary_folder: Some(temporary.clone()),
+            against,
+            add,
+            ..options.clone()
+        };
         run(&input, &out, &options, told).unwrap()
     };
     let (with_all, with_little) = (DiagnosticRecorder::default(), DiagnosticRecorder::default());
@@ -147,14 +153,14 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool
 
 #[test]
 fn documents_are_found_and_written_the_same() {
-    let options = || DedupConfig { compare: ComparisonConfig::by_distance(2), ..DedupConfig::default() };
+    let options = || DedupConfig { comparison: ComparisonConfig::by_distance(2), ..DedupConfig::default() };
     let keep = |keep| DedupConfig { keep, ..options() };
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
-    check("a.jsonl", &names, &keep(Keep::Longest), false);
+    check("a.jsonl", &names, &keep(KeepRule::Longest), false);
     check("a.jsonl", &names, &options(), true);
     let numbers = documents(|_, i| Some((i * 7).to_string()));
-    check("a.jsonl", &numbers, &keep(Keep::SmallestId), true);
-    check("a.jsonl", documents(|_, _| None), &keep(Keep::Newest("date".to_owned())), false);
+    check("a.jsonl", &numbers, &keep(KeepRule::SmallestId), true);
+    check("a.jsonl", documents(|_, _| None), &keep(KeepRule::Newest("date".to_owned())), false);
     // Repeated ids, and numbers mixed with names.
     let mixed = |random: &mut Random, i: usize| match (random.below(3), i) {
         (0, _) => Some(random.below(500).to_string()),
@@ -166,13 +172,13 @@ fn documents_are_found_and_written_the_same() {
         bits: Some(128),
         ..DistanceConfig::default()
     });
-    check("a.jsonl", documents(mixed), &DedupConfig { compare: wide, ..options() }, false);
+    check("a.jsonl", documents(mixed), &DedupConfig { comparison: wide, ..options() }, false);
 }
 
 #[test]
 fn texts_are_compared_the_same() {
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
-    let options = DedupConfig { compare: verified(3, 0.5), ..DedupConfig::default() };
+    let options = DedupConfig { comparison: verified(3, 0.5), ..DedupConfig::default() };
     check("a.jsonl", &names, &options, false);
     check(
         "a.jsonl",
@@ -193,7 +199,7 @@ fn fingerprints_are_found_and_written_the_same() {
         };
         values.push(value);
     }
-    let options = DedupConfig { compare: ComparisonConfig::by_distance(1), ..DedupConfig::default() };
+    let options = DedupConfig { comparison: ComparisonConfig::by_distance(1), ..DedupConfig::default() };
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     check("a.u64", raw, &options, false);
     let lines = |id: &dyn Fn(usize) -> String| -> String {
@@ -215,9 +221,9 @@ fn what_is_handed_over_may_be_too_much_too() {
         let told = DiagnosticRecorder::default();
         let temporary = Some(folder.0.path().to_path_buf());
         let options = DedupConfig {
-            compare: ComparisonConfig::by_distance(1),
+            comparison: ComparisonConfig::by_distance(1),
             memory,
-            temporary,
+            temporary_folder: temporary,
             ..DedupConfig::default()
         };
         let found =
@@ -225,7 +231,7 @@ fn what_is_handed_over_may_be_too_much_too() {
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters: Vec<String> =
             found.clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect();
-        (clusters, found.summary().same_id)
+        (clusters, found.summary().repeated_ids)
     };
     assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
@@ -237,7 +243,7 @@ fn however_many_are_near_others_it_is_done() {
         let run = |memory| {
             let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
             let options = DedupConfig {
-                compare: ComparisonConfig::by_distance(2),
+                comparison: ComparisonConfig::by_distance(2),
                 memory,
                 cluster_by: Some(cluster_by),
                 ..DedupConfig::default()
@@ -245,7 +251,7 @@ fn however_many_are_near_others_it_is_done() {
             let found =
                 simstore_dedup::run(&options, &inputs::values(given), Outputs::default(), &()).unwrap();
             let mut removed = Vec::new();
-            let visit = &mut |one: &Removed<'_>| {
+            let visit = &mut |one: &RemovedDocument<'_>| {
                 removed.push((one.document, one.duplicate_of, one.distance));
                 Ok(())
             };

@@ -10,8 +10,8 @@ use simstore::any::Width;
 use simstore::{Error, Result, Snapshot, Store, StoreOptions, each_width};
 use simstore_corpus::{Inputs, Observer, StageProgress};
 use simstore_dedup::{
-    Add, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Report, RunObserver,
-    SimilarityConfig,
+    AddConfig, ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, KeepRule, Outputs, Report,
+    RunObserver, SimilarityConfig,
 };
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
@@ -124,7 +124,7 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
     assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
     let found = found(simstore_dedup::run(&options, &given().skip_malformed(true), Outputs::default(), &()));
     let totals = found.summary();
-    assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
+    assert_eq!((totals.documents, totals.malformed, totals.kept, totals.clusters), (2, 2, 1, 1));
     let mut totals = totals.clone();
     totals.seconds = 0.25;
     let said = totals.to_string();
@@ -142,7 +142,7 @@ fn files_documents_and_fingerprints_give_the_same() {
     for bits in [64, 128] {
         let compare =
             ComparisonConfig::Distance(DistanceConfig { bits: Some(bits), ..DistanceConfig::default() });
-        let options = DedupConfig { compare, pairs: true, ..DedupConfig::default() };
+        let options = DedupConfig { comparison: compare, pairs: true, ..DedupConfig::default() };
         let of_files = found(simstore_dedup::run(&options, &inputs(&path), Outputs::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
@@ -193,7 +193,7 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
             ..DistanceConfig::default()
         })
     };
-    let options = DedupConfig { compare: within(2, 128), pairs: true, ..DedupConfig::default() };
+    let options = DedupConfig { comparison: within(2, 128), pairs: true, ..DedupConfig::default() };
     let of_values = found(simstore_dedup::run(&options, &inputs::values(given()), Outputs::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
@@ -215,7 +215,7 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     // A visitor can stop the visit.
     let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
-    let narrow = DedupConfig { compare: within(2, 64), ..options };
+    let narrow = DedupConfig { comparison: within(2, 64), ..options };
     let refused =
         simstore_dedup::run(&narrow, &inputs::values(given()), Outputs::default(), &()).unwrap_err();
     assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
@@ -226,7 +226,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
     let one = || inputs::numbered(&["one".to_owned()]);
     let files = || Outputs { output: Some("never-written".into()), ..Outputs::default() };
     let options = DedupConfig::default;
-    let by = |compare| DedupConfig { compare, ..options() };
+    let by = |compare| DedupConfig { comparison: compare, ..options() };
     let similar = |similar| by(ComparisonConfig::by_similarity(similar));
     let cases: [(DedupConfig, Outputs, &str); 9] = [
         (similar(0.0), Outputs::default(), "above 0, up to 1"),
@@ -247,7 +247,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
         ),
         (options(), files(), "option `output` needs files"),
         (
-            DedupConfig { add: Some(Add::default()), ..options() },
+            DedupConfig { add: Some(AddConfig::default()), ..options() },
             Outputs::default(),
             "option `add` needs option `against`",
         ),
@@ -263,7 +263,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
         assert!(matches!(error, Error::BadArgument(_)), "{error:?}");
         assert!(error.to_string().contains(message) && !error.to_string().contains("--"), "{error}");
     }
-    let missing = DedupConfig { keep: Keep::Newest("date".to_owned()), ..options() };
+    let missing = DedupConfig { keep: KeepRule::Newest("date".to_owned()), ..options() };
     let error = simstore_dedup::run(&missing, &one(), Outputs::default(), &()).unwrap_err();
     assert!(matches!(&error, Error::Refused(reason) if reason.starts_with("option `keep`")), "{error:?}");
     assert!(!Path::new("never-written").exists() && !Path::new("never-made").exists());
@@ -304,12 +304,12 @@ impl RunObserver for CancelWhenWritten<'_> {
         &()
     }
 
-    fn compared(&self, _: &Report) -> Result<()> {
+    fn before_writing(&self, _: &Report) -> Result<()> {
         assert!(!self.is_written.load(Ordering::Relaxed));
         Ok(())
     }
 
-    fn written(&self, _: &Report) -> Result<()> {
+    fn before_publishing(&self, _: &Report) -> Result<()> {
         assert!(all_files(self.folder).len() > self.before);
         self.is_written.store(true, Ordering::Relaxed);
         Err(Error::Cancelled)
@@ -356,11 +356,11 @@ fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
         fs::create_dir_all(&out).unwrap();
         let options = options(&out);
         if options.add.is_some() {
-            let compare = options.compare.clone();
+            let compare = options.comparison.clone();
             let add = DedupConfig {
                 against: options.against,
-                add: Some(Add::default()),
-                compare,
+                add: Some(AddConfig::default()),
+                comparison: compare,
                 ..DedupConfig::default()
             };
             found(simstore_dedup::run(&add, &inputs(&first), Outputs::default(), &()));
@@ -404,8 +404,8 @@ fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
 fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
     let options = |out: &Path| DedupConfig {
         against: vec![out.join("store")],
-        add: Some(Add::default()),
-        compare: ComparisonConfig::by_distance(3),
+        add: Some(AddConfig::default()),
+        comparison: ComparisonConfig::by_distance(3),
         ..DedupConfig::default()
     };
     stop_everywhere(options, 8);
@@ -416,7 +416,7 @@ fn a_run_that_compares_texts_can_be_stopped_everywhere() {
     let options = |out: &Path| DedupConfig {
         cluster_by: Some(ClusterBy::Stars),
         resume: Some(out.join("parts").into()),
-        compare: verified(8, 0.5),
+        comparison: verified(8, 0.5),
         ..DedupConfig::default()
     };
     stop_everywhere(options, 10);
@@ -436,8 +436,8 @@ fn the_same_run_adds_once() {
     let out = folder.0.path();
     let options = DedupConfig {
         against: vec![out.join("store")],
-        add: Some(Add::default()),
-        compare: ComparisonConfig::by_distance(3),
+        add: Some(AddConfig::default()),
+        comparison: ComparisonConfig::by_distance(3),
         ..DedupConfig::default()
     };
     run(&input, out, &options, &()).unwrap();
@@ -457,7 +457,7 @@ impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
         &()
     }
 
-    fn written(&self, _: &Report) -> Result<()> {
+    fn before_publishing(&self, _: &Report) -> Result<()> {
         self.0()
     }
 }
@@ -466,14 +466,14 @@ impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
 /// of the first one, so it adds nothing.
 #[test]
 fn a_store_that_another_run_has_made_is_not_added_to() {
-    for compare in [ComparisonConfig::by_distance(3), DedupConfig::default().compare] {
+    for compare in [ComparisonConfig::by_distance(3), DedupConfig::default().comparison] {
         let folder = TempFolder::new();
         let input = folder.file("a.jsonl", documents());
         let store = folder.0.path().join("store");
         let options = DedupConfig {
             against: vec![store.clone()],
-            add: Some(Add::default()),
-            compare,
+            add: Some(AddConfig::default()),
+            comparison: compare,
             ..DedupConfig::default()
         };
         let list = |name: &str| folder.0.path().join(name);
@@ -498,8 +498,11 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     let folder = TempFolder::new();
     let input = folder.file("in/a.jsonl", documents());
     let (top, store) = (input.parent().unwrap(), folder.0.path().join("store"));
-    let config =
-        DedupConfig { against: vec![store.clone()], add: Some(Add::default()), ..DedupConfig::default() };
+    let config = DedupConfig {
+        against: vec![store.clone()],
+        add: Some(AddConfig::default()),
+        ..DedupConfig::default()
+    };
     let kept = top.join("kept.jsonl");
     let outputs = Outputs { output: Some(kept.clone()), ..Outputs::default() };
     found(simstore_dedup::run(&config, &inputs(&input), outputs, &()));
@@ -522,13 +525,13 @@ fn runs_are_identified_as_by_earlier_versions() {
     for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {
         let folder = TempFolder::new();
         let config = DedupConfig {
-            compare: ComparisonConfig::Distance(DistanceConfig {
+            comparison: ComparisonConfig::Distance(DistanceConfig {
                 max_distance: Some(3),
                 bits: Some(bits),
                 ..DistanceConfig::default()
             }),
             against: vec![folder.0.path().join("store")],
-            add: Some(Add::default()),
+            add: Some(AddConfig::default()),
             ..DedupConfig::default()
         };
         let texts = ["To be, or not to be", "that is the question", "", "To be, or not to be!"];
@@ -564,7 +567,7 @@ fn documents_without_text_match_nothing() {
     {
         let texts = ["", "some words of a text", "...", "", "other words"].map(str::to_owned);
         let texts = inputs::texts((0..).map(DocumentId::Number).zip(texts));
-        let config = DedupConfig { compare, ..DedupConfig::default() };
+        let config = DedupConfig { comparison: compare, ..DedupConfig::default() };
         let report = found(simstore_dedup::run(&config, &texts, Outputs::default(), &()));
         let summary = report.summary();
         assert_eq!((summary.empty, summary.clusters, summary.kept), (empty, 0, 5), "{config:?}");
@@ -573,7 +576,7 @@ fn documents_without_text_match_nothing() {
             .map(Result::unwrap)
             .filter_map(|kept| kept.fingerprint.is_none().then_some(kept.document))
             .collect();
-        let is_by_distance = matches!(config.compare, ComparisonConfig::Distance(_));
+        let is_by_distance = matches!(config.comparison, ComparisonConfig::Distance(_));
         assert!(!is_by_distance || without == [0, 2, 3], "{without:?}");
     }
 }

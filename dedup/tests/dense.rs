@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use simstore_corpus::{Inputs, Observer, StageProgress};
-use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, Removed, Report, Summary};
+use simstore_dedup::{
+    ClusterBy, ComparisonConfig, DedupConfig, KeepRule, Outputs, RemovedDocument, Report, Summary,
+};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
@@ -58,7 +60,7 @@ fn components_and_reasons(found: &Report) -> ComponentsAndReasons {
         clusters.extend(members.iter().map(|member| (member.document, first)));
     }
     let mut reasons = PageReasons::new();
-    let visit = &mut |removed: &Removed<'_>| {
+    let visit = &mut |removed: &RemovedDocument<'_>| {
         reasons.insert(removed.document, (removed.duplicate_of.unwrap(), removed.similarity.unwrap()));
         Ok(())
     };
@@ -111,7 +113,7 @@ fn what_is_found_is_what_all_pairs_say() {
         let sets: Vec<Vec<u64>> = pages.iter().map(|page| shingles.feature_set(page)).collect();
         for least in [0.6, 0.8, 0.9] {
             let options =
-                DedupConfig { compare: ComparisonConfig::by_similarity(least), ..DedupConfig::default() };
+                DedupConfig { comparison: ComparisonConfig::by_similarity(least), ..DedupConfig::default() };
             let with_pairs = run(&input, &DedupConfig { pairs: true, ..options.clone() });
             let mut pairs = PagePairs::new();
             let visited = with_pairs.visit_pairs(&(), &mut |pair| {
@@ -127,7 +129,7 @@ fn what_is_found_is_what_all_pairs_say() {
             }
             let similar = |a: usize, b: usize| jaccard(&sets[a], &sets[b]) >= least;
             all += (0..pages.len()).map(|a| (0..a).filter(|&b| similar(a, b)).count()).sum::<usize>();
-            for (keep, is_none) in [(Keep::First, false), (Keep::None, true)] {
+            for (keep, is_none) in [(KeepRule::First, false), (KeepRule::None, true)] {
                 let expected = expected(&pairs, &sets, is_none);
                 let components: BTreeSet<usize> = expected.0.values().copied().collect();
                 split += components.len();
@@ -175,7 +177,7 @@ fn copies(count: usize) -> String {
 #[test]
 fn pages_of_one_template_are_compared_with_few_others() {
     let folder = TempFolder::new();
-    for (keep, kept) in [(Keep::First, 1), (Keep::None, 0)] {
+    for (keep, kept) in [(KeepRule::First, 1), (KeepRule::None, 0)] {
         for count in [500, 1000, 2000, 4000] {
             let input = folder.file("a.jsonl", copies(count));
             let options = DedupConfig {
@@ -185,7 +187,7 @@ fn pages_of_one_template_are_compared_with_few_others() {
                 ..DedupConfig::default()
             };
             let found = run(&input, &options);
-            let &Summary { kept: left, compared, spilled, .. } = found.summary();
+            let &Summary { kept: left, verified: compared, spilled, .. } = found.summary();
             assert_eq!((left, spilled), (kept, None));
             assert!(compared.unwrap() <= 4 * count as u64, "{compared:?} pairs of {count} pages compared");
             let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
@@ -207,7 +209,7 @@ fn the_disk_of_listed_pairs_is_foretold() {
         let most = PeakDiskUse { folder: folder.0.path().join("temporary"), bytes: AtomicU64::new(0) };
         std::fs::create_dir_all(&most.folder).unwrap();
         let temporary = Some(most.folder.clone());
-        let options = |pairs| DedupConfig { pairs, temporary: temporary.clone(), ..options.clone() };
+        let options = |pairs| DedupConfig { pairs, temporary_folder: temporary.clone(), ..options.clone() };
         [true, false].map(|pairs| {
             most.bytes.store(0, Ordering::Relaxed);
             simstore_dedup::run(&options(pairs), &inputs, Outputs::default(), &most).unwrap();

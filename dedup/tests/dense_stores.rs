@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Durability, StoreOptions};
 use simstore_corpus::Inputs;
-use simstore_dedup::{DedupConfig, Outputs, Removed, Report, SimilarStores};
+use simstore_dedup::{DedupConfig, Outputs, RemovedDocument, Report, SimilarStores};
 use simstore_io::{DocumentId, DocumentOptions};
 use simstore_text::{
     EstimateLimit, Profile, Signature, SimilarDocument, SimilarDocuments, SimilarSettings, jaccard,
@@ -43,7 +43,7 @@ type NearestStored = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
 fn nearest(found: &Report, only: &Path) -> NearestStored {
     let mut nearest = NearestStored::new();
-    let visit = &mut |removed: &Removed<'_>| {
+    let visit = &mut |removed: &RemovedDocument<'_>| {
         if removed.duplicate_of.is_none() {
             let store = removed.store.unwrap_or(only).to_path_buf();
             let found = (store, removed.duplicate_of_id.clone(), removed.similarity.unwrap());
@@ -183,7 +183,7 @@ fn pages_just_below_the_threshold_are_kept() {
         let search = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
         let pairs = search.stored_candidates.unwrap();
         assert!(
-            (0.5..1.1).contains(&(pairs / (PAGES * PAGES) as f64)) && search.crowded > 2000,
+            (0.5..1.1).contains(&(pairs / (PAGES * PAGES) as f64)) && search.dense_documents > 2000,
             "{search:?}"
         );
     }
@@ -200,7 +200,7 @@ fn estimates_are_named_as_such() {
         let options = DedupConfig { against: vec![path], ..DedupConfig::default() };
         let found = run(&[stored[0].clone() + " more"], &folder, &options);
         let totals = found.summary();
-        assert_eq!((totals.stored, totals.largest[0].estimated), (Some(1), !has_texts));
+        assert_eq!((totals.stored, totals.largest[0].is_estimated), (Some(1), !has_texts));
         let said = totals.to_string();
         assert_eq!(
             said.contains("lowest estimated similarity to the representative 0.9"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use simstore_corpus::{Inputs, Observer, StageProgress};
-use simstore_dedup::{DedupConfig, Outputs, Search};
+use simstore_dedup::{DedupConfig, Outputs, SearchEstimate};
 use simstore_io::DocumentOptions;
 
 use crate::{Random, TempFolder, gzip};
@@ -58,7 +58,7 @@ fn inputs(path: &Path) -> Inputs {
     Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
 }
 
-fn estimate_search(path: &Path) -> Search {
+fn estimate_search(path: &Path) -> SearchEstimate {
     simstore_dedup::estimate(&DedupConfig::default(), &inputs(path), &()).unwrap().search.unwrap()
 }
 
@@ -88,7 +88,7 @@ fn crowds_just_below_the_threshold_take_little() {
             let search = estimate_search(&path);
             assert!(search.candidates < 200.0 * DOCUMENTS as f64, "{name}: {search:?}");
             assert!((0.1..10.0).contains(&search.seconds) && search.sampled == 1024, "{name}: {search:?}");
-            assert!(search.crowded > 4000, "{name}: {search:?}");
+            assert!(search.dense_documents > 4000, "{name}: {search:?}");
         }
     }
     // Each document is in few candidates if there are no dense groups, or if all members of the groups are similar.
@@ -96,7 +96,7 @@ fn crowds_just_below_the_threshold_take_little() {
         let search = estimate_search(&folder.file(&format!("{name}.jsonl"), crowd(DOCUMENTS)));
         assert!(search.candidates < 4.0 * DOCUMENTS as f64, "{name}: {search:?}");
         assert!(search.seconds < 5.0, "{name}: {search:?}");
-        assert_eq!(search.crowded > 0, name == "copies", "{name}: {search:?}");
+        assert_eq!(search.dense_documents > 0, name == "copies", "{name}: {search:?}");
     }
 }
 
@@ -115,7 +115,7 @@ fn what_is_foretold_is_done_and_shown() {
         let shown = counts.iter().filter(|(stage, _)| *stage == "candidates").map(|&(_, count)| count).max();
         // Before a group is recognized as dense, it gives some candidates for each of its members.
         assert!(shown.is_some_and(|shown| shown <= 600 * 130), "{name}: {shown:?} shown");
-        let done = found.summary().compared.unwrap() as f64;
+        let done = found.summary().verified.unwrap() as f64;
         assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
     }
 }

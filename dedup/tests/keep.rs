@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use simstore::Error;
 use simstore_corpus::Inputs;
-use simstore_dedup::{ComparisonConfig, DedupConfig, Keep, Outputs};
+use simstore_dedup::{ComparisonConfig, DedupConfig, KeepRule, Outputs};
 use simstore_io::{Document, DocumentId, DocumentOptions};
 
 use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES};
@@ -50,13 +50,13 @@ fn number(value: Option<&str>) -> Option<f64> {
 }
 
 /// Whether the rule prefers value `a` to `b`. False in both orders if the values are equal.
-fn is_preferred(keep: &Keep, a: Option<&str>, b: Option<&str>) -> bool {
+fn is_preferred(keep: &KeepRule, a: Option<&str>, b: Option<&str>) -> bool {
     let is_text =
         |value: Option<&str>| value.is_some_and(|text| !text.is_empty() && text.parse::<f64>().is_err());
     let (x, y) = (number(a), number(b));
     match keep {
-        Keep::Largest(_) => x.is_some_and(|x| y.is_none_or(|y| x > y)),
-        Keep::Smallest(_) => x.is_some_and(|x| y.is_none_or(|y| x < y)),
+        KeepRule::Largest(_) => x.is_some_and(|x| y.is_none_or(|y| x > y)),
+        KeepRule::Smallest(_) => x.is_some_and(|x| y.is_none_or(|y| x < y)),
         _ if is_text(a) && is_text(b) && x.or(y).is_none() => a > b,
         _ if x.is_some() || y.is_some() => match (x, y) {
             (Some(x), Some(y)) => x > y,
@@ -86,9 +86,11 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
     }
     let path = folder.file("a.jsonl", lines);
     let texts: Vec<Option<String>> = values.iter().map(|value| as_text(value.as_ref())).collect();
-    for keep in
-        [Keep::Newest("of".to_owned()), Keep::Largest("of".to_owned()), Keep::Smallest("of".to_owned())]
-    {
+    for keep in [
+        KeepRule::Newest("of".to_owned()),
+        KeepRule::Largest("of".to_owned()),
+        KeepRule::Smallest("of".to_owned()),
+    ] {
         let mut best: Vec<Option<usize>> = vec![None; TOPICS as usize + DOCUMENTS];
         for (at, &topic) in topics.iter().enumerate() {
             let best = &mut best[topic as usize];
@@ -107,7 +109,7 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
         for distance in [None, Some(0)] {
             let compare = distance.map_or(ComparisonConfig::Default, ComparisonConfig::by_distance);
             let options =
-                || DedupConfig { keep: keep.clone(), compare: compare.clone(), ..DedupConfig::default() };
+                || DedupConfig { keep: keep.clone(), comparison: compare.clone(), ..DedupConfig::default() };
             let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
                 let document = Document::new(DocumentId::Number(at), text(topic));
                 Ok(Document { extra: extra.clone(), ..document })
@@ -135,7 +137,7 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
 
 #[test]
 fn a_rule_of_numbers_tells_of_documents_without_one() {
-    let run = |values: [&str; 2], keep: Keep| {
+    let run = |values: [&str; 2], keep: KeepRule| {
         let documents = values.map(|value| {
             let document = Document::new(DocumentId::Number(0), "one two".to_owned());
             Ok(Document { extra: Some(value.to_owned()), ..document })
@@ -145,13 +147,13 @@ fn a_rule_of_numbers_tells_of_documents_without_one() {
         simstore_dedup::run(&options, &Inputs::from_documents(documents), Outputs::default(), &told)
             .map(|_| told.all())
     };
-    let largest = || Keep::Largest("size".to_owned());
+    let largest = || KeepRule::Largest("size".to_owned());
     let said = run(["soon", "9"], largest()).unwrap();
     assert!(said.iter().any(|said| said.starts_with("1 document without a number in `size`")), "{said:?}");
     let error = run(["soon", "NaN"], largest()).unwrap_err();
     assert!(
         matches!(&error, Error::Refused(reason) if reason.contains("no document has a number in a field `size`"))
     );
-    let error = run(["nan", ""], Keep::Newest("size".to_owned())).unwrap_err();
+    let error = run(["nan", ""], KeepRule::Newest("size".to_owned())).unwrap_err();
     assert!(error.to_string().contains("no document has a field `size`"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Compares samples of similar pairs with a plain loop over all pairs.
 
 use simstore::Error;
-use simstore_dedup::{ComparisonConfig, DedupConfig, Keep, Outputs, PairSample, SimilarityConfig};
+use simstore_dedup::{ComparisonConfig, DedupConfig, KeepRule, Outputs, PairSample, SimilarityConfig};
 use simstore_io::DocumentId;
 use simstore_text::{Profile, jaccard};
 
@@ -37,7 +37,7 @@ fn counts_are_those_of_a_plain_loop() {
     let texts = texts(7, 400);
     let shingles = Profile::shingles();
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
-    let options = DedupConfig { compare: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
+    let options = DedupConfig { comparison: ComparisonConfig::by_similarity(0.8), ..DedupConfig::default() };
     let found = sample(&texts, &options, 50).unwrap();
     assert_eq!((found.threshold, found.documents), (0.8, 400));
     assert_eq!(found.bins.first().unwrap().from, 0.5);
@@ -105,7 +105,7 @@ fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
             texts.push((0..shingles + 2).map(|at| word(at, usize::from(at >= shared + 2))).collect());
         }
         let options =
-            DedupConfig { compare: ComparisonConfig::by_similarity(threshold), ..DedupConfig::default() };
+            DedupConfig { comparison: ComparisonConfig::by_similarity(threshold), ..DedupConfig::default() };
         let bins = sample(&texts, &options, 0).unwrap().bins;
         assert_eq!(bins[0].from, lowest, "{threshold}");
         // Each pair is found with a probability of 0.95.
@@ -121,8 +121,10 @@ fn a_run_removes_at_most_what_the_histogram_says() {
         let found = sample(&texts, &DedupConfig::default(), 0).unwrap();
         assert!(found.pairs.is_empty());
         for bin in found.bins.iter().filter(|bin| bin.from >= 0.6) {
-            let options =
-                DedupConfig { compare: ComparisonConfig::by_similarity(bin.from), ..DedupConfig::default() };
+            let options = DedupConfig {
+                comparison: ComparisonConfig::by_similarity(bin.from),
+                ..DedupConfig::default()
+            };
             let run =
                 simstore_dedup::run(&options, &inputs::numbered(&texts), Outputs::default(), &()).unwrap();
             let removed = (texts.len() - run.summary().kept) as u64;
@@ -140,7 +142,7 @@ fn questions_that_are_not_about_texts_are_refused() {
         Err(Error::BadArgument(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    let with = |compare| DedupConfig { compare, ..DedupConfig::default() };
+    let with = |compare| DedupConfig { comparison: compare, ..DedupConfig::default() };
     refused(with(ComparisonConfig::by_distance(3)), 1);
     refused(with(ComparisonConfig::by_similarity(0.2)), 1);
     refused(
@@ -151,6 +153,6 @@ fn questions_that_are_not_about_texts_are_refused() {
         1,
     );
     refused(DedupConfig { against: vec!["store".into()], ..DedupConfig::default() }, 1);
-    refused(DedupConfig { keep: Keep::None, ..DedupConfig::default() }, 1);
+    refused(DedupConfig { keep: KeepRule::None, ..DedupConfig::default() }, 1);
     refused(DedupConfig::default(), 10_001);
 }

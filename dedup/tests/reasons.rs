@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 use simstore_corpus::Inputs;
 use simstore_dedup::{
-    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, Removed, Report,
+    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, KeepRule, Outputs, RemovedDocument, Report,
 };
 use simstore_io::{Document, DocumentId};
 use simstore_text::{Profile, jaccard};
@@ -30,13 +30,13 @@ fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Re
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
         let stands = cluster.document.unwrap();
-        let is_kept = options.keep != Keep::None;
+        let is_kept = options.keep != KeepRule::None;
         assert!(
             cluster.members.iter().all(|member| member.is_kept == (is_kept && member.document == stands))
         );
     }
     let mut visited = Reasons::new();
-    let visit = &mut |removed: &Removed<'_>| {
+    let visit = &mut |removed: &RemovedDocument<'_>| {
         // The value as it is printed in the list.
         let near = match how {
             "distance" => removed.distance.unwrap().into(),
@@ -101,7 +101,7 @@ fn by_distance_what_is_told_is_the_nearest() {
     for _ in 0..5 {
         let values: Vec<u64> = (0..200)
             .map(|_| {
-                let mut value = Random::of(random.below(100));
+                let mut value = Random::hash(random.below(100));
                 (0..random.below(5)).for_each(|_| value ^= 1 << random.below(64));
                 value
             })
@@ -110,7 +110,7 @@ fn by_distance_what_is_told_is_the_nearest() {
         let near = |a, b| Some(distance(a, b)).filter(|&bits| bits <= f64::from(DISTANCE));
         let pairs = pairs_of(values.len(), near);
         let given = || inputs::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
-        let options = DedupConfig { keep: Keep::None, ..DedupConfig::default() };
+        let options = DedupConfig { keep: KeepRule::None, ..DedupConfig::default() };
         let (kept, told) = reasons(&given(), &options, "distance");
         let expected = nearest(values.len(), &pairs, &[]);
         assert_eq!(told, expected);
@@ -135,7 +135,8 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert_eq!(told, nearest(values.len(), &pairs, &kept));
         assert!(told.len() > 30, "{}", told.len());
         // The reason is not always the representative.
-        let clusters = cluster_of(&simstore_dedup::run(&stars, &given(), Outputs::default(), &()).unwrap());
+        let clusters =
+            cluster_from_rows(&simstore_dedup::run(&stars, &given(), Outputs::default(), &()).unwrap());
         others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     }
     assert!(others > 5, "{others}");
@@ -174,8 +175,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let near = |a, b| Some(similarity(a, b)).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
     let given = || inputs::numbered(&texts);
-    let similar = DedupConfig { compare: ComparisonConfig::by_similarity(0.7), ..DedupConfig::default() };
-    let options = DedupConfig { keep: Keep::None, ..similar.clone() };
+    let similar = DedupConfig { comparison: ComparisonConfig::by_similarity(0.7), ..DedupConfig::default() };
+    let options = DedupConfig { keep: KeepRule::None, ..similar.clone() };
     let (kept, told) = reasons(&given(), &options, "similarity");
     let minus = |told: Reasons| -> Reasons {
         told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
@@ -197,10 +198,10 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
         texts.iter().map(|text| profile.fingerprint::<u64>(text).unwrap().fingerprint).collect();
     let are_near = |a: usize, b: usize| (fingerprints[a] ^ fingerprints[b]).count_ones() <= 16;
     let both: Vec<(usize, usize, f64)> = pairs.iter().copied().filter(|&(a, b, _)| are_near(a, b)).collect();
-    for (keep, cluster_by) in [(Keep::First, ClusterBy::Stars), (Keep::None, ClusterBy::Components)] {
-        let is_none = keep == Keep::None;
+    for (keep, cluster_by) in [(KeepRule::First, ClusterBy::Stars), (KeepRule::None, ClusterBy::Components)] {
+        let is_none = keep == KeepRule::None;
         let by_both = DedupConfig {
-            compare: verified(16, 0.7),
+            comparison: verified(16, 0.7),
             keep,
             cluster_by: Some(cluster_by),
             ..DedupConfig::default()
@@ -211,7 +212,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
         assert!(both.len() > 30);
     }
     // The reason is not always the representative.
-    let clusters = cluster_of(&simstore_dedup::run(&similar, &given(), Outputs::default(), &()).unwrap());
+    let clusters =
+        cluster_from_rows(&simstore_dedup::run(&similar, &given(), Outputs::default(), &()).unwrap());
     let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     assert!(others > 2, "{others}");
 }
@@ -252,8 +254,8 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
     };
     for pairs_too in [false, true] {
         let options = DedupConfig {
-            compare: ComparisonConfig::by_similarity(0.7),
-            keep: Keep::Newest("date".to_owned()),
+            comparison: ComparisonConfig::by_similarity(0.7),
+            keep: KeepRule::Newest("date".to_owned()),
             pairs: pairs_too,
             ..DedupConfig::default()
         };
@@ -273,7 +275,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
 }
 
 /// Returns the representative of each document in a cluster.
-fn cluster_of(report: &Report) -> BTreeMap<usize, usize> {
+fn cluster_from_rows(report: &Report) -> BTreeMap<usize, usize> {
     let clusters: Vec<_> = report.clusters().map(Result::unwrap).collect();
     let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {
         let stands = cluster.document.unwrap();
@@ -286,7 +288,7 @@ fn cluster_of(report: &Report) -> BTreeMap<usize, usize> {
 fn what_does_not_go_with_keeping_none_is_refused() {
     let one = || inputs::numbered(&["one".to_owned()]);
     let stars =
-        DedupConfig { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
+        DedupConfig { keep: KeepRule::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };
     let said = simstore_dedup::run(&stars, &one(), Outputs::default(), &()).unwrap_err().to_string();
     assert!(said.contains("leave out option `cluster_by`"), "{said}");
     for (bits, distance, expected) in [
@@ -298,7 +300,7 @@ fn what_does_not_go_with_keeping_none_is_refused() {
             bits: Some(bits),
             ..DistanceConfig::default()
         });
-        let config = DedupConfig { compare, ..DedupConfig::default() };
+        let config = DedupConfig { comparison: compare, ..DedupConfig::default() };
         let said = simstore_dedup::run(&config, &one(), Outputs::default(), &()).unwrap_err().to_string();
         assert_eq!(said, expected);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, Report, Resume};
+use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, KeepRule, Outputs, Report, ResumeConfig};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, jaccard};
 
@@ -101,7 +101,7 @@ fn chinese(at: u64) -> String {
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
     let options = DedupConfig {
-        compare: ComparisonConfig::by_similarity(least),
+        comparison: ComparisonConfig::by_similarity(least),
         pairs: true,
         ..DedupConfig::default()
     };
@@ -281,18 +281,18 @@ fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
         .map(|(i, text)| format!("{{\"id\": {i}, \"text\": \"{text}\"}}\n"))
         .collect();
     let path = folder.file("a.jsonl", lines);
-    for keep in [Keep::First, Keep::Longest] {
+    for keep in [KeepRule::First, KeepRule::Longest] {
         for resume in [None, Some(folder.0.path().join("parts")), Some(folder.0.path().join("parts"))] {
             let options = DedupConfig { keep: keep.clone(), pairs: true, ..DedupConfig::default() };
             let of_texts = found(&texts, &options);
             let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
-            let options = DedupConfig { resume: resume.map(Resume::from), ..options };
+            let options = DedupConfig { resume: resume.map(ResumeConfig::from), ..options };
             let of_files = simstore_dedup::run(&options, &inputs, Outputs::default(), &()).unwrap();
             assert_eq!((pairs(&of_files), members(&of_files)), (pairs(&of_texts), members(&of_texts)));
             assert!(of_files.summary().duplicates > 20);
         }
     }
-    let longest = found(&texts, &DedupConfig { keep: Keep::Longest, ..DedupConfig::default() });
+    let longest = found(&texts, &DedupConfig { keep: KeepRule::Longest, ..DedupConfig::default() });
     for (document, kept, _) in members(&longest) {
         assert!(texts[kept].len() >= texts[document].len());
     }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use simstore::{Durability, Result, Store, StoreOptions};
 use simstore_corpus::Inputs;
-use simstore_dedup::{ClusterBy, ComparisonConfig, DedupConfig, Keep, Outputs, SimilarityConfig, Summary};
+use simstore_dedup::{
+    ClusterBy, ComparisonConfig, DedupConfig, KeepRule, Outputs, SimilarityConfig, Summary,
+};
 use simstore_io::DocumentOptions;
 use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
 
@@ -91,9 +93,9 @@ fn run(
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
     let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, observer)?);
     // Components verify other pairs if the rows are on disk.
-    let are_counted = with_pairs || options.keep != Keep::None;
+    let are_counted = with_pairs || options.keep != KeepRule::None;
     if !are_counted {
-        (totals.compared, totals.unlike) = (None, None);
+        (totals.verified, totals.rejected) = (None, None);
     }
     Ok((totals, all_files(out)))
 }
@@ -106,7 +108,7 @@ fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
     fs::create_dir(&temporary).unwrap();
     let outcome = |memory: Option<u64>, told: &DiagnosticRecorder| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
-        let options = DedupConfig { memory, temporary: Some(temporary.clone()), ..options.clone() };
+        let options = DedupConfig { memory, temporary_folder: Some(temporary.clone()), ..options.clone() };
         run(&input, &out, with_pairs, &options, told).unwrap()
     };
     let (with_all, with_little) = (DiagnosticRecorder::default(), DiagnosticRecorder::default());
@@ -128,8 +130,8 @@ fn stars_are_the_same() {
         &texts,
         false,
         &DedupConfig {
-            keep: Keep::Longest,
-            compare: ComparisonConfig::by_similarity(0.6),
+            keep: KeepRule::Longest,
+            comparison: ComparisonConfig::by_similarity(0.6),
             ..DedupConfig::default()
         },
     );
@@ -138,11 +140,11 @@ fn stars_are_the_same() {
 #[test]
 fn whatever_is_kept_it_is_the_same() {
     let texts = texts(2);
-    for keep in [Keep::SmallestId, Keep::Newest("date".to_owned()), Keep::None] {
+    for keep in [KeepRule::SmallestId, KeepRule::Newest("date".to_owned()), KeepRule::None] {
         check(
             &texts,
             false,
-            &DedupConfig { keep, compare: ComparisonConfig::by_similarity(0.9), ..DedupConfig::default() },
+            &DedupConfig { keep, comparison: ComparisonConfig::by_similarity(0.9), ..DedupConfig::default() },
         );
     }
 }
@@ -156,8 +158,8 @@ fn pairs_and_components_are_the_same() {
         &texts,
         true,
         &DedupConfig {
-            keep: Keep::Longest,
-            compare: ComparisonConfig::Similarity(SimilarityConfig {
+            keep: KeepRule::Longest,
+            comparison: ComparisonConfig::Similarity(SimilarityConfig {
                 recall: Some(0.99),
                 ..SimilarityConfig::default()
             }),
@@ -229,8 +231,11 @@ fn texts_may_be_handed_over() {
     let texts = texts(4);
     let run = |memory| {
         let told = DiagnosticRecorder::default();
-        let options =
-            DedupConfig { memory, temporary: Some(folder.0.path().to_path_buf()), ..DedupConfig::default() };
+        let options = DedupConfig {
+            memory,
+            temporary_folder: Some(folder.0.path().to_path_buf()),
+            ..DedupConfig::default()
+        };
         let found =
             simstore_dedup::run(&options, &inputs::numbered(&texts), Outputs::default(), &told).unwrap();
         assert_eq!(told.has_spilled(), memory.is_some());

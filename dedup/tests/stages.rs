@@ -8,7 +8,7 @@ use serde_json::json;
 use simstore::{Error, Result};
 use simstore_corpus::{Diagnostic, Inputs, Observer, StageProgress};
 use simstore_dedup::{
-    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, Keep, Outputs, RunObserver, Summary,
+    ClusterBy, ComparisonConfig, DedupConfig, DistanceConfig, KeepRule, Outputs, RunObserver, Summary,
 };
 use simstore_io::DocumentOptions;
 use xxhash_rust::xxh3::xxh3_64;
@@ -94,39 +94,39 @@ fn run(
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
     let mut totals = numbers(&simstore_dedup::run(options, &inputs, files, observer)?);
-    (totals.compared, totals.unlike) = (None, None);
+    (totals.verified, totals.rejected) = (None, None);
     Ok((totals, all_files(out)))
 }
 
 fn cases() -> Vec<(usize, DedupConfig)> {
     let components = Some(ClusterBy::Components);
-    let longest = DedupConfig { keep: Keep::Longest, ..DedupConfig::default() };
+    let longest = DedupConfig { keep: KeepRule::Longest, ..DedupConfig::default() };
     vec![
         (2, DedupConfig::default()),
-        (2, DedupConfig { compare: ComparisonConfig::by_similarity(0.6), ..longest.clone() }),
+        (2, DedupConfig { comparison: ComparisonConfig::by_similarity(0.6), ..longest.clone() }),
         (2, DedupConfig { pairs: true, cluster_by: components, ..DedupConfig::default() }),
         (
             2,
             DedupConfig {
-                keep: Keep::None,
-                compare: ComparisonConfig::by_similarity(0.7),
+                keep: KeepRule::None,
+                comparison: ComparisonConfig::by_similarity(0.7),
                 ..DedupConfig::default()
             },
         ),
-        (1, DedupConfig { compare: ComparisonConfig::by_distance(3), ..DedupConfig::default() }),
+        (1, DedupConfig { comparison: ComparisonConfig::by_distance(3), ..DedupConfig::default() }),
         (
             1,
             DedupConfig {
-                compare: ComparisonConfig::by_distance(5),
+                comparison: ComparisonConfig::by_distance(5),
                 cluster_by: Some(ClusterBy::Stars),
                 ..longest
             },
         ),
-        (1, DedupConfig { compare: verified(6, 0.4), pairs: true, ..DedupConfig::default() }),
+        (1, DedupConfig { comparison: verified(6, 0.4), pairs: true, ..DedupConfig::default() }),
         (
             1,
             DedupConfig {
-                compare: ComparisonConfig::Distance(DistanceConfig {
+                comparison: ComparisonConfig::Distance(DistanceConfig {
                     max_distance: Some(2),
                     bits: Some(128),
                     ..DistanceConfig::default()
@@ -150,8 +150,12 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
             for after in 1..=count {
                 let kept = path(format!("kept-{memory:?}-{after}"));
                 let temporary = Some(folder.0.path().to_path_buf());
-                let options =
-                    DedupConfig { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
+                let options = DedupConfig {
+                    memory,
+                    temporary_folder: temporary,
+                    resume: Some(kept.clone().into()),
+                    ..options.clone()
+                };
                 let out = path(format!("out-{memory:?}-{after}"));
                 let stops =
                     StopAfterStages { folder: &kept, stages: after, told: DiagnosticRecorder::default() };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use simstore::{Fingerprint, Result, Store, StoreOptions};
-use simstore_dedup::{Add, ClusterBy, DedupConfig, Outputs, Report};
+use simstore_dedup::{AddConfig, ClusterBy, DedupConfig, Outputs, Report};
 use simstore_io::{DocumentId, IdRef};
 
 use crate::support::inputs;
@@ -37,7 +37,7 @@ fn find(fingerprints: &[u64], options: &DedupConfig) -> Result<Report> {
 /// Random fingerprints that are often near each other, within one call and across calls.
 fn some(random: &mut Random, count: usize) -> Vec<u64> {
     let mut some = || {
-        let mut value = Random::of(random.below(20));
+        let mut value = Random::hash(random.below(20));
         (0..random.below(3)).for_each(|_| value ^= 1 << random.below(64));
         value
     };
@@ -166,7 +166,7 @@ fn what_is_kept_is_added_to_the_first_store() {
     make::<u64>(&old, "", &[0, u64::MAX]);
     let options = DedupConfig {
         against: vec![new.clone(), old.clone()],
-        add: Some(Add::default()),
+        add: Some(AddConfig::default()),
         ..DedupConfig::default()
     };
     let documents = [1, 0xff00, 0xff01, 0xff_0000];
@@ -194,7 +194,7 @@ fn stores_that_do_not_go_together_are_refused() {
     fs::create_dir(path("folder")).unwrap();
     let refused = |names: &[&str], add: bool| {
         let against = names.iter().map(|name| path(name)).collect();
-        find(&[1], &DedupConfig { against, add: add.then(Add::default), ..DedupConfig::default() })
+        find(&[1], &DedupConfig { against, add: add.then(AddConfig::default), ..DedupConfig::default() })
             .unwrap_err()
             .to_string()
     };

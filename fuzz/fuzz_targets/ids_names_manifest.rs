@@ -20,7 +20,7 @@ const NAMES: [(&str, &[u8; 8]); 4] = [
 ];
 
 thread_local! {
-    static SOUND: (TempDir, PathBuf, seal::Files) = {
+    static SOUND: (TempDir, PathBuf, seal::StoreFiles) = {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let options = BuildOptions {
@@ -35,7 +35,7 @@ thread_local! {
             builder.set_note(3 * i, &i.to_le_bytes()).unwrap();
         }
         builder.finish().unwrap();
-        let mut files = seal::Files::new();
+        let mut files = seal::StoreFiles::new();
         for entry in fs::read_dir(&path).unwrap().map(|entry| entry.unwrap()) {
             files.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
         }

@@ -102,7 +102,10 @@ def _select_polars(rows: Any, mask: NDArray[np.bool_]) -> Any:
 
 
 def _select_mapping(rows: Mapping[str, Any], mask: NDArray[np.bool_]) -> Any:
-    """Returns the selected rows of a dict of columns, or of a dict of tables. The mask has the rows of all tables, one table after another."""
+    """Returns the selected rows of a dict of columns, or of a dict of tables.
+
+    For a dict of tables, the mask has the rows of all tables, one table after another.
+    """
     if not all(map(_is_table, rows.values())):
         return {name: select(column, mask) for name, column in rows.items()}
     masks = _split_mask(list(rows.values()), mask)

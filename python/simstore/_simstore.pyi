@@ -1,4 +1,4 @@
-"""The compiled part of simstore, as type checkers see it; `python/tests/test_types.py` compares it with the module."""
+"""Types of the compiled module `simstore._simstore`. `python/tests/test_types.py` compares this file with the module."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -25,30 +25,30 @@ __all__ = [
     "Store",
     "Summary",
     "Table",
+    "_ComponentStars",
     "_SimilarStores",
-    "_Stars",
     "__version__",
     "_array",
+    "_candidate_similarities",
     "_candidates",
     "_check_shard",
-    "_choose_sketches",
-    "_compared",
+    "_choose_bands",
     "_compression",
     "_deduplication",
     "_evaluation",
     "_feature_sets",
+    "_minhash_bands",
     "_panic",
     "_parts",
+    "_prepare_shard_folder",
     "_profile",
-    "_read_shards",
-    "_ready_for_shards",
+    "_read_shard_list",
     "_shard_checksum",
     "_shard_folder",
-    "_sketched",
     "_summary",
     "_table",
     "_value_keys",
-    "_write_shards",
+    "_write_shard_list",
     "clusters",
     "compression",
     "dedup",
@@ -71,24 +71,27 @@ class _ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = ...) -> object: ...
 
-# Not every version of pandas gives a series the Arrow interface, but a series iterates over its values.
+# A pandas series is an iterable of its values. Only some versions of pandas also support the Arrow interface.
 _Texts: TypeAlias = Iterable[str | None] | NDArray[Any] | _ArrowArray | _ArrowStream
 
 _Path: TypeAlias = str | PathLike[str]
 _Fingerprints: TypeAlias = Iterable[int | bytes | None] | NDArray[Any] | _ArrowArray | _ArrowStream
-# One of 128 bits is bytes of length 16.
+# An int for 64 bits, bytes of length 16 for 128 bits.
 _Fingerprint: TypeAlias = int | bytes
 _Ids: TypeAlias = Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream
 _Bits: TypeAlias = Literal[64, 128]
 _Codec: TypeAlias = Literal["first-difference", "gap", "elias-fano", "all-differences"]
 _Progress: TypeAlias = Callable[[Progress], object] | bool
-_Resource: TypeAlias = tuple[str, str]
+# Path and contents of a file of a profile.
+_ProfileFile: TypeAlias = tuple[str, str]
+# Fields of `simstore.tasks.shards.Shard`.
 _Shard: TypeAlias = tuple[str, int, int, str]
-_List: TypeAlias = tuple[str, int, int, str | None, int, list[_Shard]]
+# Fields of `simstore.tasks.shards.Shards`.
+_ShardList: TypeAlias = tuple[str, int, int, str | None, int, list[_Shard]]
 _Frame = TypeVar("_Frame")
 
 class _PandasFrame(Protocol):
-    """A pandas DataFrame. Its columns may have the type object."""
+    """A pandas DataFrame, including one with columns of dtype object, which Arrow may not support."""
 
     def to_dict(self, orient: Any = ...) -> Any: ...
 
@@ -525,7 +528,7 @@ class Progress:
     @property
     def total_bytes(self) -> int | None: ...
 
-# Functions for the tasks of a cluster: simstore/tasks/similarity.py.
+# Private classes and functions of `simstore.tasks`, of pickling, and of tests.
 _Column: TypeAlias = _ArrowArray | _ArrowStream
 
 @final
@@ -538,8 +541,8 @@ class _SimilarStores:
     def most_similar(self, texts: _Texts) -> Table: ...
 
 @final
-class _Stars:
-    def __new__(cls, most: int) -> _Stars: ...
+class _ComponentStars:
+    def __new__(cls, most: int) -> _ComponentStars: ...
     def push(self, root: _Column, digest: _Column, other: _Column, similarity: _Column) -> Table: ...
     def finish(self) -> Table: ...
 
@@ -558,23 +561,23 @@ def _candidates(
     chosen: tuple[int, int, int],
     sketch: int,
 ) -> Table: ...
-def _choose_sketches(similar: float, recall: float, distinct: int) -> tuple[int, int, int]: ...
-def _compared(members_a: _Column, members_b: _Column, similar: float) -> Array: ...
+def _choose_bands(similar: float, recall: float, distinct: int) -> tuple[int, int, int]: ...
+def _candidate_similarities(members_a: _Column, members_b: _Column, similar: float) -> Array: ...
 def _feature_sets(texts: _Texts, profile: Profile | None = None) -> Table: ...
 def _value_keys(values: _Texts, rule: str) -> Array: ...
-def _sketched(texts: _Texts, profile: Profile | None = None) -> Table: ...
+def _minhash_bands(texts: _Texts, profile: Profile | None = None) -> Table: ...
 def _parts(distance: int, parts: int, bits: int) -> JoinParts: ...
-def _read_shards(path: str) -> _List: ...
-def _write_shards(folder: str, list: _List) -> None: ...
-def _ready_for_shards(folder: str, replace: bool) -> None: ...
+def _read_shard_list(path: str) -> _ShardList: ...
+def _write_shard_list(folder: str, list: _ShardList) -> None: ...
+def _prepare_shard_folder(folder: str, replace: bool) -> None: ...
 def _shard_folder(number: int, run: str) -> str: ...
 def _shard_checksum(store: str) -> str: ...
 def _check_shard(
-    store: str, list: _List, shard: _Shard, opened: tuple[int, int, int, int] | None = None
+    store: str, list: _ShardList, shard: _Shard, opened: tuple[int, int, int, int] | None = None
 ) -> None: ...
 def _panic(inside: str) -> None: ...
 def _profile(
-    name: str, bits: int, dictionary: _Resource | None, stop_words: _Resource | None, idf: _Resource | None
+    name: str, bits: int, dictionary: _ProfileFile | None, stop_words: _ProfileFile | None, idf: _ProfileFile | None
 ) -> Profile: ...
 def compression(
     array: Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream,
@@ -641,7 +644,7 @@ def evaluate(
 def clusters(
     fingerprints: _Fingerprints, distance: int = 3, *, bits: _Bits | None = None, progress: _Progress | None = None
 ) -> NDArray[np.int64]: ...
-# Bytes are an iterable of ints, too, but never fingerprints of those.
+# mypy sees an overlap, because bytes are also an iterable of ints. At run time, bytes are always one fingerprint of 128 bits.
 @overload
 def distance(a: _Fingerprint, b: _Fingerprint, *, bits: _Bits | None = None) -> int: ...  # type: ignore[overload-overlap]
 @overload

@@ -1,5 +1,5 @@
-//! Arrays as they go to Python: by the Arrow PyCapsule interface, so that every library that knows it takes them as they are, by numpy,
-//! and as sequences.
+//! Arrays returned to Python. Other libraries read them by the Arrow PyCapsule interface (without a copy), as numpy arrays, or as
+//! sequences.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 
 use simstore_io::numbers::format_count_of;
 
+use crate::arrow_values::{to_numpy, to_object_array, to_python, type_name};
 use crate::html;
-use crate::pickled::pickle_array;
-use crate::values::{objects, to_numpy, type_name, value};
+use crate::pickle::pickle_array;
 
 /// An Arrow array: a column of values that may include nulls.
 ///
@@ -39,7 +39,7 @@ impl PyArrowArray {
     }
 
     fn value<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
-        value(py, &self.values, at)
+        to_python(py, &self.values, at)
     }
 }
 
@@ -60,9 +60,9 @@ impl PyArrowArray {
             if indices.step != 1 {
                 let at = (0..indices.slicelength as isize).map(|at| indices.start + at * indices.step);
                 let at = UInt64Array::from_iter_values(at.map(|at| at as u64));
-                let taken = arrow_select::take::take(&self.values, &at, None);
-                let taken = taken.map_err(|error| PyValueError::new_err(error.to_string()))?;
-                return Ok(Bound::new(py, PyArrowArray::new(taken))?.into_any());
+                let selected = arrow_select::take::take(&self.values, &at, None);
+                let selected = selected.map_err(|error| PyValueError::new_err(error.to_string()))?;
+                return Ok(Bound::new(py, PyArrowArray::new(selected))?.into_any());
             }
             let values = self.values.slice(indices.start as usize, indices.slicelength);
             return Ok(Bound::new(py, PyArrowArray::new(values))?.into_any());
@@ -130,11 +130,11 @@ impl PyArrowArray {
         if copy == Some(false) {
             return Err(PyValueError::new_err("an array of Arrow becomes one of numpy by a copy"));
         }
-        // An array of one dimension, which has a value for each row.
+        // `__array__` returns one dimension with one value per row, so wide values become objects.
         let is_wide =
             matches!(self.values.data_type(), DataType::FixedSizeBinary(_) | DataType::FixedSizeList(..));
         let array = if is_wide || self.values.null_count() > 0 {
-            objects(py, &self.values)?
+            to_object_array(py, &self.values)?
         } else {
             to_numpy(py, &self.values, None)?
         };
@@ -175,7 +175,7 @@ impl PyArrowArray {
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let rows = (0..self.values.len().min(html::ROWS_SHOWN_MAX)).map(|at| Ok(vec![self.value(py, at)?]));
         let (rows, kind) = (rows.collect::<PyResult<Vec<_>>>()?, self.r#type());
-        html::table(&[&kind], &rows, &format_count_of(self.values.len() as u64, "value"))
+        html::table_markup(&[&kind], &rows, &format_count_of(self.values.len() as u64, "value"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -204,6 +204,6 @@ impl PyArrayValues {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let at = self.at.fetch_add(1, Ordering::Relaxed);
-        (at < self.values.len()).then(|| value(py, &self.values, at)).transpose()
+        (at < self.values.len()).then(|| to_python(py, &self.values, at)).transpose()
     }
 }

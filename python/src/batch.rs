@@ -1,4 +1,4 @@
-//! Writes of a store that are done together.
+//! The class `Batch`: writes to a store that are committed atomically.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use simstore_text::SIMILAR_STORE_KEY;
 
-use crate::entries::{NewDocuments, NewDocument};
-use crate::gate;
-use crate::rows::{IdPairs, id_of};
-use crate::writable::WritableStore;
+use crate::call;
+use crate::id_pairs::{IdPairs, read_id};
+use crate::new_documents::{NewDocument, NewDocuments};
+use crate::writable_store::WritableStore;
 
 /// Writes that become visible and durable together, or not at all. `Store.batch` makes a batch.
 ///
@@ -28,7 +28,7 @@ use crate::writable::WritableStore;
 #[pyclass(frozen, module = "simstore", name = "Batch")]
 pub(crate) struct PyBatch {
     store: Arc<WritableStore>,
-    /// Locked under the GIL alone, and never for long. `None` when all is committed, or given up.
+    /// Locked only while holding the GIL, and only briefly. `None` after the batch was committed or discarded.
     writes: Mutex<Option<Vec<BatchWrite>>>,
 }
 
@@ -71,7 +71,7 @@ impl PyBatch {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<()> {
-        self.push(BatchWrite::Insert(self.store.entry(py, fingerprint, id, name, text)?))
+        self.push(BatchWrite::Insert(self.store.read_document(py, fingerprint, id, name, text)?))
     }
 
     /// Adds arrays of fingerprints and ids, like `Store.insert_many`.
@@ -86,13 +86,13 @@ impl PyBatch {
     ) -> PyResult<()> {
         let store = &self.store;
         let mut entries = NewDocuments::read(fingerprints, ids, names, texts, store.width.bits())?;
-        gate::interruptible(py, |call| entries.make(&store.profile, call))?;
+        call::interruptible(py, |call| entries.compute_fingerprints(&store.profile, call))?;
         self.push(BatchWrite::InsertMany(entries))
     }
 
     /// Removes a pair of fingerprint and id, even if it is not stored, and the name of the id.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, id_of(id)?);
+        let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, read_id(id)?);
         self.push(BatchWrite::Delete { fingerprint, id })
     }
 
@@ -101,7 +101,7 @@ impl PyBatch {
         self.push(BatchWrite::DeleteMany(IdPairs::read(fingerprints, ids, self.store.width.bits())?))
     }
 
-    /// Stores some bytes under a key, such as the position in an input, to continue there after a crash.
+    /// Stores bytes under a key, such as the position in an input, so that a job can continue there after a crash.
     ///
     /// Parameters
     /// ----------
@@ -128,13 +128,13 @@ impl PyBatch {
         let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
         let store = &self.store;
         let (open, durability) = (store.writable(py)?, store.durability);
-        gate::interruptible(py, |call| {
+        call::interruptible(py, |call| {
             let by_name = writes.iter().any(|write| match write {
-                BatchWrite::Insert(entry) => entry.by_name(),
-                BatchWrite::InsertMany(entries) => entries.by_name(),
+                BatchWrite::Insert(entry) => entry.has_name_id(),
+                BatchWrite::InsertMany(entries) => entries.has_name_ids(),
                 _ => false,
             });
-            let (_inserting, mut transaction, mut numbers) = open.inserting(by_name)?;
+            let (_inserting, mut transaction, mut numbers) = open.begin_insert(by_name)?;
             for write in &writes {
                 call.check()?;
                 match write {

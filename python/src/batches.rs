@@ -1,4 +1,4 @@
-//! All that is stored, a record batch at a time.
+//! Iteration over all stored pairs, in Arrow record batches.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use simstore::any::{AnySnapshot, AnyWidth};
 use simstore::store::Iter;
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 
-use crate::columns::{id_column, name_column};
+use crate::call::{self, Call};
 use crate::fingerprints::array_of;
-use crate::gate::{self, Call};
-use crate::panics::caught;
+use crate::id_columns::{id_column, name_column};
+use crate::panics::catch_panic;
+use crate::reentrancy::Exclusive;
 use crate::table::PyTable;
-use crate::under_way::Exclusive;
 
-/// Rows that are read between two questions whether to go on.
+/// Rows read between checks for interruption.
 const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 
-/// Reads a store from its first fingerprint to its last.
+/// Reads all pairs of a store in record batches, ascending by fingerprint, then id.
 pub(crate) struct BatchReader {
     snapshot: AnySnapshot,
     entries: StoreEntries,
+    /// Rows in a batch.
     size: usize,
     schema: SchemaRef,
-    /// Whether rows were read that nobody got.
-    is_cut_off: bool,
+    /// Whether an earlier read failed. Its rows are lost, so later reads fail too.
+    is_interrupted: bool,
 }
 
 type StoreEntries = AnyWidth<Iter<u64>, Iter<u128>>;
 
 impl BatchReader {
-    /// A reader of `size` rows at a time.
     pub(crate) fn new(snapshot: &AnySnapshot, size: usize) -> BatchReader {
         let entries = snapshot.as_ref().map(Snapshot::iter, Snapshot::iter);
         let fingerprint = match entries {
@@ -43,22 +43,22 @@ impl BatchReader {
         let fields =
             columns.into_iter().map(|(name, data_type)| Field::new(name, data_type, name != "fingerprint"));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        BatchReader { snapshot: snapshot.clone(), entries, size, schema, is_cut_off: false }
+        BatchReader { snapshot: snapshot.clone(), entries, size, schema, is_interrupted: false }
     }
 
     pub(crate) fn schema_ref(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// The next rows, unless the call is not to go on; `None` at the end.
+    /// Returns the next batch, or `None` at the end. If `call` is stopped, returns an error.
     fn read(&mut self, call: Option<&Call>) -> Result<Option<RecordBatch>> {
-        if std::mem::replace(&mut self.is_cut_off, true) {
+        if std::mem::replace(&mut self.is_interrupted, true) {
             return Err(Error::Refused("reading was cut off before: begin again".to_owned()));
         }
         let (fingerprints, ids) =
-            each_width!(&mut self.entries, entries => columns(entries, self.size, call))?;
+            each_width!(&mut self.entries, entries => read_columns(entries, self.size, call))?;
         let names = name_column(&self.snapshot, &ids)?;
-        self.is_cut_off = false;
+        self.is_interrupted = false;
         if ids.is_empty() {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl BatchReader {
     }
 }
 
-fn columns<F: Fingerprint>(
+fn read_columns<F: Fingerprint>(
     entries: &mut Iter<F>,
     size: usize,
     call: Option<&Call>,
@@ -89,8 +89,10 @@ impl Iterator for BatchReader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Nothing may unwind through the functions of Arrow's interface in C.
-        caught(|| self.read(None)).map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
+        // A panic must not unwind through Arrow's C interface.
+        catch_panic(|| self.read(None))
+            .map_err(|error| ArrowError::ExternalError(Box::new(error)))
+            .transpose()
     }
 }
 
@@ -119,7 +121,7 @@ impl PyBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
-        let read = |reader: &mut BatchReader| gate::interruptible(py, |call| reader.read(Some(call)));
-        Ok(self.reader.with(py, "next", read)?.map(PyTable::of_batch))
+        let read = |reader: &mut BatchReader| call::interruptible(py, |call| reader.read(Some(call)));
+        Ok(self.reader.with(py, "next", read)?.map(PyTable::from_batch))
     }
 }

@@ -1,4 +1,4 @@
-//! A store that is built in a single operation.
+//! The class `Builder`, which builds a store in a single operation.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +11,14 @@ use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Error, Result};
 use simstore_io::IdRef;
 
-use crate::entries::{NewDocuments, document_id};
-use crate::fingerprints::one;
-use crate::gate::{self, Call};
-use crate::numbers;
-use crate::settings::{codec_of, path_of, plan_of, profile_of};
+use crate::call::{self, Call};
+use crate::fingerprints::read_one;
+use crate::new_documents::{NewDocuments, document_id};
+use crate::number_arguments;
+use crate::reentrancy::Exclusive;
+use crate::settings::{parse_codec, parse_plan, path_to_python, read_profile};
 use crate::snapshot::PySnapshot;
 use crate::text_profile::TextProfile;
-use crate::under_way::Exclusive;
 
 /// Rows of an array that are inserted between checks for interruption.
 const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
@@ -37,12 +37,12 @@ const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 /// bits : {64, 128}, optional
 ///     Width of the fingerprints. The default is the width of ``profile``, or 64.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
-///     How fingerprints are compressed: "first-difference" by default. "elias-fano" is fastest to query. "gap" is smallest for random
-///     fingerprints, "all-differences" for many near-duplicates.
+///     The codec that compresses the fingerprints: "first-difference" by default. "elias-fano" is fastest to query. "gap" is smallest for
+///     random fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
 ///     The plan of the tables, as listed by ``simstore plan``; "auto" by default.
 /// profile : Profile or str, optional
-///     How texts become fingerprints. The store records the profile's name.
+///     The profile that turns texts into fingerprints. The store records the profile's name.
 /// memory : int or str, optional
 ///     Memory for sorting, in bytes, or as "8G": 16 MiB or more; by default a quarter of the machine's. If more is needed, temporary files
 ///     are written in the store's directory.
@@ -76,7 +76,7 @@ pub(crate) struct PyBuilder {
     /// `None` once the builder has ended.
     builder: Exclusive<Option<BuilderState>>,
     profile: TextProfile,
-    /// The current call, which receives progress.
+    /// The current call. The engine's progress callback, set at creation, forwards to it.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
     width: Width,
@@ -86,15 +86,15 @@ pub(crate) struct PyBuilder {
 struct BuilderState {
     builder: AnyBuilder,
     /// Whether ids are names; `None` before the first document.
-    by_name: Option<bool>,
-    /// Number for the next document with a name: its position, as in `simstore build`.
+    has_name_ids: Option<bool>,
+    /// Id of the next document with a name: its position among all documents, as in `simstore build`.
     position: u64,
 }
 
 impl BuilderState {
     fn insert(&mut self, fingerprint: Option<u128>, id: IdRef<'_>, name: Option<&str>) -> Result<()> {
         let by_name = matches!(id, IdRef::Name(_));
-        if *self.by_name.get_or_insert(by_name) != by_name {
+        if *self.has_name_ids.get_or_insert(by_name) != by_name {
             return Err(Error::BadArgument(
                 "some ids are numbers, and some are names: a store that is built has one kind".to_owned(),
             ));
@@ -122,18 +122,18 @@ impl PyBuilder {
         name: &str,
         insert: impl FnOnce(&mut BuilderState) -> PyResult<T>,
     ) -> PyResult<T> {
-        self.builder.with(py, name, |held| {
-            let inserted = insert(held.as_mut().ok_or_else(|| self.ended())?);
-            if inserted.as_ref().is_err_and(|error| is_bug(py, error)) {
-                *held = None;
+        self.builder.with(py, name, |state| {
+            let inserted = insert(state.as_mut().ok_or_else(|| self.ended())?);
+            if inserted.as_ref().is_err_and(|error| is_internal_error(py, error)) {
+                *state = None;
             }
             inserted
         })
     }
 
-    /// Takes the inner builder and so ends this one.
+    /// Takes the engine's builder, which ends this one. Returns `None` if it has already ended.
     fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
-        self.builder.with(py, name, |held| Ok(held.take().map(|held| held.builder)))
+        self.builder.with(py, name, |state| Ok(state.take().map(|state| state.builder)))
     }
 
     fn ended(&self) -> PyErr {
@@ -147,7 +147,7 @@ impl PyBuilder {
 }
 
 /// Whether an exception reports a bug in simstore.
-fn is_bug(py: Python<'_>, error: &PyErr) -> bool {
+fn is_internal_error(py: Python<'_>, error: &PyErr) -> bool {
     let class = py.import("simstore.errors").and_then(|errors| errors.getattr("InternalError"));
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
@@ -158,8 +158,8 @@ fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
     ProgressCallback::new(move |progress| {
         let call = call.lock().unwrap_or_else(PoisonError::into_inner).clone();
         call.map_or(std::ops::ControlFlow::Continue(()), |call| {
-            call.step("fingerprints written", progress.done, progress.total);
-            call.go_on()
+            call.report_step("fingerprints written", progress.done, progress.total);
+            call.control_flow()
         })
     })
 }
@@ -172,25 +172,25 @@ impl PyBuilder {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
-        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::required_distance)] distance: u32,
+        #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
         codec: Option<&str>,
         plan: Option<&str>,
         profile: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
+        #[pyo3(from_py_with = number_arguments::memory)] memory: Option<u64>,
         ids: bool,
         replace: bool,
     ) -> PyResult<PyBuilder> {
-        let given = profile;
-        let (profile, profile_bits) = profile_of(profile)?;
+        let profile_object = profile;
+        let (profile, profile_bits) = read_profile(profile)?;
         let name = profile.clone().unwrap_or_default();
         let bits = bits.or(profile_bits).unwrap_or(64);
         let call = Arc::default();
-        let builder = gate::detached(py, || {
+        let builder = call::detached(py, || {
             let options = BuildOptions {
                 distance,
-                codec: codec_of(codec)?.unwrap_or_default(),
-                plan: plan_of(plan)?.unwrap_or_default(),
+                codec: parse_codec(codec)?.unwrap_or_default(),
+                plan: parse_plan(plan)?.unwrap_or_default(),
                 profile: profile.unwrap_or_default(),
                 memory,
                 ids,
@@ -201,8 +201,8 @@ impl PyBuilder {
             AnyBuilder::create(&path, bits, options)
         })?;
         let width = builder.width();
-        let profile = TextProfile::new(&name, width, &path, given);
-        let building = BuilderState { builder, by_name: None, position: 0 };
+        let profile = TextProfile::new(&name, width, &path, profile_object);
+        let building = BuilderState { builder, has_name_ids: None, position: 0 };
         Ok(PyBuilder { builder: Exclusive::new(Some(building)), profile, call, path, width })
     }
 
@@ -234,10 +234,11 @@ impl PyBuilder {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<()> {
-        let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let fingerprint =
+            self.profile.fingerprint_to_insert(py, fingerprint, text, |one| self.fingerprint(one))?;
         let id = document_id(id, name)?;
         self.insert_with(py, "Builder.insert", |building| {
-            gate::detached(py, || building.insert(Some(fingerprint), IdRef::from(&id), name))
+            call::detached(py, || building.insert(Some(fingerprint), IdRef::from(&id), name))
         })
     }
 
@@ -268,14 +269,14 @@ impl PyBuilder {
     ) -> PyResult<()> {
         let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
         self.insert_with(py, "Builder.insert_many", |building| {
-            gate::with_progress(py, progress, |call| {
+            call::with_progress(py, progress, |call| {
                 self.begin(call);
-                entries.make(&self.profile, call)?;
+                entries.compute_fingerprints(&self.profile, call)?;
                 for at in 0..entries.len() {
                     building.insert(entries.fingerprint(at), entries.id(at), entries.name(at))?;
                     if (at + 1) % ROWS_PER_CANCEL_CHECK == 0 || at + 1 == entries.len() {
                         call.check()?;
-                        call.step("fingerprints", at as u64 + 1, entries.len() as u64);
+                        call.report_step("fingerprints", at as u64 + 1, entries.len() as u64);
                     }
                 }
                 Ok(())
@@ -296,7 +297,7 @@ impl PyBuilder {
     #[pyo3(signature = (*, progress=None))]
     fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<PySnapshot> {
         let builder = self.take(py, "Builder.finish")?.ok_or_else(|| self.ended())?;
-        gate::with_progress(py, progress, |call| {
+        call::with_progress(py, progress, |call| {
             self.begin(call);
             builder.finish()
         })
@@ -305,7 +306,8 @@ impl PyBuilder {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let this = slf.get();
-        let is_there = |held: &mut Option<BuilderState>| held.is_some().then_some(()).ok_or_else(|| this.ended());
+        let is_there =
+            |state: &mut Option<BuilderState>| state.is_some().then_some(()).ok_or_else(|| this.ended());
         this.builder.with(slf.py(), "Builder.__enter__", is_there)?;
         Ok(slf.clone())
     }
@@ -314,11 +316,11 @@ impl PyBuilder {
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         match self.take(py, "Builder.__exit__")? {
-            Some(builder) if failed => gate::detached(py, || {
+            Some(builder) if failed => call::detached(py, || {
                 drop(builder);
                 Ok(())
             }),
-            Some(builder) => gate::interruptible(py, |call| {
+            Some(builder) => call::interruptible(py, |call| {
                 self.begin(call);
                 builder.finish().map(drop)
             }),
@@ -329,7 +331,7 @@ impl PyBuilder {
     /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, &self.path)
+        path_to_python(py, &self.path)
     }
 
     /// Width of the fingerprints, in bits: 64 or 128.
@@ -345,6 +347,6 @@ impl PyBuilder {
 
 impl PyBuilder {
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        one(object, self.width)
+        read_one(object, self.width)
     }
 }

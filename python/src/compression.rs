@@ -1,4 +1,4 @@
-//! How small fingerprints become.
+//! The function `compression`: compressed sizes of fingerprints.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use serde_json::json;
 use simstore::each_width;
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
-use simstore_io::numbers::{format_count_of, format_count};
+use simstore_io::numbers::{format_count, format_count_of};
 
+use crate::call;
 use crate::fingerprints::FingerprintColumn;
-use crate::gate;
-use crate::html::markup;
-use crate::numbers;
+use crate::html::table_of_cells;
+use crate::number_arguments;
 use crate::table::PyTable;
 
 /// The compressed size of a set of fingerprints, for each codec and for other methods.
@@ -37,15 +37,20 @@ pub(crate) struct PyCompression {
     sizes: Vec<SizeRow>,
 }
 
-/// A method, its bytes, bits for each fingerprint, and their ratio to the floor.
+/// A row of the table `sizes`: method, bytes, bits per fingerprint, ratio to the lower bound.
 type SizeRow = (String, u64, f64, f64);
 
-/// All fields, as they are pickled.
+/// Fields of a pickled `Compression`.
 type CompressionFields = (u64, u64, f64, Vec<SizeRow>);
 
 /// Makes a `Compression` from its pickled fields.
 #[pyfunction]
-pub(crate) fn _compression(fingerprints: u64, distinct: u64, floor: f64, sizes: Vec<SizeRow>) -> PyCompression {
+pub(crate) fn _compression(
+    fingerprints: u64,
+    distinct: u64,
+    floor: f64,
+    sizes: Vec<SizeRow>,
+) -> PyCompression {
     PyCompression { fingerprints, distinct, floor, sizes }
 }
 
@@ -83,7 +88,7 @@ impl PyCompression {
         let bytes = UInt64Array::from_iter_values(sizes.iter().map(|size| size.1));
         let bits = Float64Array::from_iter_values(sizes.iter().map(|size| size.2));
         let ratios = Float64Array::from_iter_values(sizes.iter().map(|size| size.3));
-        PyTable::of_columns(vec![
+        PyTable::from_columns(vec![
             ("method", Arc::new(methods)),
             ("bytes", Arc::new(bytes)),
             ("bits_per_fingerprint", Arc::new(bits)),
@@ -128,7 +133,7 @@ impl PyCompression {
         rows.extend(self.sizes.iter().map(|size| row(&size.0, format_count(size.1), size.2, size.3)));
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let rows = rows.into_iter().map(|(_, row)| row);
-        markup(&["method", "bytes", "bits each", "/ bound"], "th", rows)
+        table_of_cells(&["method", "bytes", "bits each", "/ bound"], "th", rows)
     }
 }
 
@@ -160,12 +165,12 @@ pub(crate) fn compression(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
     zstd_level: i32,
-    #[pyo3(from_py_with = numbers::block_size)] block_size: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::block_size)] block_size: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCompression> {
     let values = FingerprintColumn::read_all(array, None)?;
     let options = RatioOptions { zstd_level, block_size };
-    let mut ratios = gate::with_progress(
+    let mut ratios = call::with_progress(
         py,
         progress,
         |call| each_width!(values, values => compression_ratios(values, &options, &**call)),

@@ -9,23 +9,23 @@ use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
 use simstore::error::excerpt;
-use simstore_corpus::{InputKind, Inputs, Diagnostic, Observer};
+use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer};
 use simstore_dedup::{
-    Add, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, DistanceConfig, RunObserver, Outputs, Report,
-    Resume, Shard,
+    AddConfig, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, DistanceConfig,
+    Outputs, Report, ResumeConfig, RunObserver, WorkShard,
 };
 use simstore_io::DocumentOptions;
 use simstore_io::numbers::format_count_of;
 use simstore_text::Resources;
 
-use crate::against::ReferenceInput;
+use crate::call::{self, Call};
 use crate::deduplication::PyDeduplication;
-use crate::documents::{FieldNames, DocumentIter, MalformedRows};
-use crate::gate::{self, Call};
-use crate::html::escaped;
-use crate::numbers::{self, bytes_of};
+use crate::documents::{DocumentIter, FieldNames, MalformedRows};
+use crate::html::escape;
+use crate::number_arguments::{self, read_bytes};
 use crate::profile::PyProfile;
-use crate::results::{Results, RowMapping};
+use crate::reference_input::ReferenceInput;
+use crate::result_tables::{Results, RowMapping};
 use crate::source::{Source, text_at};
 use crate::summary::PySummary;
 
@@ -41,12 +41,12 @@ use crate::summary::PySummary;
 ///
 ///     A single string is a path. A list of strings is a list of paths if all of them exist; otherwise they are texts.
 /// similar : float, optional
-///     The threshold: the least Jaccard similarity of the shingles of two near-duplicates, up to 1. 0.8 by default. At least 0.43 with
-///     the default ``recall``; lower values need a smaller ``recall``.
+///     The threshold: the smallest Jaccard similarity of the shingles of two near-duplicates, up to 1. 0.8 by default. At least 0.43
+///     with the default ``recall``; lower values need a smaller ``recall``.
 /// exact : bool, default False
 ///     Find equal texts only: equal bytes in Unicode's normalisation form NFC.
 /// recall : float, optional
-///     The least probability to find a pair exactly at the threshold, 0.95 by default. More similar pairs are found more often.
+///     The smallest probability of finding a pair exactly at the threshold, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
 ///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. If the source has fingerprints, the
 ///     default is 3, or the store's distance. If it has documents, texts are compared by default. With ``profile``, ``bits`` or
@@ -54,19 +54,19 @@ use crate::summary::PySummary;
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
-///     How texts become fingerprints. With ``similar``, the same as ``verify_profile``.
+///     The profile that turns texts into fingerprints. With ``similar``, the same as ``verify_profile``.
 /// verify_text : float, optional
 ///     With ``distance``, report only pairs whose texts have at least this similarity.
 /// verify_profile : Profile or str, optional
 ///     The profile for comparing texts, instead of shingles: ``"code"`` for source code (the default for source files), ``"main-text"`` for
 ///     web pages without their navigation.
 /// cluster_by : {"stars", "components"}, optional
-///     Stars, where every duplicate is directly similar to the kept document, or components, where chains of similar documents are
-///     connected. Stars by default for texts, components for fingerprints.
+///     "stars": every duplicate is directly similar to the kept document. "components": chains of similar documents form a cluster. The
+///     default is "stars" for texts, and "components" for fingerprints.
 /// keep : str
 ///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" (dates or numbers), "largest:FIELD" or
-///     "smallest:FIELD" (numbers alone), or "none" (no document of a cluster is kept). A document without a value comes last. Among equals,
-///     the first is kept.
+///     "smallest:FIELD" (numbers only), or "none" (no document of a cluster is kept). A document without a value comes last. Among
+///     documents with equal values, the first is kept.
 /// against : stores, or anything that ``source`` may be, optional
 ///     Also remove near-duplicates of these documents, such as a test set. In the table ``removed``, the column ``stored`` is True for the
 ///     near-duplicates of these documents. Paths name stores, or files of documents. With a store of fingerprints, a source of documents
@@ -91,12 +91,12 @@ use crate::summary::PySummary;
 /// id : str, optional
 ///     The field or column of the id. By default "id" if it exists, otherwise the row number, or FILE:LINE.
 /// format, delimiter, encoding, max_document : optional
-///     How files are read, like the options of the command line, such as "jsonl", ";", "gb18030" and "1G".
+///     Settings for reading files, like the options of the command line, such as "jsonl", ";", "gb18030" and "1G".
 /// skip_bad : bool
 ///     Whether invalid documents are skipped and counted, with a warning for each, instead of ending the call.
 /// output, annotated : path, optional
-///     Files to write, if the source is files: the input without duplicates, byte for byte, and the whole input with the cluster number of
-///     each document in the field ``cluster_field``.
+///     Files to write, if the source is files. ``output``: the input without duplicates, otherwise unchanged byte for byte. ``annotated``:
+///     the whole input, with the cluster number of each document in the field ``cluster_field``.
 /// clusters, keep_list, remove_list : path, optional
 ///     Tables to write, in the format of the file's name. With ``reasons``, ``remove_list`` has the most similar kept document for each
 ///     duplicate (with keep="none", the most similar document).
@@ -105,8 +105,8 @@ use crate::summary::PySummary;
 /// force : bool
 ///     Whether ``output`` and ``annotated`` may replace an input.
 /// allow_empty : bool
-///     Whether a call succeeds, and writes empty outputs, if files hold no document. By default such a call raises an exception and leaves
-///     outputs and stores unchanged. Sources other than paths may always be empty.
+///     Whether a call succeeds, and writes empty outputs, if the files have no documents. By default such a call raises an exception, and
+///     leaves outputs and stores unchanged. Sources other than paths may always be empty.
 /// progress : callable or bool, optional
 ///     A callable receives a `Progress` from time to time; True shows bars of tqdm.
 ///
@@ -123,7 +123,7 @@ use crate::summary::PySummary;
 ///
 /// Notes
 /// -----
-/// Files appear together at the end, along with the changes of the store. Ctrl-C leaves no files.
+/// All files and the changes of the store become visible together at the end. Ctrl-C leaves no files.
 ///
 /// Examples
 /// --------
@@ -153,8 +153,8 @@ pub(crate) fn dedup(
     similar: Option<f64>,
     exact: bool,
     recall: Option<f64>,
-    #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
-    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
     profile: Option<&Bound<'_, PyAny>>,
     verify_text: Option<f64>,
     verify_profile: Option<&Bound<'_, PyAny>>,
@@ -166,7 +166,7 @@ pub(crate) fn dedup(
     with_texts: bool,
     resume: Option<PathBuf>,
     shard: Option<&str>,
-    #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
+    #[pyo3(from_py_with = number_arguments::memory)] memory: Option<u64>,
     temporary: Option<PathBuf>,
     text: Option<&Bound<'_, PyAny>>,
     id: Option<String>,
@@ -194,35 +194,43 @@ pub(crate) fn dedup(
             Err(_) => (false, Some(pairs.extract()?)),
         },
     };
-    let mut compare =
-        ComparisonOptions { similar, exact, recall, distance, bits, verify_text, ..ComparisonOptions::default() };
-    let resources = set_profiles(&mut compare, profile, verify_profile)?;
+    let mut comparison = ComparisonOptions {
+        similar,
+        exact,
+        recall,
+        distance,
+        bits,
+        verify_text,
+        ..ComparisonOptions::default()
+    };
+    let resources = set_profiles(&mut comparison, profile, verify_profile)?;
     let mut config = DedupConfig {
         resources,
-        cluster_by: cluster_by.map(shape).transpose()?,
-        keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
-        add: Add::of_options(add, with_texts, again).map_err(|error| crate::errors::exception(py, error))?,
-        resume: resume.map(Resume::from),
+        cluster_by: cluster_by.map(parse_cluster_by).transpose()?,
+        keep: keep.parse().map_err(|error| argument_error("keep", keep, &error))?,
+        add: AddConfig::from_options(add, with_texts, again)
+            .map_err(|error| crate::errors::exception(py, error))?,
+        resume: resume.map(ResumeConfig::from),
         pairs: keeps_pairs,
         memory,
-        temporary,
+        temporary_folder: temporary,
         ..DedupConfig::default()
     };
-    let of_keep = config.keep.field().map(str::to_owned);
-    let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
+    let keep_field = config.keep.field().map(str::to_owned);
+    let texts = text.map(one_or_many::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
     if texts.is_empty() {
         return Err(PyValueError::new_err("option `text` names no field"));
     }
-    let names = FieldNames { texts, id, extra: of_keep };
+    let names = FieldNames { texts, id, extra: keep_field };
     let reading = DocumentOptions {
         text_fields: names.texts.clone(),
         id_field: names.id.clone(),
         format: format.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?,
-        delimiter: delimiter.map(delimiter_of).transpose()?,
+        delimiter: delimiter.map(parse_delimiter).transpose()?,
         encoding: encoding.parse().map_err(|error| crate::errors::exception(py, error))?,
         ..DocumentOptions::default()
     };
-    let max_bytes = max_document.map(|bytes| bytes_of("max_document", bytes)).transpose()?;
+    let max_bytes = max_document.map(|bytes| read_bytes("max_document", bytes)).transpose()?;
     let max_bytes = max_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let reading = DocumentOptions { max_bytes: max_bytes.unwrap_or(reading.max_bytes), ..reading };
     let outputs = Outputs {
@@ -238,41 +246,43 @@ pub(crate) fn dedup(
         allow_empty,
         ..Outputs::default()
     };
-    if outputs.use_stdout() {
+    if outputs.uses_stdout() {
         return Err(PyValueError::new_err(
             "`-` is no file: standard output is that of the whole process here",
         ));
     }
     let shard = shard.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?;
-    let against = ReferenceInput::read(against, &names, add, compare.bits)?;
-    let given = Source::read(source, &names, compare.bits)?;
-    if let Source::Fingerprints(values) = &given
+    let against = ReferenceInput::read(against, &names, add, comparison.bits)?;
+    let input = Source::read(source, &names, comparison.bits)?;
+    if let Source::Fingerprints(values) = &input
         && values.bits() == 128
     {
-        compare.bits = Some(128);
+        comparison.bits = Some(128);
     }
-    let is_handed_over = matches!(given, Source::Documents(_));
-    let (mut results, summary) = gate::with_progress(py, progress, |call| {
-        config.compare = compare.compare(&config.resources, &**call)?;
-        let has_fingerprints = matches!(given, Source::Fingerprints(_));
-        let _made = against.stores(&mut config, &reading, skip_bad, has_fingerprints, call)?;
-        let (inputs, malformed) = inputs_of(given, reading, call)?;
+    let has_documents = matches!(input, Source::Documents(_));
+    let (mut results, summary) = call::with_progress(py, progress, |call| {
+        config.comparison = comparison.into_config(&config.resources, &**call)?;
+        let has_fingerprints = matches!(input, Source::Fingerprints(_));
+        let _temporary_folder =
+            against.set_stores(&mut config, &reading, skip_bad, has_fingerprints, call)?;
+        let (inputs, malformed) = inputs_of(input, reading, call)?;
         run(&inputs.skip_malformed(skip_bad), malformed, &config, outputs, shard, call)
     })?;
-    for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
+    for large in
+        results.iter_mut().filter(|_| has_documents).flat_map(|results| &mut results.row_labels.largest)
     {
-        large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escaped(&text));
+        large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escape(&text));
     }
     Ok(PyDeduplication::new(results, Py::new(py, summary)?))
 }
 
-/// Returns the inputs. For documents given one by one, also returns the list of malformed rows, filled while reading.
+/// Returns the inputs. If the source is an iterable of documents, also returns the list of malformed rows, which is filled during reading.
 fn inputs_of(
-    given: Source,
+    input: Source,
     reading: DocumentOptions,
     call: &Arc<Call>,
 ) -> simstore::Result<(Inputs, Option<MalformedRows>)> {
-    Ok(match given {
+    Ok(match input {
         Source::Paths(paths) => (Inputs::new(&paths, reading)?, None),
         Source::Fingerprints(values) => {
             (each_width!(values, values => Inputs::from_fingerprints(values, None))?, None)
@@ -299,28 +309,32 @@ impl RunObserver for ResultCollector<'_> {
         &**self.call
     }
 
-    fn compared(&self, report: &Report) -> simstore::Result<()> {
+    fn before_writing(&self, report: &Report) -> simstore::Result<()> {
         let summary = report.summary();
-        self.call.say_counts(&report.counts(), self.kind);
+        self.call.push_input_diagnostics(&report.counts(), self.kind);
         if matches!(summary.criterion, Criterion::Distance(_)) {
-            report.counts().short_diagnostic().iter().for_each(|notice| self.call.say(notice));
+            report
+                .counts()
+                .short_diagnostic()
+                .iter()
+                .for_each(|diagnostic| self.call.push_diagnostic(diagnostic));
         }
-        if summary.same_id > 0 {
-            self.call.say(&Diagnostic::DuplicateIds(summary.same_id as u64));
+        if summary.repeated_ids > 0 {
+            self.call.push_diagnostic(&Diagnostic::DuplicateIds(summary.repeated_ids as u64));
         }
         Ok(())
     }
 
-    fn written(&self, report: &Report) -> simstore::Result<()> {
+    fn before_publishing(&self, report: &Report) -> simstore::Result<()> {
         let malformed = self.malformed.as_ref();
         let malformed = malformed
             .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
             .unwrap_or_default();
         let rows = RowMapping::new(&malformed);
-        let results = Results::of(report, &rows, malformed.len(), self.pairs, self.call)?;
+        let results = Results::from_report(report, &rows, malformed.len(), self.pairs, self.call)?;
         *self.results.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         // Warnings may be errors: raise them before anything is published.
-        self.call.warn()
+        self.call.show_messages()
     }
 }
 
@@ -329,7 +343,7 @@ fn run(
     malformed: Option<MalformedRows>,
     config: &DedupConfig,
     outputs: Outputs,
-    shard: Option<Shard>,
+    shard: Option<WorkShard>,
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, PySummary)> {
     if let Some(shard) = shard {
@@ -341,60 +355,63 @@ fn run(
     let summary = report.summary();
     if let Some(added) = report.added_before() {
         let values = json!({"documents": summary.documents, "added": 0, "added_before": added});
-        let said = format!(
+        let text = format!(
             "the same run has added {} before: store and outputs are unchanged",
             format_count_of(added, "document")
         );
         let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
                    again=True compares with the store as it is now";
-        return Ok((Err(why.to_owned()), PySummary::new(&values, said)));
+        return Ok((Err(why.to_owned()), PySummary::new(&values, text)));
     }
     let results = collector.results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let results = results.ok_or_else(|| simstore::Error::Bug("a run without results".to_owned()))?;
     // The summary has the values of its JSON form, so that similarities have the same digits.
     let values = serde_json::to_string(summary).and_then(|json| serde_json::from_str(&json));
     let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
-    Ok((Ok(results), PySummary::new(&values, crate::errors::said(&summary.to_string()))))
+    Ok((Ok(results), PySummary::new(&values, crate::errors::python_message(&summary.to_string()))))
 }
 
-/// Makes the parts of a shard. Near-duplicates are found when all parts are joined.
+/// Processes the parts of a shard. A later run without `shard` joins all parts and finds the near-duplicates.
 fn make_shard(
     inputs: &Inputs,
-    shard: Shard,
+    shard: WorkShard,
     config: &DedupConfig,
     outputs: &Outputs,
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, PySummary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
-    if !outputs.is_empty() || !config.against.is_empty() || verifies_texts(&config.compare) || config.pairs {
+    if !outputs.is_empty()
+        || !config.against.is_empty()
+        || has_text_verification(&config.comparison)
+        || config.pairs
+    {
         return bad(
             "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",
         );
     }
     let (counts, tally) = simstore_dedup::make_shard(config, inputs, shard, &outputs.unfinished, &**call)?;
     // If all files were left to other shards or reused, nothing was read and there is nothing to report.
-    if tally.found + tally.left == 0 || counts.read + counts.malformed > 0 {
-        call.say_counts(&counts, InputKind::Documents);
+    if tally.reused + tally.left_to_others == 0 || counts.read + counts.malformed > 0 {
+        call.push_input_diagnostics(&counts, InputKind::Documents);
     }
-    let values =
-        json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});
-    let said = format!(
+    let values = json!({"documents": counts.read, "found": tally.reused, "made": tally.made, "left": tally.left_to_others});
+    let text = format!(
         "{} processed, {} reused, {} left to other shards; when all are in one directory, run this without option `shard`",
         format_count_of(tally.made, "part"),
-        tally.found,
-        tally.left
+        tally.reused,
+        tally.left_to_others
     );
     Ok((
         Err("only the parts of a shard were made: without `shard`, all of them are joined".to_owned()),
-        PySummary::new(&values, said),
+        PySummary::new(&values, text),
     ))
 }
 
-fn verifies_texts(compare: &ComparisonConfig) -> bool {
+fn has_text_verification(compare: &ComparisonConfig) -> bool {
     matches!(compare, ComparisonConfig::Distance(DistanceConfig { verify: Some(_), .. }))
 }
 
-fn shape(name: &str) -> PyResult<ClusterBy> {
+fn parse_cluster_by(name: &str) -> PyResult<ClusterBy> {
     match name {
         "components" => Ok(ClusterBy::Components),
         "stars" => Ok(ClusterBy::Stars),
@@ -405,12 +422,12 @@ fn shape(name: &str) -> PyResult<ClusterBy> {
     }
 }
 
-fn in_argument(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
+fn argument_error(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
     PyValueError::new_err(format!("{argument} is '{}': {error}", excerpt(value)))
 }
 
 /// Reads a single value or a list of values.
-pub(crate) fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+pub(crate) fn one_or_many<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {
     match object.extract::<T>() {
@@ -419,7 +436,7 @@ pub(crate) fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     }
 }
 
-fn delimiter_of(delimiter: &str) -> PyResult<u8> {
+fn parse_delimiter(delimiter: &str) -> PyResult<u8> {
     match delimiter.as_bytes() {
         b"tab" => Ok(b'\t'),
         &[byte] if byte.is_ascii_punctuation() && byte != b'"' || b"\t ".contains(&byte) => Ok(byte),
@@ -430,7 +447,7 @@ fn delimiter_of(delimiter: &str) -> PyResult<u8> {
     }
 }
 
-/// Sets the profiles, given by name or as objects, and collects their files.
+/// Sets the profiles in `options`. Each is a name or a `Profile`. Returns the resource files of all profiles.
 fn set_profiles(
     options: &mut ComparisonOptions,
     profile: Option<&Bound<'_, PyAny>>,
@@ -448,14 +465,14 @@ fn set_profiles(
             )));
         };
         let profile = profile.get();
-        let of_this = &profile.resources;
-        for (all, of_this) in [
-            (&mut resources.dictionary, &of_this.dictionary),
-            (&mut resources.stop_words, &of_this.stop_words),
-            (&mut resources.idf, &of_this.idf),
+        let files = &profile.resources;
+        for (all, files) in [
+            (&mut resources.dictionary, &files.dictionary),
+            (&mut resources.stop_words, &files.stop_words),
+            (&mut resources.idf, &files.idf),
         ] {
             if all.is_none() {
-                all.clone_from(of_this);
+                all.clone_from(files);
             }
         }
         Ok((profile.inner.to_string(), Some(profile.bits())))

@@ -1,14 +1,14 @@
-//! The result of a deduplication, as an object of Python.
+//! The class `Deduplication`: the result of `dedup`.
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use simstore_io::numbers::{format_count_of, format_count};
+use simstore_io::numbers::{format_count, format_count_of};
 
-use crate::html::{escaped, markup};
-use crate::results::{LargeCluster, LargeClusterFields, RowLabels, Results};
+use crate::html::{escape, table_of_cells};
+use crate::result_tables::{LargeCluster, LargeClusterFields, Results, RowLabels};
 use crate::summary::PySummary;
 use crate::table::PyTable;
 
@@ -39,10 +39,10 @@ use crate::table::PyTable;
 /// Iteration yields the rows of ``clusters``. A result can be pickled.
 #[pyclass(frozen, module = "simstore", name = "Deduplication")]
 pub(crate) struct PyDeduplication {
-    /// Or why nothing is known.
+    /// The tables, or the reason why there are none.
     results: Result<Results, String>,
     summary: Py<PySummary>,
-    /// Arrays of the marks, made when they are first asked for.
+    /// Numpy arrays of the row labels, made on first use.
     is_kept: PyOnceLock<Py<PyArray1<bool>>>,
     labels: PyOnceLock<Py<PyArray1<i64>>>,
 }
@@ -56,21 +56,21 @@ impl PyDeduplication {
         self.results.as_ref().map_err(|why| PyAttributeError::new_err(why.clone()))
     }
 
-    /// The kept rows of a frame, or the others.
+    /// Returns the kept rows of a frame, or the removed rows. `is_wanted` selects rows by `is_kept`.
     fn select<'py>(
         &self,
         frame: &Bound<'py, PyAny>,
         is_wanted: impl Fn(bool) -> bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = frame.py();
-        let wanted = self.results()?.marks.is_kept.iter().map(|&is_kept| is_wanted(is_kept));
+        let wanted = self.results()?.row_labels.is_kept.iter().map(|&is_kept| is_wanted(is_kept));
         let wanted = PyArray1::from_iter(py, wanted);
         py.import("simstore._select")?.call_method1("select", (frame, wanted))
     }
 }
 
-/// An array that nobody changes, since all get the same one.
-fn unchanging<'py, T: numpy::Element>(array: Bound<'py, PyArray1<T>>) -> PyResult<Py<PyArray1<T>>> {
+/// Makes an array read-only: all callers share it.
+fn make_read_only<'py, T: numpy::Element>(array: Bound<'py, PyArray1<T>>) -> PyResult<Py<PyArray1<T>>> {
     array.getattr("flags")?.setattr("writeable", false)?;
     Ok(array.unbind())
 }
@@ -112,9 +112,10 @@ impl PyDeduplication {
     /// skipped is not kept.
     #[getter]
     fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let marks = &self.results()?.marks;
-        let made =
-            self.is_kept.get_or_try_init(py, || unchanging(PyArray1::from_slice(py, &marks.is_kept)))?;
+        let row_labels = &self.results()?.row_labels;
+        let made = self
+            .is_kept
+            .get_or_try_init(py, || make_read_only(PyArray1::from_slice(py, &row_labels.is_kept)))?;
         Ok(made.bind(py).clone())
     }
 
@@ -122,8 +123,10 @@ impl PyDeduplication {
     /// array of int64 with shape (documents,).
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let marks = &self.results()?.marks;
-        let made = self.labels.get_or_try_init(py, || unchanging(PyArray1::from_slice(py, &marks.labels)))?;
+        let row_labels = &self.results()?.row_labels;
+        let made = self
+            .labels
+            .get_or_try_init(py, || make_read_only(PyArray1::from_slice(py, &row_labels.labels)))?;
         Ok(made.bind(py).clone())
     }
 
@@ -179,12 +182,12 @@ impl PyDeduplication {
         let make = py.import("simstore._simstore")?.getattr("_deduplication")?;
         let tables = match &self.results {
             Err(_) => None,
-            Ok(Results { clusters, kept, removed, pairs, marks }) => Some((
+            Ok(Results { clusters, kept, removed, pairs, row_labels }) => Some((
                 [clusters, kept, removed].map(Clone::clone),
                 pairs.clone(),
                 self.is_kept(py)?.unbind(),
                 self.labels(py)?.unbind(),
-                marks.largest.iter().map(LargeCluster::parts).collect(),
+                row_labels.largest.iter().map(LargeCluster::to_fields).collect(),
             )),
         };
         Ok((make, (tables, self.results.as_ref().err().cloned(), self.summary.clone_ref(py))))
@@ -205,7 +208,7 @@ impl PyDeduplication {
                 format_count_of(count("clusters"), "cluster"),
                 count("kept")
             ),
-            Err(_) => format!("Deduplication({})", self.summary.get().said()),
+            Err(_) => format!("Deduplication({})", self.summary.get().text()),
         })
     }
 
@@ -219,15 +222,15 @@ impl PyDeduplication {
             "documents", "fingerprints", "clusters", "clustered", "duplicates", "stored", "added", "kept",
             "bad",
         ];
-        let counts = markup(&[], "th", keys.into_iter().filter_map(row));
-        let largest = self.results.as_ref().map_or(&[][..], |results| &results.marks.largest);
+        let counts = table_of_cells(&[], "th", keys.into_iter().filter_map(row));
+        let largest = self.results.as_ref().map_or(&[][..], |results| &results.row_labels.largest);
         if largest.is_empty() {
             return Ok(counts);
         }
         let row = |LargeCluster { documents, id, text, .. }: &LargeCluster| {
-            [escaped(id), documents.to_string(), text.clone().unwrap_or_default()]
+            [escape(id), documents.to_string(), text.clone().unwrap_or_default()]
         };
-        Ok(counts + &markup(&["largest clusters", "documents", ""], "td", largest.iter().map(row)))
+        Ok(counts + &table_of_cells(&["largest clusters", "documents", ""], "td", largest.iter().map(row)))
     }
 }
 
@@ -236,11 +239,13 @@ fn count_of_key(summary: &Bound<'_, PyDict>, key: &str) -> Option<u64> {
     summary.get_item(key).ok()??.extract().ok()
 }
 
-/// The tables, the pairs, which documents are kept, the labels, and the largest clusters; or why there are none; and the summary.
+/// Fields of a pickled result: the tables, or `None` and the reason why there are none; and the summary.
 type DeduplicationFields = (Option<DeduplicationTables>, Option<String>, Py<PySummary>);
-type DeduplicationTables = ([PyTable; 3], Option<PyTable>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeClusterFields>);
+/// The tables clusters, kept and removed; the table of pairs; `is_kept` and `labels` of each row; the largest clusters.
+type DeduplicationTables =
+    ([PyTable; 3], Option<PyTable>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeClusterFields>);
 
-/// Makes a result from its pickled parts.
+/// Restores a pickled result.
 #[pyfunction]
 pub(crate) fn _deduplication(
     py: Python<'_>,
@@ -252,8 +257,8 @@ pub(crate) fn _deduplication(
         return Ok(PyDeduplication::new(Err(why.unwrap_or_default()), summary));
     };
     let [clusters, kept, removed] = tables;
-    let largest = largest.into_iter().map(LargeCluster::of_parts).collect();
+    let largest = largest.into_iter().map(LargeCluster::from_fields).collect();
     let (is_kept, labels) = (is_kept.bind(py).to_vec()?, labels.bind(py).to_vec()?);
-    let marks = RowLabels { is_kept, labels, largest };
-    Ok(PyDeduplication::new(Ok(Results { clusters, pairs, kept, removed, marks }), summary))
+    let row_labels = RowLabels { is_kept, labels, largest };
+    Ok(PyDeduplication::new(Ok(Results { clusters, pairs, kept, removed, row_labels }), summary))
 }

@@ -1,4 +1,4 @@
-//! Documents passed from Python to the library.
+//! Documents of a Python source, converted for the libraries.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,53 +8,54 @@ use simstore::Error;
 use simstore::error::excerpt;
 use simstore_io::{Document, DocumentId, MAX_NAME_BYTES};
 
-use crate::border::is_of;
-use crate::gate::Call;
-use crate::no_text::{MaybeText, TextError};
-use crate::texts::{is_missing, text_of};
+use crate::array_input::is_instance_by_name;
+use crate::call::Call;
+use crate::text_error::{MaybeText, TextError};
+use crate::texts::{is_missing, read_text};
 
-/// Message for an unusable id.
-pub(crate) const NO_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";
+/// Reason why a document with an id of another type is malformed.
+pub(crate) const INVALID_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";
 
 /// Names of the fields of documents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
     /// Fields that form the text, joined by newlines.
     pub(crate) texts: Vec<String>,
-    /// Field of the id; `None` for `id`, if it exists.
+    /// Field of the id. If `None`, the field `id` is used, or the row number if that does not exist.
     pub(crate) id: Option<String>,
     /// Field that decides which document is kept.
     pub(crate) extra: Option<String>,
 }
 
-/// A document, or the reason why it is malformed.
+/// A row, or the reason why it is malformed.
 pub(crate) type ParsedRow = Result<DocumentRow, String>;
 
 /// The values of a row.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentRow {
-    /// `None` for the row number.
+    /// `None` if the id is the row number.
     pub(crate) id: Option<DocumentId>,
     pub(crate) text: String,
+    /// Value that decides which document of a cluster is kept.
     pub(crate) extra: Option<String>,
 }
 
-/// Rows that are available.
+/// A batch of rows.
 pub(crate) type DocumentRows = Box<dyn Iterator<Item = ParsedRow> + Send>;
 
-/// Returns the next rows, or `None` at the end.
+/// A source of documents: a function that returns the next batch of rows, or `None` at the end.
 pub(crate) type DocumentSource = Box<dyn FnMut(&Call) -> simstore::Result<Option<DocumentRows>> + Send>;
 
-/// Joins the texts of several named fields. Without texts, the result is empty.
+/// Joins the texts of several named fields by newlines. Missing texts are skipped; without texts, the result is empty.
 ///
 /// # Errors
-/// The reason why a field is malformed.
-pub(crate) fn joined<'a>(
+/// If a field is malformed; the error is the reason.
+pub(crate) fn join_texts<'a>(
     texts: impl IntoIterator<Item = (&'a str, MaybeText<&'a str>)>,
 ) -> Result<String, String> {
     let mut joined: Option<String> = None;
     for (name, text) in texts {
-        match (text.map_err(|reason| malformed(name, &reason))?, &mut joined) {
+        match (text.map_err(|reason| field_error(name, &reason))?, &mut joined) {
             (Some(text), Some(joined)) => joined.extend(["\n", text]),
             (Some(text), None) => joined = Some(text.to_owned()),
             (None, _) => {}
@@ -64,23 +65,23 @@ pub(crate) fn joined<'a>(
 }
 
 /// Describes why a field is not a text.
-pub(crate) fn malformed(name: &str, reason: &TextError) -> String {
+pub(crate) fn field_error(name: &str, reason: &TextError) -> String {
     format!("the field `{}` {reason}", excerpt(name))
 }
 
 /// Makes an id from a text.
-pub(crate) fn name(name: &str) -> Result<DocumentId, String> {
+pub(crate) fn name_id(name: &str) -> Result<DocumentId, String> {
     if name.len() > MAX_NAME_BYTES {
         return Err(format!("its id has {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
     }
     Ok(DocumentId::Name(name.to_owned()))
 }
 
-/// Reads an id from a Python object.
-pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, String>> {
+/// Reads an id from a Python object. If the id is malformed, the inner error is the reason.
+pub(crate) fn read_id(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, String>> {
     if object.is_instance_of::<PyString>() {
-        return Ok(match text_of(object)? {
-            Ok(text) => name(text.as_deref().unwrap_or_default()),
+        return Ok(match read_text(object)? {
+            Ok(text) => name_id(text.as_deref().unwrap_or_default()),
             Err(reason) => Err(format!("its id {reason}")),
         });
     }
@@ -92,16 +93,16 @@ pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, St
         Err(_) => None,
     };
     let number = number.and_then(|number| number.extract::<u64>().ok());
-    Ok(number.map(DocumentId::Number).ok_or_else(|| NO_ID.to_owned()))
+    Ok(number.map(DocumentId::Number).ok_or_else(|| INVALID_ID.to_owned()))
 }
 
-/// Reads a value that decides which document is kept. Dates become ISO 8601, and numbers of all types are compared by value.
-pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+/// Reads a value that decides which document is kept. Dates become ISO 8601. Numbers of all types become decimal text.
+pub(crate) fn read_extra(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if is_missing(object)? {
         return Ok(None);
     }
     if object.is_instance_of::<PyString>() {
-        return Ok(text_of(object)?.ok().flatten().map(|text| text.to_string()));
+        return Ok(read_text(object)?.ok().flatten().map(|text| text.to_string()));
     }
     if let Ok(value) = object.cast::<PyBool>() {
         return Ok(Some(value.is_true().to_string()));
@@ -119,7 +120,7 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             && !value.is(object)
             && !value.get_type().is(object.get_type())
         {
-            return extra_of(&value);
+            return read_extra(&value);
         }
     }
     // Durations, and integer enumerations, whose text differs from their number.
@@ -129,7 +130,7 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         }
     }
     // The text of a decimal number is exact.
-    if is_of(object, "decimal", "Decimal") {
+    if is_instance_by_name(object, "decimal", "Decimal") {
         return object.str()?.extract().map(Some);
     }
     match object.call_method0("__float__") {
@@ -138,10 +139,10 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// Malformed rows in ascending order.
+/// Numbers of the malformed rows, ascending, shared with the [`DocumentIter`] that adds them.
 pub(crate) type MalformedRows = Arc<Mutex<Vec<u64>>>;
 
-/// Iterates over documents in the library's form.
+/// Iterates over the documents of a source, and collects the malformed rows.
 pub(crate) struct DocumentIter {
     documents: DocumentSource,
     rows: DocumentRows,
@@ -163,9 +164,9 @@ impl Iterator for DocumentIter {
     type Item = simstore::Result<Document>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let pulled = loop {
+        let parsed = loop {
             match self.rows.next() {
-                Some(pulled) => break pulled,
+                Some(parsed) => break parsed,
                 None => match (self.documents)(&self.call) {
                     Ok(Some(rows)) => self.rows = rows,
                     Ok(None) => return None,
@@ -175,7 +176,7 @@ impl Iterator for DocumentIter {
         };
         let row = self.row;
         self.row += 1;
-        Some(match pulled {
+        Some(match parsed {
             Ok(DocumentRow { id, text, extra }) => {
                 Ok(Document { extra, ..Document::new(id.unwrap_or(DocumentId::Number(row)), text) })
             }

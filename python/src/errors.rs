@@ -1,4 +1,4 @@
-//! Errors of the libraries as Python's exceptions.
+//! Conversion of the libraries' errors to Python exceptions.
 
 use std::path::Path;
 
@@ -7,51 +7,51 @@ use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simstore::Error;
 
-/// The exception that an error becomes.
+/// Converts an error to an exception: ValueError, an `OSError`, or a class of `simstore.errors`.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed over by `map_err`")]
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
-    let message = said(&error.to_string());
+    let message = python_message(&error.to_string());
     let code = error.code().name();
     match &error {
         Error::Io { path, action, source } => os_error(source, &format!("cannot {action}"), Some(path)),
         Error::Thread { source } => os_error(source, "cannot start a thread", None),
         Error::AlreadyExists { path, reason } => {
-            // What the operating system calls EEXIST.
+            // EEXIST, so that Python raises `FileExistsError`.
             PyOSError::new_err((17, (*reason).to_owned(), path.display().to_string()))
         }
         Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
-            own(py, "CorruptError", (message, code, path.display().to_string(), *offset))
+            simstore_exception(py, "CorruptError", (message, code, path.display().to_string(), *offset))
         }
         Error::BadInput { path, line, .. } => {
-            own(py, "BadInputError", (message, code, path.display().to_string(), *line))
+            simstore_exception(py, "BadInputError", (message, code, path.display().to_string(), *line))
         }
         Error::UnsupportedVersion { .. } | Error::NotAStore { .. } => {
-            own(py, "NotAStoreError", (message, code))
+            simstore_exception(py, "NotAStoreError", (message, code))
         }
-        Error::Locked { .. } => own(py, "LockedError", (message, code)),
+        Error::Locked { .. } => simstore_exception(py, "LockedError", (message, code)),
         Error::Setting { .. }
         | Error::Width { .. }
         | Error::Distance { .. }
         | Error::OutOfOrder { .. }
         | Error::IncompletePlan { .. }
         | Error::BadArgument(_) => PyValueError::new_err(message),
-        Error::Bug(_) => own(py, "InternalError", (message, code)),
-        _ => own(py, "Error", (message, code)),
+        Error::Bug(_) => simstore_exception(py, "InternalError", (message, code)),
+        _ => simstore_exception(py, "Error", (message, code)),
     }
 }
 
-/// A message of a library as Python says it: a few options have other names here.
-pub(crate) fn said(message: &str) -> String {
+/// Replaces the names of options in a library's message by their Python names.
+pub(crate) fn python_message(message: &str) -> String {
     message.replace("option `text_field`", "option `text`").replace("option `id_field`", "option `id`")
 }
 
-/// The error of a call that takes one of two arguments, and got both or none.
-pub(crate) fn either(one: &str, other: &str, is_both: bool) -> PyErr {
+/// Returns the error for a call that needs exactly one of two arguments. `is_both`: both were given, otherwise none.
+pub(crate) fn one_of_two_error(one: &str, other: &str, is_both: bool) -> PyErr {
     let found = if is_both { "both" } else { "neither" };
     PyTypeError::new_err(format!("expected {one} or {other}, found {found}"))
 }
 
-/// `OSError` makes itself what its number says: `FileNotFoundError` and the like.
+/// Makes an `OSError`. Python chooses the subclass by the error number, such as `FileNotFoundError`.
 fn os_error(source: &std::io::Error, what: &str, path: Option<&Path>) -> PyErr {
     let path = path.map(|path| path.display().to_string());
     match source.raw_os_error() {
@@ -63,8 +63,8 @@ fn os_error(source: &std::io::Error, what: &str, path: Option<&Path>) -> PyErr {
     }
 }
 
-/// An exception of `simstore.errors`.
-fn own<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
+/// Makes an exception of a class in `simstore.errors`.
+fn simstore_exception<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let make = || py.import("simstore.errors")?.getattr(class)?.call1(arguments);
     make().map_or_else(|error| error, PyErr::from_value)
 }

@@ -7,16 +7,16 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use simstore_corpus::evaluate::{
-    EvaluateOptions, FalsePairs, PairOptions, CurvePoint, ProfileCurve, evaluate as evaluate_pairs,
+    CurvePoint, EvaluateOptions, FalsePairs, PairOptions, ProfileCurve, evaluate as evaluate_pairs,
     labelled_pairs, labelled_rows,
 };
-use simstore_io::numbers::{format_count_of, format_count};
+use simstore_io::numbers::{format_count, format_count_of};
 
-use crate::dedup::list;
-use crate::gate;
-use crate::html::{escaped, markup};
-use crate::numbers;
-use crate::pairs::{PairSource, one_by_one};
+use crate::call;
+use crate::dedup::one_or_many;
+use crate::html::{escape, table_of_cells};
+use crate::labelled_pairs::{PairSource, flatten_rows};
+use crate::number_arguments;
 use crate::profile::PyProfile;
 use crate::table::PyTable;
 
@@ -72,7 +72,7 @@ impl PyEvaluation {
             Some(curve.recommended().is_some_and(|recommended| recommended.k == point.k))
         };
         let profiles = all.iter().map(|(curve, _)| &curve.profile);
-        PyTable::of_columns(vec![
+        PyTable::from_columns(vec![
             ("profile", Arc::new(LargeStringArray::from_iter_values(profiles))),
             ("k", Arc::new(UInt32Array::from_iter_values(all.iter().map(|(_, point)| point.k)))),
             ("recall", shares(&|point| Some(point.recall))),
@@ -110,7 +110,7 @@ impl PyEvaluation {
         let names = LargeStringArray::from_iter_values(curves.iter().map(|curve| &curve.profile));
         let recommended = curves.iter().map(|curve| curve.recommended().map(|point| point.k));
         let too_few = curves.iter().map(|curve| Some(curve.too_few_random));
-        PyTable::of_columns(vec![
+        PyTable::from_columns(vec![
             ("profile", Arc::new(names)),
             ("best", Arc::new(UInt32Array::from_iter_values(curves.iter().map(|curve| curve.best)))),
             ("f1", Arc::new(Float64Array::from_iter_values(curves.iter().map(|curve| curve.best().f1)))),
@@ -134,7 +134,7 @@ impl PyEvaluation {
         let counts = |count: fn(&simstore_corpus::evaluate::SimilarityPoint) -> u64| -> ArrayRef {
             Arc::new(UInt64Array::from_iter_values(points.iter().map(count)))
         };
-        PyTable::of_columns(vec![
+        PyTable::from_columns(vec![
             ("similar", shares(|point| Some(point.similar))),
             ("recall", shares(|point| Some(point.recall))),
             ("precision", shares(|point| point.precision)),
@@ -248,10 +248,10 @@ impl PyEvaluation {
             let (best, is_recommended) = (curve.best(), curve.recommended().is_some());
             let k = format!("{}{}", best.k, if is_recommended { " (recommended)" } else { "" });
             let precision = best.precision.map_or_else(|| "-".to_owned(), percent);
-            [escaped(&curve.profile), k, percent(best.recall), precision, percent(best.f1)]
+            [escape(&curve.profile), k, percent(best.recall), precision, percent(best.f1)]
         };
         let names = ["profile", "k", "recall", "precision", "F1"];
-        Ok(markup(&names, "th", self.inner.profiles.iter().map(row)) + &self.to_svg()?)
+        Ok(table_of_cells(&names, "th", self.inner.profiles.iter().map(row)) + &self.to_svg()?)
     }
 }
 
@@ -262,7 +262,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
     Ok(PyEvaluation { inner })
 }
 
-/// Measures on labelled pairs of texts which distance finds the near-duplicates, and how many false pairs it finds.
+/// Measures recall and precision of each distance on labelled pairs of texts, and estimates the number of false pairs in a corpus.
 ///
 /// Recall is the share of positive pairs within k. Precision is the share of positive pairs among all pairs within k in a corpus of
 /// ``documents``. Each document is in one labelled pair, and forms a random pair with every other document. F1 is the harmonic mean of
@@ -274,7 +274,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
 ///     Files of JSON lines; rows with the fields text_a, text_b and optionally label; or tuples (text_a, text_b, label). Without labels,
 ///     all pairs are positive.
 /// profiles : Profile, str, or list of them, optional
-///     How texts become fingerprints. Each profile is evaluated separately.
+///     The profiles that turn texts into fingerprints. Each profile is evaluated separately.
 /// bits : {64, 128}
 ///     Width of the fingerprints.
 /// documents : int
@@ -314,8 +314,8 @@ pub(crate) fn evaluate(
     py: Python<'_>,
     pairs: &Bound<'_, PyAny>,
     profiles: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = numbers::required_bits)] bits: u32,
-    #[pyo3(from_py_with = numbers::required_documents)] documents: u64,
+    #[pyo3(from_py_with = number_arguments::required_bits)] bits: u32,
+    #[pyo3(from_py_with = number_arguments::required_documents)] documents: u64,
     alike_from: f64,
     similar: Option<&Bound<'_, PyAny>>,
     text_a: Option<String>,
@@ -334,14 +334,15 @@ pub(crate) fn evaluate(
             several.try_iter()?.map(|one| profile_of(py, &one?)).collect::<PyResult<Vec<_>>>()?
         }
     };
-    let similar = similar.map(list::<f64>).transpose()?.unwrap_or_default();
-    let options = EvaluateOptions { profiles, bits, documents, alike_from, similar, skip_malformed: skip_bad };
+    let similar = similar.map(one_or_many::<f64>).transpose()?.unwrap_or_default();
+    let options =
+        EvaluateOptions { profiles, bits, documents, alike_from, similar, skip_malformed: skip_bad };
     let fields = PairOptions { text_a, text_b, label_field: label, positive_from, ..PairOptions::default() };
-    let given = PairSource::read(pairs, &fields)?;
-    let inner = gate::with_progress(py, progress, |call| match given {
+    let source = PairSource::read(pairs, &fields)?;
+    let inner = call::with_progress(py, progress, |call| match source {
         PairSource::Paths(paths) => evaluate_pairs(labelled_pairs(&paths, &fields), &options, &**call),
         PairSource::Rows(rows) => {
-            evaluate_pairs(labelled_rows(one_by_one(rows, call), &fields), &options, &**call)
+            evaluate_pairs(labelled_rows(flatten_rows(rows, call), &fields), &options, &**call)
         }
     })?;
     Ok(PyEvaluation { inner })
@@ -349,7 +350,7 @@ pub(crate) fn evaluate(
 
 fn profile_of(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<simstore_text::Profile> {
     if let Ok(name) = object.extract::<&str>() {
-        return gate::detached(py, || name.parse());
+        return call::detached(py, || name.parse());
     }
     match object.cast::<PyProfile>() {
         Ok(profile) => Ok(profile.get().inner.clone()),

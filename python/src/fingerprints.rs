@@ -1,4 +1,4 @@
-//! Fingerprints as Python has them: ints, numpy arrays, Arrow arrays.
+//! Fingerprints read from Python objects (ints, bytes, numpy arrays, Arrow arrays), and converted back.
 
 use std::sync::Arc;
 
@@ -16,48 +16,50 @@ use simstore::any::{AnyFingerprints, Width};
 use simstore::{Fingerprint, each_width};
 
 use crate::array::PyArrowArray;
-use crate::border::{NumpyArray, arrow_array, holds_objects};
+use crate::array_input::{NumpyArray, arrow_array, holds_objects};
 use crate::errors::exception;
-use crate::panics::caught_here;
+use crate::panics::catch_panic_in_python;
 use crate::texts::is_missing;
 
-/// Fingerprints of one width, some of which may be missing.
+/// A column of fingerprints of one width, which may contain nulls.
 pub(crate) struct FingerprintColumn {
-    /// 0 where one is missing.
+    /// The fingerprints; 0 for nulls.
     pub(crate) values: AnyFingerprints,
-    /// Which of them are there; `None`: all.
+    /// Which values are not null; `None` if all are valid.
     pub(crate) valid: Option<NullBuffer>,
 }
 
-/// Fingerprints of one width that are all there, and where they stood.
+/// Fingerprints of one width without nulls, with their positions in the original column.
 pub(crate) struct PresentFingerprints {
     pub(crate) values: AnyFingerprints,
+    /// Positions of the fingerprints in the original column; `None` if it had no nulls.
     positions: Option<Vec<u32>>,
 }
 
 impl PresentFingerprints {
-    /// Where one of them stood among all.
+    /// Returns the position of the fingerprint at index `at` in the original column.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.as_ref().map_or(at, |positions| positions[at] as usize)
     }
 }
 
 impl FingerprintColumn {
-    /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or of 16 bytes each;
-    /// any other iterable of ints, of 64 bits unless `bits` says 128.
+    /// Reads an array: a numpy array of uint64, or of uint8 with shape (n, 16); an Arrow array of uint64 or fixed_size_binary[16]; or an
+    /// iterable of ints, which have 64 bits unless `bits` is 128.
     ///
-    /// What is of another width than `bits` is refused.
+    /// # Errors
+    /// If the width differs from `bits`.
     pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
-        let read = caught_here(object.py(), || {
+        let read = catch_panic_in_python(object.py(), || {
             if let Some(numbers) = NumpyArray::read(object)? {
-                of_numpy(&numbers, bits)
+                from_numpy(&numbers, bits)
             } else if holds_objects(object) {
-                of_ints(object, bits)
+                from_ints(object, bits)
             } else if let Some(array) = arrow_array(object)? {
                 let chunks = array.into_chunked_array().map_err(PyErr::from)?;
-                of_arrow(chunks.chunks(), chunks.data_type())
+                from_arrow(chunks.chunks(), chunks.data_type())
             } else {
-                of_ints(object, bits)
+                from_ints(object, bits)
             }
         })?;
         match bits {
@@ -69,9 +71,11 @@ impl FingerprintColumn {
         }
     }
 
-    /// Those that are there, without the others.
+    /// Removes the nulls.
     pub(crate) fn present(self) -> PresentFingerprints {
-        let Some(valid) = self.valid else { return PresentFingerprints { values: self.values, positions: None } };
+        let Some(valid) = self.valid else {
+            return PresentFingerprints { values: self.values, positions: None };
+        };
         let positions: Vec<u32> = valid.valid_indices().map(|at| at as u32).collect();
         let values = each_width!(&self.values, values => {
             positions.iter().map(|&at| values[at as usize]).collect::<Vec<_>>().into()
@@ -79,7 +83,7 @@ impl FingerprintColumn {
         PresentFingerprints { values, positions: Some(positions) }
     }
 
-    /// The same, of which none may be missing.
+    /// Reads an array like [`FingerprintColumn::read`]. A null is an error.
     pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<AnyFingerprints> {
         let read = FingerprintColumn::read(object, bits)?;
         match read.valid.as_ref().and_then(|valid| (0..valid.len()).find(|&at| valid.is_null(at))) {
@@ -101,7 +105,7 @@ impl FingerprintColumn {
     }
 }
 
-fn of_numpy(numbers: &NumpyArray<'_>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
+fn from_numpy(numbers: &NumpyArray<'_>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
     let shape = numbers.shape();
     let all = |mut values: AnyFingerprints| {
         for at in numbers.valid.iter().flat_map(|valid| (0..valid.len()).filter(|&at| valid.is_null(at))) {
@@ -109,19 +113,19 @@ fn of_numpy(numbers: &NumpyArray<'_>, bits: Option<u32>) -> PyResult<Fingerprint
         }
         Ok(FingerprintColumn { values, valid: numbers.valid.clone() })
     };
-    if let Some(values) = numbers.of::<u64>(1)? {
+    if let Some(values) = numbers.values::<u64>(1)? {
         return all(AnyFingerprints::Bits64(values));
     }
-    if let (Some(bytes), [_, 16]) = (numbers.of::<u8>(2)?, shape) {
-        return all(AnyFingerprints::Bits128(bytes.chunks_exact(16).map(wide).collect()));
+    if let (Some(bytes), [_, 16]) = (numbers.values::<u8>(2)?, shape) {
+        return all(AnyFingerprints::Bits128(bytes.chunks_exact(16).map(u128_from_bytes).collect()));
     }
-    // 16 bytes each, as numpy has them.
+    // Elements of 16 bytes: dtypes S16 and V16.
     if let (b'S' | b'V', [_], Some(rows)) = (numbers.kind(), shape, numbers.rows_of_bytes(16)?) {
-        return all(AnyFingerprints::Bits128(rows.chunks_exact(16).map(wide).collect()));
+        return all(AnyFingerprints::Bits128(rows.chunks_exact(16).map(u128_from_bytes).collect()));
     }
-    // Ints of other kinds are taken for what they are, if they are not negative.
+    // Other integer types are read as objects, which checks the range.
     match (numbers.kind(), shape) {
-        (b'i' | b'u' | b'O', [_]) => of_ints(&numbers.objects()?, bits),
+        (b'i' | b'u' | b'O', [_]) => from_ints(&numbers.objects()?, bits),
         _ => Err(PyTypeError::new_err(format!(
             "expected an array of uint64 of shape (n,), or of uint8 of shape (n, 16), found {} of shape {shape:?}",
             numbers.type_name()
@@ -129,7 +133,7 @@ fn of_numpy(numbers: &NumpyArray<'_>, bits: Option<u32>) -> PyResult<Fingerprint
     }
 }
 
-fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintColumn> {
+fn from_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintColumn> {
     let len = chunks.iter().map(|chunk| chunk.len()).sum();
     let has_nulls = chunks.iter().any(|chunk| chunk.null_count() > 0);
     let is_valid = || chunks.iter().flat_map(|chunk| (0..chunk.len()).map(|at| chunk.is_valid(at)));
@@ -148,20 +152,21 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintCo
         DataType::FixedSizeBinary(16) => {
             let of_chunk = |chunk: &ArrayRef| {
                 let chunk = chunk.as_fixed_size_binary().clone();
-                (0..chunk.len()).map(move |at| if chunk.is_valid(at) { wide(chunk.value(at)) } else { 0 })
+                (0..chunk.len())
+                    .map(move |at| if chunk.is_valid(at) { u128_from_bytes(chunk.value(at)) } else { 0 })
             };
             AnyFingerprints::Bits128(chunks.iter().flat_map(of_chunk).collect())
         }
-        // Those of other types that are not negative.
+        // Other integer types; negative values are refused.
         kind if kind.is_integer() => {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
             let cast = |chunk: &ArrayRef| arrow_cast::cast_with_options(chunk, &DataType::UInt64, &strict);
             let cast: Vec<ArrayRef> = chunks.iter().map(cast).collect::<Result<_, _>>().map_err(|error| {
                 PyValueError::new_err(format!("fingerprints of 64 bits are 0 to 2**64 - 1: {error}"))
             })?;
-            return of_arrow(&cast, &DataType::UInt64);
+            return from_arrow(&cast, &DataType::UInt64);
         }
-        // Polars knows no bytes of a fixed number.
+        // Polars has no fixed-size binary type.
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let mut values = Vec::with_capacity(len);
             for chunk in chunks {
@@ -174,7 +179,7 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintCo
                             "fingerprint {at} has {len} bytes: expected 16"
                         )));
                     }
-                    values.push(bytes.map_or(0, wide));
+                    values.push(bytes.map_or(0, u128_from_bytes));
                 }
             }
             AnyFingerprints::Bits128(values)
@@ -188,36 +193,36 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<FingerprintCo
     Ok(FingerprintColumn { values, valid })
 }
 
-fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
+fn from_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<FingerprintColumn> {
     let (mut narrow, mut wide, mut valid) = (Vec::new(), Vec::new(), Vec::new());
     let mut is_wide = bits == Some(128);
     for item in object.try_iter()? {
         let item = item?;
-        // Only those of 128 bits are bytes; what was missing before has either width.
+        // Only fingerprints of 128 bits are bytes. Nulls before the first value have either width.
         if bits.is_none() && item.is_instance_of::<PyBytes>() && !valid.contains(&true) {
             is_wide = true;
             wide = vec![0; valid.len()];
         }
-        let is_there = !is_missing(&item)?;
-        match (is_there, is_wide) {
-            (true, false) => narrow.push(fingerprint::<u64>(&item)?),
-            (true, true) => wide.push(fingerprint::<u128>(&item)?),
+        let is_present = !is_missing(&item)?;
+        match (is_present, is_wide) {
+            (true, false) => narrow.push(read_fingerprint::<u64>(&item)?),
+            (true, true) => wide.push(read_fingerprint::<u128>(&item)?),
             (false, false) => narrow.push(0),
             (false, true) => wide.push(0),
         }
-        valid.push(is_there);
+        valid.push(is_present);
     }
     let values = if is_wide { AnyFingerprints::Bits128(wide) } else { AnyFingerprints::Bits64(narrow) };
     let valid = valid.contains(&false).then(|| NullBuffer::from(valid));
     Ok(FingerprintColumn { values, valid })
 }
 
-/// A single fingerprint: an int that fits; of 128 bits also bytes of length 16, the most significant first.
-fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
+/// Reads a single fingerprint: an int that fits the width, or, for 128 bits, also bytes of length 16, the most significant first.
+fn read_fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         let bytes = bytes.as_bytes();
         if F::BITS == 128 && bytes.len() == F::BYTES {
-            return Ok(F::from_u128(wide(bytes)));
+            return Ok(F::from_u128(u128_from_bytes(bytes)));
         }
         let expected = if F::BITS == 128 { "an int, or bytes of length 16" } else { "an int" };
         return Err(PyValueError::new_err(format!(
@@ -232,7 +237,7 @@ fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
     if let Ok(narrow) = object.extract::<u64>() {
         return Ok(F::from_u128(narrow.into()));
     }
-    // A numpy integer is one by `__index__`.
+    // Integers of numpy have `__index__`.
     let number = object.call_method0("__index__").map_err(|_| {
         PyTypeError::new_err(format!(
             "a fingerprint is an int, not {}",
@@ -248,17 +253,17 @@ fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
     })
 }
 
-/// A single fingerprint of a width.
-pub(crate) fn one(object: &Bound<'_, PyAny>, width: Width) -> PyResult<u128> {
-    each_width!(width, type F => fingerprint::<F>(object).map(Fingerprint::to_u128))
+/// Reads a single fingerprint of a width.
+pub(crate) fn read_one(object: &Bound<'_, PyAny>, width: Width) -> PyResult<u128> {
+    each_width!(width, type F => read_fingerprint::<F>(object).map(Fingerprint::to_u128))
 }
 
-/// The width of so many bits.
+/// Returns the width with this number of bits.
 pub(crate) fn width_of(py: Python<'_>, bits: u32) -> PyResult<Width> {
     Width::from_bits(bits).map_err(|error| exception(py, error))
 }
 
-/// A fingerprint of so many bits as Python has it: an int, or bytes of length 16 for 128 bits.
+/// Converts a fingerprint to a Python object: an int, or bytes of length 16 if `bits` is 128.
 pub(crate) fn to_python(py: Python<'_>, fingerprint: u128, bits: u32) -> PyResult<Bound<'_, PyAny>> {
     if bits == 128 {
         return Ok(PyBytes::new(py, &fingerprint.to_be_bytes()).into_any());
@@ -266,14 +271,15 @@ pub(crate) fn to_python(py: Python<'_>, fingerprint: u128, bits: u32) -> PyResul
     Ok((fingerprint as u64).into_pyobject(py)?.into_any())
 }
 
-/// The 16 bytes of a 128-bit fingerprint, the most significant first: they are in the order of its hexadecimal digits, and sort
-/// as it does.
-pub(crate) fn wide(bytes: &[u8]) -> u128 {
+/// Reads a 128-bit fingerprint from 16 bytes, big-endian. The bytes are in the order of the hexadecimal digits, and sort like the value.
+pub(crate) fn u128_from_bytes(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// An Arrow array of fingerprints.
-pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item = Option<F>>) -> PyArrowArray {
+/// Makes an Arrow array of fingerprints: uint64, or fixed_size_binary[16] for 128 bits.
+pub(crate) fn array_of<F: Fingerprint>(
+    fingerprints: impl ExactSizeIterator<Item = Option<F>>,
+) -> PyArrowArray {
     if F::BITS == 64 {
         let numbers = fingerprints.map(|fingerprint| fingerprint.map(Fingerprint::low_u64));
         return PyArrowArray::new(Arc::new(numbers.collect::<UInt64Array>()));
@@ -281,7 +287,7 @@ pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item
     let mut bytes = FixedSizeBinaryBuilder::with_capacity(fingerprints.len(), 16);
     for fingerprint in fingerprints {
         match fingerprint {
-            // It takes values of 16 bytes.
+            // Appending fails only for values of another length than 16 bytes.
             Some(fingerprint) => drop(bytes.append_value(fingerprint.to_u128().to_be_bytes())),
             None => bytes.append_null(),
         }

@@ -1,17 +1,17 @@
-//! Clusters that are made of pieces.
+//! The class `Forest`: clusters of pairs, merged from the results of several tasks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simstore::any::{AnyFingerprints, AnyWidth, Width};
-use simstore::join::Forest as Inner;
+use simstore::join::Forest as EngineForest;
 use simstore::{Fingerprint, each_width};
 
 use crate::array::PyArrowArray;
+use crate::call;
 use crate::fingerprints::{FingerprintColumn, array_of, width_of};
-use crate::gate;
-use crate::packed::{array_of_edges, unpacked};
+use crate::packed_fingerprints::{edge_array, unpack_all};
 use crate::table::PyTable;
 
 /// Connected components of pairs, without the pairs: a cluster has one edge fewer than members.
@@ -34,12 +34,12 @@ use crate::table::PyTable;
 /// [{'first': 1, 'member': 2}, {'first': 4, 'member': 7}, {'first': 4, 'member': 9}]
 #[pyclass(frozen, module = "simstore", name = "Forest")]
 pub(crate) struct PyForest {
-    /// Nothing of Python runs where it is locked.
+    /// No Python code runs while it is locked.
     inner: Mutex<AnyForest>,
     width: Width,
 }
 
-type AnyForest = AnyWidth<Inner<u64>, Inner<u128>>;
+type AnyForest = AnyWidth<EngineForest<u64>, EngineForest<u128>>;
 
 impl PyForest {
     fn lock(&self) -> MutexGuard<'_, AnyForest> {
@@ -53,7 +53,10 @@ impl PyForest {
     #[pyo3(signature = (bits=64))]
     fn new(py: Python<'_>, bits: u32) -> PyResult<PyForest> {
         let width = width_of(py, bits)?;
-        Ok(PyForest { inner: Mutex::new(width.map(|()| Inner::new(), |()| Inner::new())), width })
+        Ok(PyForest {
+            inner: Mutex::new(width.map(|()| EngineForest::new(), |()| EngineForest::new())),
+            width,
+        })
     }
 
     /// Width of the connected values, in bits.
@@ -75,7 +78,7 @@ impl PyForest {
         if a.len() != b.len() {
             return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
         }
-        gate::detached(py, || {
+        call::detached(py, || {
             let pairs = a.zip(b)?;
             each_width!(self.lock().as_mut().zip(pairs)?, (forest, (a, b)) => connect(forest, &a, &b));
             Ok(())
@@ -87,11 +90,11 @@ impl PyForest {
     /// Parameters
     /// ----------
     /// packed : Arrow array of binary
-    ///     Results of `packed` or `JoinParts.forest`.
+    ///     Results of `packed_fingerprints` or `JoinParts.forest`.
     fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
-        let edges: AnyFingerprints = each_width!(self.width, type F => edges_of::<F>(packed)?.into());
-        gate::detached(py, || {
-            each_width!(self.lock().as_mut().zip(edges)?, (forest, edges) => take(forest, &edges));
+        let edges: AnyFingerprints = each_width!(self.width, type F => unpack_edges::<F>(packed)?.into());
+        call::detached(py, || {
+            each_width!(self.lock().as_mut().zip(edges)?, (forest, edges) => connect_edges(forest, &edges));
             Ok(())
         })
     }
@@ -103,7 +106,7 @@ impl PyForest {
     /// Array
     ///     Binary: two fingerprints an edge, little-endian.
     fn packed(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
-        gate::detached(py, || Ok(each_width!(&mut *self.lock(), forest => array_of_edges(forest.edges()))))
+        call::detached(py, || Ok(each_width!(&mut *self.lock(), forest => edge_array(forest.edges()))))
     }
 
     /// Returns the clusters: each member except the first, with the first member of its cluster. A cluster of one member has this member
@@ -114,9 +117,10 @@ impl PyForest {
     /// Table
     ///     With columns first and member, sorted.
     fn edges(&self, py: Python<'_>) -> PyResult<PyTable> {
-        let [first, member] =
-            gate::detached(py, || Ok(each_width!(&mut *self.lock(), forest => columns(forest.edges()))))?;
-        PyTable::of_columns(vec![("first", first.values), ("member", member.values)])
+        let [first, member] = call::detached(py, || {
+            Ok(each_width!(&mut *self.lock(), forest => edge_columns(forest.edges())))
+        })?;
+        PyTable::from_columns(vec![("first", first.values), ("member", member.values)])
     }
 
     fn __repr__(&self) -> String {
@@ -124,22 +128,22 @@ impl PyForest {
     }
 }
 
-fn edges_of<F: Fingerprint>(packed: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {
-    let ends: Vec<F> = unpacked(packed)?;
+fn unpack_edges<F: Fingerprint>(packed: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {
+    let ends: Vec<F> = unpack_all(packed)?;
     if ends.len() % 2 == 1 {
         return Err(PyValueError::new_err("expected packed edges, of two fingerprints each"));
     }
     Ok(ends)
 }
 
-fn connect<F: Fingerprint>(forest: &mut Inner<F>, a: &[F], b: &[F]) {
+fn connect<F: Fingerprint>(forest: &mut EngineForest<F>, a: &[F], b: &[F]) {
     a.iter().zip(b).for_each(|(&a, &b)| forest.connect(a, b));
 }
 
-fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) {
+fn connect_edges<F: Fingerprint>(forest: &mut EngineForest<F>, ends: &[F]) {
     ends.chunks_exact(2).for_each(|edge| forest.connect(edge[0], edge[1]));
 }
 
-fn columns<F: Fingerprint>(edges: &[(F, F)]) -> [PyArrowArray; 2] {
+fn edge_columns<F: Fingerprint>(edges: &[(F, F)]) -> [PyArrowArray; 2] {
     [array_of(edges.iter().map(|edge| Some(edge.0))), array_of(edges.iter().map(|edge| Some(edge.1)))]
 }

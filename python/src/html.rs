@@ -1,14 +1,14 @@
-//! Tables as notebooks show them.
+//! HTML of tables for notebooks.
 
 use std::fmt::Write;
 
 use pyo3::prelude::*;
 
-/// Rows that are shown of many.
+/// Maximum number of rows that a notebook shows.
 pub(crate) const ROWS_SHOWN_MAX: usize = 10;
 
-/// A text as HTML shows it, cut where it is long.
-pub(crate) fn escaped(text: &str) -> String {
+/// Escapes a text for HTML, and truncates a long one.
+pub(crate) fn escape(text: &str) -> String {
     const CHARS_SHOWN_MAX: usize = 80;
     let mut shown: String = text.chars().take(CHARS_SHOWN_MAX).collect();
     if text.chars().nth(CHARS_SHOWN_MAX).is_some() {
@@ -17,21 +17,25 @@ pub(crate) fn escaped(text: &str) -> String {
     shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Writes a table of the first rows: the names of its columns, the values of each row, and a line of text below.
-pub(crate) fn table(names: &[&str], rows: &[Vec<Bound<'_, PyAny>>], said: &str) -> PyResult<String> {
-    let cell = |value: &Bound<'_, PyAny>| Ok(escaped(value.str()?.to_str()?));
+/// Returns the HTML of a table: the column names, the values of each row, and a line of text below.
+pub(crate) fn table_markup(
+    names: &[&str],
+    rows: &[Vec<Bound<'_, PyAny>>],
+    caption: &str,
+) -> PyResult<String> {
+    let cell = |value: &Bound<'_, PyAny>| Ok(escape(value.str()?.to_str()?));
     let cells = |row: &Vec<_>| row.iter().map(cell).collect::<PyResult<Vec<_>>>();
     let rows = rows.iter().map(cells).collect::<PyResult<Vec<_>>>()?;
-    Ok(format!("{}<p>{}</p>", markup(names, "td", rows), escaped(said)))
+    Ok(format!("{}<p>{}</p>", table_of_cells(names, "td", rows), escape(caption)))
 }
 
-/// Writes a table of cells that are HTML. The first cell of each row has this tag.
-pub(crate) fn markup<R: AsRef<[String]>>(
+/// Returns the HTML of a table whose cells are already HTML. `first` is the tag of the first cell of each row, `th` or `td`.
+pub(crate) fn table_of_cells<R: AsRef<[String]>>(
     names: &[&str],
     first: &str,
     rows: impl IntoIterator<Item = R>,
 ) -> String {
-    let names: String = names.iter().map(|name| format!("<th>{}</th>", escaped(name))).collect();
+    let names: String = names.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
     let head = if names.is_empty() { names } else { format!("<thead><tr>{names}</tr></thead>") };
     let mut html = format!("<table>{head}<tbody>");
     for row in rows {

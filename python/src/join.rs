@@ -1,4 +1,4 @@
-//! Arrays of fingerprints: their pairs, their clusters, their distances.
+//! Functions on arrays of fingerprints: `self_join`, `clusters` and `distance`.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use simstore::any::AnyFingerprints;
 use simstore::join::{join_positions, label_clusters};
 use simstore::{Fingerprint, Result, each_width};
 
-use crate::fingerprints::{FingerprintColumn, one, width_of};
-use crate::gate;
-use crate::numbers;
+use crate::call;
+use crate::fingerprints::{FingerprintColumn, read_one, width_of};
+use crate::number_arguments;
 use crate::table::PyTable;
 
 /// Returns all pairs of elements with fingerprints that differ in at most ``distance`` bits, including equal fingerprints.
@@ -47,21 +47,22 @@ use crate::table::PyTable;
 pub(crate) fn self_join(
     py: Python<'_>,
     fingerprints: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
-    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::required_distance)] distance: u32,
+    #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTable> {
     let present = FingerprintColumn::read(fingerprints, bits)?.present();
-    let [a, b, distance] = gate::with_progress(py, progress, |call| {
-        let told = call.callback("pairs");
-        let pairs = each_width!(&present.values, values => join_positions(values, distance, Some(&told)))?;
+    let [a, b, distance] = call::with_progress(py, progress, |call| {
+        let callback = call.callback("pairs");
+        let pairs =
+            each_width!(&present.values, values => join_positions(values, distance, Some(&callback)))?;
         let position = |at| present.position(at) as u32;
         let a = UInt32Array::from_iter_values(pairs.iter().map(|pair| position(pair.a)));
         let b = UInt32Array::from_iter_values(pairs.iter().map(|pair| position(pair.b)));
         let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
         Ok([Arc::new(a) as arrow_array::ArrayRef, Arc::new(b), Arc::new(distance)])
     })?;
-    PyTable::of_columns(vec![("a", a), ("b", b), ("distance", distance)])
+    PyTable::from_columns(vec![("a", a), ("b", b), ("distance", distance)])
 }
 
 /// Returns a label for each element. Elements have the same label if a chain of fingerprints, each within ``distance`` bits of the next,
@@ -87,22 +88,24 @@ pub(crate) fn self_join(
 pub(crate) fn clusters<'py>(
     py: Python<'py>,
     fingerprints: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
-    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::required_distance)] distance: u32,
+    #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let fingerprints = FingerprintColumn::read(fingerprints, bits)?;
     let (len, present) = (fingerprints.len(), fingerprints.present());
-    let labels = gate::with_progress(py, progress, |call| {
-        let told = call.callback("pairs");
-        let labels = each_width!(&present.values, values => label_clusters(values, distance, Some(&told)))?;
-        Ok(with_missing(&labels, len, |at| present.position(at)))
+    let labels = call::with_progress(py, progress, |call| {
+        let callback = call.callback("pairs");
+        let labels =
+            each_width!(&present.values, values => label_clusters(values, distance, Some(&callback)))?;
+        Ok(with_missing_labels(&labels, len, |at| present.position(at)))
     })?;
     Ok(PyArray1::from_vec(py, labels))
 }
 
-/// Extends labels of some elements to all: each other element has a label of its own, in order.
-fn with_missing(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -> Vec<i64> {
+/// Extends labels to `len` elements, and renumbers them from 1 in order of first members. `position` maps an index of `labels` to its
+/// element. Each element without a label gets a label of its own.
+fn with_missing_labels(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -> Vec<i64> {
     let (mut all, mut next, mut of_label) = (Vec::with_capacity(len), 0_i64, Vec::new());
     let mut take = || {
         next += 1;
@@ -148,43 +151,43 @@ pub(crate) fn distance<'py>(
     py: Python<'py>,
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (a, b) = match (is_int(a)?, is_int(b)?) {
+    let (a, b) = match (is_one_fingerprint(a)?, is_one_fingerprint(b)?) {
         (true, true) => {
             let width = width_of(py, bits.unwrap_or(128))?;
-            let (a, b) = (one(a, width)?, one(b, width)?);
+            let (a, b) = (read_one(a, width)?, read_one(b, width)?);
             return Ok(a.distance(b).into_pyobject(py)?.into_any());
         }
         (true, false) => (b, a),
         _ => (a, b),
     };
     let a = FingerprintColumn::read_all(a, bits)?;
-    let distances = if is_int(b)? {
-        let b = one(b, a.width())?;
-        gate::detached(py, || Ok(each_width!(&a, a => with_one(a, b))))
+    let distances = if is_one_fingerprint(b)? {
+        let b = read_one(b, a.width())?;
+        call::detached(py, || Ok(each_width!(&a, a => distances_to_one(a, b))))
     } else {
         let b = FingerprintColumn::read_all(b, Some(a.bits()))?;
         if a.len() != b.len() {
             return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
         }
-        gate::detached(py, || elementwise(&a, &b))
+        call::detached(py, || elementwise_distances(&a, &b))
     }?;
     Ok(PyArray1::from_vec(py, distances).into_any())
 }
 
-fn elementwise(a: &AnyFingerprints, b: &AnyFingerprints) -> Result<Vec<u8>> {
+fn elementwise_distances(a: &AnyFingerprints, b: &AnyFingerprints) -> Result<Vec<u8>> {
     Ok(each_width!(a.as_ref().zip(b.as_ref())?, (a, b) => {
         a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect()
     }))
 }
 
-fn with_one<F: Fingerprint>(fingerprints: &[F], one: u128) -> Vec<u8> {
+fn distances_to_one<F: Fingerprint>(fingerprints: &[F], one: u128) -> Vec<u8> {
     fingerprints.iter().map(|fingerprint| fingerprint.distance(F::from_u128(one)) as u8).collect()
 }
 
-/// Whether it is a single fingerprint: an int, one of numpy's, or bytes.
-fn is_int(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether the object is a single fingerprint: an int, a numpy integer, or bytes.
+fn is_one_fingerprint(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyBytes>() {
         return Ok(true);
     }

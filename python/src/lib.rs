@@ -1,64 +1,71 @@
-//! The Python module `simstore._simstore`: exports alone. Each class and each group of functions has a file, whose methods call the
-//! libraries through the gate (`gate.rs`).
+//! The Python module `simstore._simstore`. This file only lists its exports. Each class and each group of functions has a file, whose
+//! methods call the libraries through the functions of `call.rs`.
+//!
+//! The struct of a Python class has the prefix `Py`: `PyStore` is the class `simstore.Store`.
+
+#![expect(
+    clippy::doc_markdown,
+    reason = "comments of classes and functions are Python docstrings in NumPy style, not Markdown"
+)]
 
 use pyo3::prelude::*;
 
-mod against;
 mod array;
+mod array_input;
+mod arrow_tables;
+mod arrow_values;
 mod batch;
 mod batches;
-mod blobs;
-mod border;
+mod binary_column;
 mod builder;
-mod columns;
+mod call;
+mod closable_store;
+mod component_stars;
 mod compression;
 mod dedup;
 mod deduplication;
 mod documents;
-mod entries;
 mod errors;
 mod evaluate;
 mod fingerprints;
 mod forest;
 mod frames;
-mod gate;
 mod html;
-mod items;
+mod id_columns;
+mod id_pairs;
+mod item_source;
 mod join;
+mod join_parts;
+mod labelled_pairs;
 mod matches;
-mod near;
-mod no_text;
-mod numbers;
-mod on_purpose;
-mod opened;
-mod packed;
-mod pairs;
+mod near_pairs;
+mod new_documents;
+mod number_arguments;
+mod open_similar_store;
+mod packed_fingerprints;
 mod panics;
-mod parts;
-mod pickled;
+mod panics_for_tests;
+mod pickle;
 mod profile;
-mod results;
-mod rows;
+mod reentrancy;
+mod reference_input;
+mod result_tables;
 mod settings;
-mod shards;
-mod similar;
-mod similar_adding;
+mod shard_list;
 mod similar_match;
+mod similar_settings;
 mod similar_store;
-mod sketching;
+mod similar_stores;
+mod similarity_tasks;
 mod snapshot;
 mod source;
-mod stars;
 mod store;
-mod stored;
 mod summary;
 mod table;
-mod tables;
+mod text_error;
 mod text_profile;
 mod texts;
-mod under_way;
-mod values;
-mod writable;
+mod writable_store;
 
 /// The compiled part of simstore.
 #[pymodule(gil_used = true)]
@@ -70,6 +77,10 @@ mod _simstore {
     #[pymodule_export]
     use crate::builder::PyBuilder;
     #[pymodule_export]
+    use crate::call::PyProgress;
+    #[pymodule_export]
+    use crate::component_stars::PyStars;
+    #[pymodule_export]
     use crate::compression::{_compression, PyCompression, compression};
     #[pymodule_export]
     use crate::dedup::dedup;
@@ -80,35 +91,34 @@ mod _simstore {
     #[pymodule_export]
     use crate::forest::PyForest;
     #[pymodule_export]
-    use crate::gate::PyProgress;
-    #[pymodule_export]
     use crate::join::{clusters, distance, self_join};
+    #[pymodule_export]
+    use crate::join_parts::{PyJoinParts, restore_join_parts};
     #[pymodule_export]
     use crate::matches::PyMatch;
     #[pymodule_export]
-    use crate::on_purpose::_panic;
-    #[pymodule_export]
-    use crate::parts::{PyJoinParts, parts};
+    use crate::panics_for_tests::_panic;
     #[pymodule_export]
     use crate::profile::{_profile, PyProfile, similarity, sketches};
     #[pymodule_export]
-    use crate::shards::{
-        _check_shard, _read_shards, _ready_for_shards, _shard_checksum, _shard_folder, _write_shards,
+    use crate::shard_list::{
+        _check_shard, _prepare_shard_folder, _read_shard_list, _shard_checksum, _shard_folder,
+        _write_shard_list,
     };
     #[pymodule_export]
     use crate::similar_match::PySimilarMatch;
     #[pymodule_export]
     use crate::similar_store::PySimilarStore;
     #[pymodule_export]
-    use crate::sketching::{_candidates, _choose_sketches, _compared, _feature_sets, _sketched, _value_keys};
+    use crate::similar_stores::PySimilarStores;
+    #[pymodule_export]
+    use crate::similarity_tasks::{
+        _candidate_similarities, _candidates, _choose_bands, _feature_sets, _minhash_bands, _value_keys,
+    };
     #[pymodule_export]
     use crate::snapshot::PySnapshot;
     #[pymodule_export]
-    use crate::stars::PyStars;
-    #[pymodule_export]
     use crate::store::PyStore;
-    #[pymodule_export]
-    use crate::stored::PySimilarStores;
     #[pymodule_export]
     use crate::summary::{_summary, PySummary};
     #[pymodule_export]

@@ -1,13 +1,13 @@
-//! Matches of a query.
+//! The class `Match`, and queries that return matches.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use simstore::Result;
 use simstore::any::{AnySnapshot, Width};
 
-use crate::fingerprints::{one, to_python};
-use crate::gate;
-use crate::similar::check_look_up;
+use crate::call;
+use crate::fingerprints::{read_one, to_python};
+use crate::similar_settings::check_has_fingerprints;
 
 /// A stored fingerprint within the distance of a query.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct PyMatch {
 }
 
 impl PyMatch {
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         (self.fingerprint(py)?, self.found.distance, self.found.id).into_pyobject(py)
     }
 }
@@ -54,7 +54,7 @@ impl PyMatch {
     ) -> PyResult<PyMatch> {
         let is_wide = fingerprint.is_instance_of::<PyBytes>();
         let width = if is_wide { Width::Bits128(()) } else { Width::Bits64(()) };
-        let fingerprint = one(fingerprint, width)?;
+        let fingerprint = read_one(fingerprint, width)?;
         Ok(PyMatch { found: simstore::Match { fingerprint, distance, id }, bits: width.bits(), name })
     }
 
@@ -79,13 +79,13 @@ impl PyMatch {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.parts(py)?.call_method0("__iter__")
+        self.tuple(py)?.call_method0("__iter__")
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
         let parts = match &this.name {
-            None => this.parts(py)?,
+            None => this.tuple(py)?,
             Some(name) => {
                 (this.fingerprint(py)?, this.found.distance, this.found.id, name).into_pyobject(py)?
             }
@@ -115,22 +115,25 @@ pub(crate) fn query<'py>(
     fingerprint: Option<u128>,
     distance: Option<u32>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let found = gate::detached(py, || {
-        check_look_up(snapshot)?;
+    let found = call::detached(py, || {
+        check_has_fingerprints(snapshot)?;
         let distance = distance.unwrap_or_else(|| snapshot.distance());
         let found =
             fingerprint.map_or(Ok(Vec::new()), |fingerprint| snapshot.query(fingerprint, distance))?;
-        named(snapshot, found)
+        with_names(snapshot, found)
     })?;
     PyList::new(py, found)
 }
 
 /// Adds document names to the matches.
-pub(crate) fn named(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<PyMatch>> {
+pub(crate) fn with_names(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<PyMatch>> {
     let has_names = !found.is_empty() && snapshot.stats().names > 0;
     let name = |id: Option<u64>| match id.filter(|_| has_names) {
         Some(id) => snapshot.name(id),
         None => Ok(None),
     };
-    found.into_iter().map(|found| Ok(PyMatch { name: name(found.id)?, bits: snapshot.bits(), found })).collect()
+    found
+        .into_iter()
+        .map(|found| Ok(PyMatch { name: name(found.id)?, bits: snapshot.bits(), found }))
+        .collect()
 }

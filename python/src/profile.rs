@@ -1,4 +1,4 @@
-//! Fingerprints, sketches and similarity of texts.
+//! The class `Profile`, and the functions `similarity` and `sketches`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simstore::any::Width;
 use simstore::{Fingerprint, Result, each_width};
-use simstore_text::{Preset, Resource, Resources, BANDS, MinHasher, jaccard};
+use simstore_text::{BANDS, MinHasher, Preset, Resource, Resources, jaccard};
 
 use crate::array::PyArrowArray;
+use crate::call::{self, Call};
 use crate::fingerprints::{array_of, to_python};
-use crate::gate::{self, Call};
-use crate::numbers;
+use crate::number_arguments;
 use crate::texts::Texts;
 
 /// Texts processed between checks for interruption.
 const TEXTS_PER_CANCEL_CHECK: usize = 64;
 
-/// How a text becomes a fingerprint. The name is a tokenizer, then options, separated by commas.
+/// Turns texts into fingerprints: a tokenizer with options. The name is the tokenizer, then the options, separated by commas.
 ///
 /// Parameters
 /// ----------
@@ -68,16 +68,16 @@ impl PyProfile {
     fn new(
         py: Python<'_>,
         name: Option<&str>,
-        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
         dictionary: Option<PathBuf>,
         stop_words: Option<PathBuf>,
         idf: Option<PathBuf>,
     ) -> PyResult<Self> {
         let read = |path: Option<PathBuf>| path.map(Resource::read).transpose();
-        let resources = gate::detached(py, || {
+        let resources = call::detached(py, || {
             Ok(Resources { dictionary: read(dictionary)?, stop_words: read(stop_words)?, idf: read(idf)? })
         })?;
-        PyProfile::of(py, name, bits, resources)
+        PyProfile::with_name(py, name, bits, resources)
     }
 
     /// Returns a profile that reproduces another tool, bit for bit.
@@ -92,7 +92,7 @@ impl PyProfile {
             let names = Preset::ALL.map(Preset::name).join(", ");
             return Err(PyValueError::new_err(format!("unknown preset `{name}`; expected one of {names}")));
         }
-        PyProfile::of(py, Some(name), None, Resources::default())
+        PyProfile::with_name(py, Some(name), None, Resources::default())
     }
 
     /// Returns all presets: a dict of names and descriptions.
@@ -120,7 +120,7 @@ impl PyProfile {
     /// int, bytes of length 16 for 128 bits, or None
     ///     None if the text has no features, for example no letter and no digit.
     fn fingerprint<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fingerprint = gate::detached(py, || Ok(fingerprint_of(&self.inner, self.width, text)))?;
+        let fingerprint = call::detached(py, || Ok(fingerprint_text(&self.inner, self.width, text)))?;
         fingerprint.map(|fingerprint| to_python(py, fingerprint, self.width.bits())).transpose()
     }
 
@@ -138,9 +138,9 @@ impl PyProfile {
     ///     without features.
     fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let texts = Texts::read(texts, "text")?;
-        gate::interruptible(
+        call::interruptible(
             py,
-            |call| each_width!(self.width, type F => fingerprints_of::<F>(&self.inner, &texts, call)),
+            |call| each_width!(self.width, type F => fingerprint_texts::<F>(&self.inner, &texts, call)),
         )
     }
 
@@ -168,11 +168,16 @@ type ProfileFields = (String, u32, Option<FileContents>, Option<FileContents>, O
 type FileContents = (String, String);
 
 impl PyProfile {
-    fn of(py: Python<'_>, name: Option<&str>, bits: Option<u32>, resources: Resources) -> PyResult<Self> {
+    fn with_name(
+        py: Python<'_>,
+        name: Option<&str>,
+        bits: Option<u32>,
+        resources: Resources,
+    ) -> PyResult<Self> {
         let default = simstore_text::Profile::default().to_string();
         let name = name.unwrap_or(&default);
-        let inner = gate::detached(py, || simstore_text::Profile::with_resources(name, &resources))?;
-        let width = gate::detached(py, || {
+        let inner = call::detached(py, || simstore_text::Profile::with_resources(name, &resources))?;
+        let width = call::detached(py, || {
             let width = Width::from_bits(bits.or(inner.bits()).unwrap_or(64))?;
             inner.check_bits(width.bits()).map(|()| width)
         })?;
@@ -192,31 +197,31 @@ pub(crate) fn _profile(
 ) -> PyResult<PyProfile> {
     let file = |file: Option<FileContents>| file.map(|(path, text)| Resource::new(path, text));
     let resources = Resources { dictionary: file(dictionary), stop_words: file(stop_words), idf: file(idf) };
-    PyProfile::of(py, Some(name), Some(bits), resources)
+    PyProfile::with_name(py, Some(name), Some(bits), resources)
 }
 
 /// Returns the fingerprint of a text in either width.
-pub(crate) fn fingerprint_of(profile: &simstore_text::Profile, width: Width, text: &str) -> Option<u128> {
+pub(crate) fn fingerprint_text(profile: &simstore_text::Profile, width: Width, text: &str) -> Option<u128> {
     each_width!(width, type F => profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint.to_u128()))
 }
 
-fn fingerprints_of<F: Fingerprint>(
+fn fingerprint_texts<F: Fingerprint>(
     profile: &simstore_text::Profile,
     texts: &Texts,
     call: &Call,
 ) -> Result<PyArrowArray> {
-    let made =
-        in_parallel(texts, call, |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))?;
-    Ok(array_of(made.into_iter()))
+    let fingerprints =
+        map_texts(texts, call, |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))?;
+    Ok(array_of(fingerprints.into_iter()))
 }
 
 /// Applies a function to each text, on all cores. Missing texts give `None`.
-pub(crate) fn in_parallel<T: Send>(
+pub(crate) fn map_texts<T: Send>(
     texts: &Texts,
     call: &Call,
     make: impl Fn(&str) -> Option<T> + Sync,
 ) -> Result<Vec<Option<T>>> {
-    gate::in_parallel(call, texts.len(), TEXTS_PER_CANCEL_CHECK, |at| Ok(texts.get(at).and_then(&make)))
+    call::in_parallel(call, texts.len(), TEXTS_PER_CANCEL_CHECK, |at| Ok(texts.get(at).and_then(&make)))
 }
 
 /// Returns the Jaccard similarity of two texts: the number of shingles in both, divided by the number of shingles in at least one.
@@ -249,7 +254,7 @@ pub(crate) fn similarity(
 ) -> PyResult<f64> {
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
-    gate::detached(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
+    call::detached(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
 /// Returns bands of MinHash signatures, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two
@@ -273,7 +278,7 @@ pub(crate) fn similarity(
 pub(crate) fn sketches(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = numbers::required_count)] count: usize,
+    #[pyo3(from_py_with = number_arguments::required_count)] count: usize,
     profile: Option<&Bound<'_, PyProfile>>,
 ) -> PyResult<PyArrowArray> {
     if !(1..=BANDS).contains(&count) {
@@ -282,17 +287,18 @@ pub(crate) fn sketches(
     let texts = Texts::read(texts, "text")?;
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
-    gate::interruptible(py, |call| {
-        let sketcher = MinHasher::new(profile);
-        let made = in_parallel(&texts, call, |text| sketcher.signature(text).map(|sketched| sketched.bands))?;
+    call::interruptible(py, |call| {
+        let hasher = MinHasher::new(profile);
+        let signatures =
+            map_texts(&texts, call, |text| hasher.signature(text).map(|signature| signature.bands))?;
         let mut lists =
-            FixedSizeListBuilder::new(UInt64Builder::with_capacity(made.len() * count), count as i32);
-        for sketches in &made {
-            match sketches {
-                Some(sketches) => lists.values().append_slice(&sketches[..count]),
+            FixedSizeListBuilder::new(UInt64Builder::with_capacity(signatures.len() * count), count as i32);
+        for bands in &signatures {
+            match bands {
+                Some(bands) => lists.values().append_slice(&bands[..count]),
                 None => lists.values().append_nulls(count),
             }
-            lists.append(sketches.is_some());
+            lists.append(bands.is_some());
         }
         Ok(PyArrowArray::new(Arc::new(lists.finish())))
     })

@@ -1,4 +1,4 @@
-//! A stored document that is similar to a text.
+//! The class `SimilarMatch`.
 
 use std::hash::{Hash, Hasher};
 
@@ -31,15 +31,15 @@ pub(crate) struct PySimilarMatch {
 }
 
 impl PySimilarMatch {
-    /// All that two of them may differ in; numbers as their bits.
-    fn parts(&self) -> (u64, Option<&str>, u64, u64) {
+    /// Returns the fields for comparison and hashing, floats as their bits.
+    fn identity(&self) -> (u64, Option<&str>, u64, u64) {
         (self.id, self.name.as_deref(), self.similarity.to_bits(), self.error.to_bits())
     }
 }
 
 impl PartialEq for PySimilarMatch {
     fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
+        self.identity() == other.identity()
     }
 }
 
@@ -47,13 +47,13 @@ impl Eq for PySimilarMatch {}
 
 impl Hash for PySimilarMatch {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        self.identity().hash(state);
     }
 }
 
 impl From<SimilarDocument> for PySimilarMatch {
-    fn from(found: SimilarDocument) -> Self {
-        let SimilarDocument { id, name, estimate } = found;
+    fn from(document: SimilarDocument) -> Self {
+        let SimilarDocument { id, name, estimate } = document;
         PySimilarMatch { id, name, similarity: estimate.similarity, error: estimate.standard_error }
     }
 }

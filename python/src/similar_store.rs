@@ -1,4 +1,4 @@
-//! A store of documents by their similarity.
+//! The class `SimilarStore`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use simstore::{Durability, StoreOptions};
 use simstore_text::{Resources, SimilarDocument, SimilarDocuments, SimilarSettings};
 
 use crate::array::PyArrowArray;
-use crate::gate;
-use crate::numbers;
-use crate::opened::ClosableStore;
+use crate::call;
+use crate::closable_store::ClosableStore;
+use crate::number_arguments;
+use crate::open_similar_store::{OpenSimilarStore, TextInput, map_range, read_ids, read_texts};
 use crate::profile::PyProfile;
-use crate::settings::path_of;
-use crate::similar::settings_of;
-use crate::similar_adding::{TextInput, OpenSimilarStore, asked, in_parallel, texts_of};
+use crate::settings::path_to_python;
 use crate::similar_match::PySimilarMatch;
+use crate::similar_settings::resolve_settings;
 use crate::table::PyTable;
 
 /// A store of documents by the similarity of their texts. It accepts texts, and finds stored documents that are similar to a text.
@@ -41,10 +41,10 @@ use crate::table::PyTable;
 ///     Whether the store keeps compressed texts. With texts, similarities are exact. Without, they are estimates, each with its standard
 ///     error. False for a new store.
 /// profile : Profile or str, optional
-///     How texts become features: shingles for a new store.
+///     The profile that turns texts into features: shingles for a new store.
 /// durability : {"os", "group", "sync"}
-///     When a write returns. "os": once the operating system has the data, so that it survives the end of this process. "group" and "sync":
-///     once the data is on the disk.
+///     When a write returns. "os": when the operating system has the data, which then survives the end of this process. "group" and
+///     "sync": when the data is on the disk.
 /// create : bool
 ///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
 ///
@@ -108,8 +108,8 @@ impl PySimilarStore {
                 },
             },
         };
-        let documents = gate::detached(py, || {
-            let (settings, stored) = settings_of(&path, similar, recall, with_texts)?;
+        let documents = call::detached(py, || {
+            let (settings, stored) = resolve_settings(&path, similar, recall, with_texts)?;
             let profile = match (given, name.or(stored)) {
                 (Some(profile), _) => profile,
                 (None, Some(name)) => simstore_text::Profile::with_resources(&name, &Resources::default())?,
@@ -119,7 +119,7 @@ impl PySimilarStore {
             SimilarDocuments::open(&path, options, profile, settings)
         })?;
         if let Some(torn) = documents.store().torn_tail() {
-            gate::warn_of(py, &torn.to_string())?;
+            call::issue_warning(py, &torn.to_string())?;
         }
         let (settings, profile) = (*documents.settings(), documents.profile().to_string());
         let path = documents.store().snapshot().path().to_path_buf();
@@ -158,9 +158,9 @@ impl PySimilarStore {
         ids: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyArrowArray> {
-        let (live, given) = (self.opened.get(py)?, TextInput::read(texts, ids)?);
-        let ids = gate::with_progress(py, progress, |call| {
-            live.each(&given, call, |prepared, id| live.add(prepared, id).map(Some))
+        let (live, input) = (self.opened.acquire(py)?, TextInput::read(texts, ids)?);
+        let ids = call::with_progress(py, progress, |call| {
+            live.for_each_text(&input, call, |prepared, id| live.add(prepared, id).map(Some))
         })?;
         Ok(PyArrowArray::new(Arc::new(UInt64Array::from(ids))))
     }
@@ -186,16 +186,16 @@ impl PySimilarStore {
         ids: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
-        let (live, given) = (self.opened.get(py)?, TextInput::read(texts, ids)?);
-        let outcomes = gate::with_progress(py, progress, |call| {
-            live.each(&given, call, |prepared, id| live.add_if_new(prepared, id))
+        let (live, input) = (self.opened.acquire(py)?, TextInput::read(texts, ids)?);
+        let outcomes = call::with_progress(py, progress, |call| {
+            live.for_each_text(&input, call, |prepared, id| live.add_if_new(prepared, id))
         })?;
         let added: BooleanArray = outcomes.iter().map(|(id, _)| Some(id.is_some())).collect();
         let ids: UInt64Array = outcomes.iter().map(|(id, _)| *id).collect();
-        let [of, name, similarity, error] =
-            columns("duplicate_of", outcomes.iter().map(|(_, of)| of.as_ref()));
+        let [duplicate_of, name, similarity, error] =
+            document_columns("duplicate_of", outcomes.iter().map(|(_, similar)| similar.as_ref()));
         let (added, ids) = (Arc::new(added), Arc::new(ids));
-        PyTable::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
+        PyTable::from_columns(vec![("added", added), ("id", ids), duplicate_of, name, similarity, error])
     }
 
     /// Returns the stored documents that are similar to a text, the most similar first; none for white space.
@@ -214,10 +214,10 @@ impl PySimilarStore {
         &self,
         py: Python<'py>,
         text: &str,
-        #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = number_arguments::limit)] limit: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let live = self.opened.get(py)?;
-        let found = gate::detached(py, || live.documents.find(text))?;
+        let live = self.opened.acquire(py)?;
+        let found = call::detached(py, || live.documents.find(text))?;
         let found = found.into_iter().take(limit.unwrap_or(usize::MAX)).map(PySimilarMatch::from);
         PyList::new(py, found.collect::<Vec<_>>())
     }
@@ -243,21 +243,21 @@ impl PySimilarStore {
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = number_arguments::limit)] limit: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
-        let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);
-        let found = gate::with_progress(py, progress, |call| {
-            in_parallel(call, texts.len(), |at| {
+        let (live, texts) = (self.opened.acquire(py)?, read_texts(texts)?);
+        let found = call::with_progress(py, progress, |call| {
+            map_range(call, texts.len(), |at| {
                 let mut found = texts.get(at).map_or(Ok(Vec::new()), |text| live.documents.find(text))?;
                 found.truncate(limit.unwrap_or(usize::MAX));
                 Ok(found)
             })
         })?;
-        let queries = found.iter().zip(0..).flat_map(|(some, query)| some.iter().map(move |_| query));
+        let queries = found.iter().zip(0..).flat_map(|(matches, query)| matches.iter().map(move |_| query));
         let queries = Arc::new(UInt32Array::from_iter_values(queries));
-        let [id, name, similarity, error] = columns("id", found.iter().flatten().map(Some));
-        PyTable::of_columns(vec![("query", queries), id, name, similarity, error])
+        let [id, name, similarity, error] = document_columns("id", found.iter().flatten().map(Some));
+        PyTable::from_columns(vec![("query", queries), id, name, similarity, error])
     }
 
     /// Removes documents by their ids or names.
@@ -280,8 +280,8 @@ impl PySimilarStore {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (live, asked) = (self.opened.get(py)?, asked(ids)?);
-        let deleted = gate::with_progress(py, progress, |call| live.delete(&asked, call))?;
+        let (live, wanted) = (self.opened.acquire(py)?, read_ids(ids)?);
+        let deleted = call::with_progress(py, progress, |call| live.delete(&wanted, call))?;
         Ok(PyArray1::from_vec(py, deleted))
     }
 
@@ -302,21 +302,21 @@ impl PySimilarStore {
     /// ValueError
     ///     If the store keeps no texts.
     fn texts(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
-        let (live, asked) = (self.opened.get(py)?, asked(ids)?);
+        let (live, wanted) = (self.opened.acquire(py)?, read_ids(ids)?);
         if !self.settings.has_texts() {
             return Err(PyValueError::new_err(format!(
                 "{}: the store has no texts: create another one with with_texts=True",
                 self.opened.path().display()
             )));
         }
-        let texts = gate::interruptible(py, |call| live.texts(&asked, call))?;
+        let texts = call::interruptible(py, |call| live.texts(&wanted, call))?;
         Ok(PyArrowArray::new(Arc::new(LargeStringArray::from(texts))))
     }
 
-    /// Writes the log to a segment, and waits for it. The next opening is quick then.
+    /// Writes the log's contents to a segment, and waits until that is done. The next opening is then faster.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        let live = self.opened.get(py)?;
-        gate::detached(py, || live.documents.store().flush())
+        let live = self.opened.acquire(py)?;
+        call::detached(py, || live.documents.store().flush())
     }
 
     /// Closes the store, like `Store.close`.
@@ -331,7 +331,7 @@ impl PySimilarStore {
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        slf.get().opened.get(slf.py())?;
+        slf.get().opened.acquire(slf.py())?;
         Ok(slf.clone())
     }
 
@@ -343,13 +343,13 @@ impl PySimilarStore {
 
     /// Number of documents. It is an upper bound while deleted documents are still in the store's files.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.opened.get(py)?.documents.count() as usize)
+        Ok(self.opened.acquire(py)?.documents.count() as usize)
     }
 
     /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, self.opened.path())
+        path_to_python(py, self.opened.path())
     }
 
     /// The smallest similarity that queries find.
@@ -390,8 +390,8 @@ impl PySimilarStore {
     }
 }
 
-/// Returns the columns of similar documents: the ids by this name, and the rest.
-fn columns<'a>(
+/// Makes the columns of similar documents: id, name, similarity, error. `id` is the name of the first column.
+fn document_columns<'a>(
     id: &'static str,
     found: impl Iterator<Item = Option<&'a SimilarDocument>> + Clone,
 ) -> [(&'static str, ArrayRef); 4] {

@@ -1,4 +1,4 @@
-//! A store as it was at one moment.
+//! The class `Snapshot`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,25 +15,26 @@ use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::describe::describe_store;
 
 use crate::array::PyArrowArray;
-use crate::batches::{PyBatches, BatchReader};
-use crate::columns::{id_column, name_column};
+use crate::batches::{BatchReader, PyBatches};
+use crate::call::{self, in_parallel};
 use crate::errors::exception;
-use crate::fingerprints::{FingerprintColumn, array_of, one};
-use crate::gate::{self, in_parallel};
+use crate::fingerprints::{FingerprintColumn, array_of, read_one};
+use crate::id_columns::{id_column, name_column};
+use crate::id_pairs::{read_id, read_ids};
 use crate::matches;
-use crate::numbers;
+use crate::number_arguments;
 use crate::profile::PyProfile;
-use crate::rows::{id_of, read_ids};
-use crate::settings::path_of;
-use crate::similar::check_look_up;
-use crate::summary::parsed;
-use crate::table::{PyTable, stream};
+use crate::settings::path_to_python;
+use crate::similar_settings::check_has_fingerprints;
+use crate::summary::parse_json;
+use crate::table::{PyTable, export_stream};
 use crate::text_profile::{QueryInput, TextProfile};
 
 /// Fingerprints that are looked up between checks for interruption.
 const LOOKUPS_PER_CANCEL_CHECK: usize = 256;
 
-/// A store as it was at one moment. It answers queries from any number of threads, while another process may write to the store.
+/// A read-only view of a store at one moment. It answers queries from any number of threads, while another process may write to the
+/// store.
 ///
 /// A snapshot is pickled by its path, so that ``multiprocessing`` and Spark can send it. The other process opens the store, and sees
 /// everything written to it by then, in segments and in the log.
@@ -49,8 +50,8 @@ const LOOKUPS_PER_CANCEL_CHECK: usize = 256;
 ///     Whether files are memory-mapped. If True, opening is quick, and the system's cache holds the data. If False, the process reads whole
 ///     files into its memory when the store is opened or refreshed.
 /// profile : Profile, optional
-///     How texts become fingerprints. Needed if the store records no profile, or if the profile's name refers to files, such as a
-///     dictionary.
+///     The profile that turns texts into fingerprints. Needed if the store records no profile, or if the profile's name refers to files,
+///     such as a dictionary.
 ///
 /// Raises
 /// ------
@@ -82,7 +83,7 @@ pub(crate) struct PySnapshot {
     mmap: bool,
     profile: TextProfile,
     /// The profile passed by the caller, if any.
-    given: Option<Py<PyAny>>,
+    given_profile: Option<Py<PyAny>>,
 }
 
 impl PySnapshot {
@@ -92,11 +93,11 @@ impl PySnapshot {
     }
 
     pub(crate) fn with(inner: AnySnapshot, profile: TextProfile) -> PySnapshot {
-        PySnapshot { inner, mmap: true, profile, given: None }
+        PySnapshot { inner, mmap: true, profile, given_profile: None }
     }
 
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        one(object, self.inner.width())
+        read_one(object, self.inner.width())
     }
 
     fn reader(&self, size: usize) -> BatchReader {
@@ -116,12 +117,14 @@ impl PySnapshot {
         profile: Option<&Bound<'_, PyProfile>>,
     ) -> PyResult<PySnapshot> {
         let disk: Arc<dyn Fs> = Arc::new(if mmap { Disk::default() } else { Disk::resident() });
-        let inner = gate::detached(py, || AnySnapshot::open_retrying_on(&disk, &path))?;
-        let given = profile.map(|profile| profile.get().name());
-        if let Some(given) = given.filter(|given| !inner.profile().is_empty() && *given != inner.profile()) {
+        let inner = call::detached(py, || AnySnapshot::open_retrying_on(&disk, &path))?;
+        let given_name = profile.map(|profile| profile.get().name());
+        if let Some(given_name) =
+            given_name.filter(|given_name| !inner.profile().is_empty() && *given_name != inner.profile())
+        {
             let stored = inner.profile();
             return Err(PyValueError::new_err(format!(
-                "{}: the store has the profile `{stored}`, not `{given}`",
+                "{}: the store has the profile `{stored}`, not `{given_name}`",
                 path.display()
             )));
         }
@@ -131,7 +134,7 @@ impl PySnapshot {
             inner,
             mmap,
             profile: text_profile,
-            given: object.map(|profile| profile.clone().unbind()),
+            given_profile: object.map(|profile| profile.clone().unbind()),
         })
     }
 
@@ -155,10 +158,11 @@ impl PySnapshot {
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let fingerprint =
+            self.profile.fingerprint_or_text(py, fingerprint, text, |one| self.fingerprint(one))?;
         matches::query(py, &self.inner, fingerprint, distance)
     }
 
@@ -186,22 +190,22 @@ impl PySnapshot {
         &self,
         py: Python<'_>,
         fingerprints: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
         let mut queries = QueryInput::read(fingerprints, texts, self.inner.bits())?;
         let distance = distance.unwrap_or_else(|| self.inner.distance());
-        let columns = gate::with_progress(py, progress, |call| {
-            check_look_up(&self.inner)?;
-            let queries = queries.make(&self.profile, call)?;
+        let columns = call::with_progress(py, progress, |call| {
+            check_has_fingerprints(&self.inner)?;
+            let queries = queries.fingerprints(&self.profile, call)?;
             each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let matches = one.batch_query_with(fingerprints, distance, &call.callback("matches"))?;
                 call.check()?;
                 columns(&self.inner, &matches, |query| queries.position(query))
             })
         })?;
-        PyTable::of_columns(columns)
+        PyTable::from_columns(columns)
     }
 
     /// Returns whether a fingerprint is stored; with an id, whether the pair is stored.
@@ -212,9 +216,9 @@ impl PySnapshot {
         fingerprint: &Bound<'_, PyAny>,
         id: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
-        let (fingerprint, id) = (self.fingerprint(fingerprint)?, id.map(id_of).transpose()?);
-        gate::detached(py, || {
-            check_look_up(&self.inner)?;
+        let (fingerprint, id) = (self.fingerprint(fingerprint)?, id.map(read_id).transpose()?);
+        call::detached(py, || {
+            check_has_fingerprints(&self.inner)?;
             match id {
                 Some(id) => self.inner.contains_pair(fingerprint, id),
                 None => self.inner.contains(fingerprint),
@@ -238,8 +242,8 @@ impl PySnapshot {
         fingerprints: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let queries = FingerprintColumn::read(fingerprints, Some(self.inner.bits()))?;
-        let stored = gate::interruptible(py, |call| {
-            check_look_up(&self.inner)?;
+        let stored = call::interruptible(py, |call| {
+            check_has_fingerprints(&self.inner)?;
             each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
                 let look = |at: usize| Ok(is_there(at) && one.contains(fingerprints[at])?);
@@ -260,8 +264,8 @@ impl PySnapshot {
 
     /// Returns the name of a document; None if it has none.
     pub(crate) fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        let id = id_of(id)?;
-        gate::detached(py, || self.inner.name(id))
+        let id = read_id(id)?;
+        call::detached(py, || self.inner.name(id))
     }
 
     /// Returns the names of documents.
@@ -276,12 +280,12 @@ impl PySnapshot {
     ///     Strings of shape (n,); null for documents without a name.
     pub(crate) fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
         let ids: Vec<Option<u64>> = read_ids(ids)?.into_iter().map(Some).collect();
-        gate::interruptible(py, |_| name_column(&self.inner, &ids)).map(PyArrowArray::new)
+        call::interruptible(py, |_| name_column(&self.inner, &ids)).map(PyArrowArray::new)
     }
 
     /// Returns the value that a writer stored under a key (see `Batch.mark`); None if it stored no value.
     fn mark<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(gate::detached(py, || self.inner.metadata(key))?.map(|value| PyBytes::new(py, &value)))
+        Ok(call::detached(py, || self.inner.metadata(key))?.map(|value| PyBytes::new(py, &value)))
     }
 
     /// Yields all stored pairs in batches, ascending by fingerprint, then id.
@@ -296,7 +300,10 @@ impl PySnapshot {
     /// iterator of Table
     ///     With columns fingerprint, id (uint64) and name (string). Id and name are null if missing.
     #[pyo3(signature = (size=65536))]
-    fn iter_batches(&self, #[pyo3(from_py_with = numbers::required_size)] size: usize) -> PyResult<PyBatches> {
+    fn iter_batches(
+        &self,
+        #[pyo3(from_py_with = number_arguments::required_size)] size: usize,
+    ) -> PyResult<PyBatches> {
         if size == 0 {
             return Err(PyValueError::new_err("size is 0: expected 1 or more"));
         }
@@ -316,7 +323,7 @@ impl PySnapshot {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         /// Rows in a batch.
         const SIZE: usize = 1 << 16;
-        stream(py, Box::new(self.reader(SIZE)), requested_schema)
+        export_stream(py, Box::new(self.reader(SIZE)), requested_schema)
     }
 
     /// A dict of counts, sizes and settings of the store, as ``simstore inspect --json`` reports them.
@@ -325,7 +332,7 @@ impl PySnapshot {
         let described = each_width!(&self.inner, one => describe_store(one));
         let json =
             serde_json::to_string(&described).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        parsed(py, &json)
+        parse_json(py, &json)
     }
 
     /// The largest distance of queries, in bits.
@@ -340,7 +347,7 @@ impl PySnapshot {
         self.inner.bits()
     }
 
-    /// How fingerprints are compressed.
+    /// Name of the codec that compresses the fingerprints.
     #[getter]
     fn codec(&self) -> &'static str {
         self.inner.codec().name()
@@ -355,14 +362,14 @@ impl PySnapshot {
     /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, self.inner.path())
+        path_to_python(py, self.inner.path())
     }
 
     /// Returns a snapshot of the store's newest state.
     fn refresh(&self, py: Python<'_>) -> PyResult<PySnapshot> {
-        let inner = gate::detached(py, || self.inner.refresh())?;
-        let given = self.given.as_ref().map(|given| given.clone_ref(py));
-        Ok(PySnapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given })
+        let inner = call::detached(py, || self.inner.refresh())?;
+        let given_profile = self.given_profile.as_ref().map(|profile| profile.clone_ref(py));
+        Ok(PySnapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given_profile })
     }
 
     /// Reads all files, and checks that they are intact: checksums, sort order, and consistency of tables, ids and names.
@@ -382,7 +389,7 @@ impl PySnapshot {
         py: Python<'py>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let problems = gate::with_progress(py, progress, |call| {
+        let problems = call::with_progress(py, progress, |call| {
             let mut problems = Vec::new();
             self.inner.verify_with(&call.callback("fingerprints"), |error| problems.push(error))?;
             Ok(problems)
@@ -397,13 +404,13 @@ impl PySnapshot {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
-        let path = path_of(py, &absolute(this.inner.path()))?;
-        if this.mmap && this.given.is_none() {
+        let path = path_to_python(py, &absolute(this.inner.path()))?;
+        if this.mmap && this.given_profile.is_none() {
             return Ok((slf.get_type().into_any(), (path,).into_pyobject(py)?));
         }
         let options = PyDict::new(py);
         options.set_item("mmap", this.mmap)?;
-        options.set_item("profile", this.given.as_ref())?;
+        options.set_item("profile", this.given_profile.as_ref())?;
         let make = py.import("functools")?.getattr("partial")?.call((slf.get_type(),), Some(&options))?;
         Ok((make, (path,).into_pyobject(py)?))
     }

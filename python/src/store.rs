@@ -1,4 +1,4 @@
-//! A store that can be written.
+//! The class `Store`.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use simstore::{Durability, Insertion, Result, StoreOptions};
 
 use crate::array::PyArrowArray;
 use crate::batch::PyBatch;
-use crate::entries::NewDocuments;
-use crate::gate;
+use crate::call;
+use crate::id_pairs::{IdPairs, read_id};
 use crate::matches;
-use crate::numbers;
-use crate::rows::{IdPairs, id_of};
-use crate::settings::{codec_of, path_of, plan_of, profile_of};
-use crate::similar::{self, is_similar};
+use crate::new_documents::NewDocuments;
+use crate::number_arguments;
+use crate::settings::{parse_codec, parse_plan, path_to_python, read_profile};
+use crate::similar_settings::{self, is_similar_store};
 use crate::snapshot::PySnapshot;
 use crate::table::PyTable;
 use crate::text_profile::TextProfile;
-use crate::writable::WritableStore;
+use crate::writable_store::WritableStore;
 
 /// Approximate log bytes in each transaction when an array is written.
 const TRANSACTION_BYTES: usize = 1 << 20;
-/// Pairs that are looked up and deleted in one transaction.
+/// Pairs looked up and deleted in one transaction, and insertions between progress reports.
 const PAIR_BATCH: usize = 1 << 12;
-/// Time that a writer waits for others to share its sync.
+/// Time that a writer waits for other threads to share its sync, with `durability="group"`.
 const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 
 /// A store on disk that accepts inserts and deletes, from any number of threads, and answers queries at the same time.
@@ -51,15 +51,15 @@ const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 /// create : bool
 ///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
-///     How fingerprints are compressed: "first-difference" for a new store. "elias-fano" is fastest to query. "gap" is smallest for random
-///     fingerprints, "all-differences" for many near-duplicates.
+///     The codec that compresses the fingerprints: "first-difference" for a new store. "elias-fano" is fastest to query. "gap" is smallest
+///     for random fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
 ///     The plan of the tables, as listed by ``simstore plan``; "auto" for a new store.
 /// durability : {"os", "group", "sync"}
-///     When a write is acknowledged. "os": once the operating system has it, so that it survives the end of this process. "group": once it
-///     is on the disk, after waiting at most 2 ms for other threads to share the sync. "sync": once it is on the disk.
+///     When a write returns. "os": when the operating system has the data, which then survives the end of this process. "sync": when the
+///     data is on the disk. "group": like "sync", but waits at most 2 ms for other threads to share the sync.
 /// profile : Profile or str, optional
-///     How texts become fingerprints. The store records the profile's name.
+///     The profile that turns texts into fingerprints. The store records the profile's name.
 /// memory : int or str, optional
 ///     Memory for sorting when segments are written, in bytes, or as "8G": 16 MiB or more; by default a quarter of the machine's.
 /// ids : bool, optional
@@ -68,7 +68,7 @@ const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 /// Raises
 /// ------
 /// LockedError
-///     If another process, or another `Store` of this one, has it open.
+///     If another process, or another `Store` object in this process, has the store open.
 /// NotAStoreError
 ///     If the directory holds something other than a store.
 /// ValueError
@@ -108,8 +108,8 @@ impl Deref for PyStore {
 }
 
 impl PyStore {
-    fn asked_snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
-        Ok(PySnapshot::with(self.asked(py)?, self.profile.clone()))
+    fn py_snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
+        Ok(PySnapshot::with(self.query_snapshot(py)?, self.profile.clone()))
     }
 }
 
@@ -125,14 +125,14 @@ impl PyStore {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
-        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::bits)] bits: Option<u32>,
         create: bool,
         codec: Option<&str>,
         plan: Option<&str>,
         durability: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
+        #[pyo3(from_py_with = number_arguments::memory)] memory: Option<u64>,
         ids: Option<bool>,
     ) -> PyResult<PyStore> {
         let durability = match durability {
@@ -145,10 +145,10 @@ impl PyStore {
                 )));
             }
         };
-        let given = profile;
-        let (profile, profile_bits) = profile_of(profile)?;
-        let (store, snapshot, is_similar) = gate::detached(py, || {
-            let (codec, plan) = (codec_of(codec)?, plan_of(plan)?);
+        let profile_object = profile;
+        let (profile, profile_bits) = read_profile(profile)?;
+        let (store, snapshot, is_similar) = call::detached(py, || {
+            let (codec, plan) = (parse_codec(codec)?, parse_plan(plan)?);
             let options = StoreOptions {
                 create,
                 distance,
@@ -162,13 +162,14 @@ impl PyStore {
             };
             let store = AnyStore::open(&path, bits.or(profile_bits), options)?;
             let snapshot = store.snapshot();
-            let is_similar = is_similar(&snapshot)?;
+            let is_similar = is_similar_store(&snapshot)?;
             Ok((store, snapshot, is_similar))
         })?;
         if let Some(torn) = store.torn_tail() {
-            gate::warn_of(py, &torn.to_string())?;
+            call::issue_warning(py, &torn.to_string())?;
         }
-        let text_profile = TextProfile::new(snapshot.profile(), snapshot.width(), snapshot.path(), given);
+        let text_profile =
+            TextProfile::new(snapshot.profile(), snapshot.width(), snapshot.path(), profile_object);
         Ok(PyStore { inner: Arc::new(WritableStore::new(store, is_similar, durability, text_profile)) })
     }
 
@@ -201,9 +202,9 @@ impl PyStore {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<()> {
-        let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
-        gate::detached(py, || {
-            let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
+        let (open, entry) = (self.writable(py)?, self.read_document(py, fingerprint, id, name, text)?);
+        call::detached(py, || {
+            let (_inserting, mut transaction, mut numbers) = open.begin_insert(entry.has_name_id())?;
             entry.insert(&mut transaction, &mut numbers)?;
             transaction.commit(self.durability)
         })
@@ -237,18 +238,18 @@ impl PyStore {
     ) -> PyResult<()> {
         let open = self.writable(py)?;
         let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
-        gate::with_progress(py, progress, |call| {
-            entries.make(&self.profile, call)?;
+        call::with_progress(py, progress, |call| {
+            entries.compute_fingerprints(&self.profile, call)?;
             let mut at = 0;
             while at < entries.len() {
                 call.check()?;
-                let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
+                let (_inserting, mut transaction, mut numbers) = open.begin_insert(entries.has_name_ids())?;
                 while at < entries.len() && transaction.bytes() < TRANSACTION_BYTES {
                     entries.insert(at, &mut transaction, &mut numbers)?;
                     at += 1;
                 }
                 transaction.commit(if at < entries.len() { Durability::Os } else { self.durability })?;
-                call.step("fingerprints", at as u64, entries.len() as u64);
+                call.report_step("fingerprints", at as u64, entries.len() as u64);
             }
             Ok(())
         })
@@ -275,17 +276,20 @@ impl PyStore {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
-        let found = gate::detached(py, || {
-            let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
+        let (open, entry) = (self.writable(py)?, self.read_document(py, fingerprint, id, name, text)?);
+        let found = call::detached(py, || {
+            let (_inserting, mut transaction, mut numbers) = open.begin_insert(entry.has_name_id())?;
             if !entry.insert(&mut transaction, &mut numbers)? {
                 // The same document is already stored.
                 let snapshot = open.store.snapshot();
-                return matches::named(&snapshot, snapshot.query(entry.fingerprint, snapshot.distance())?);
+                return matches::with_names(
+                    &snapshot,
+                    snapshot.query(entry.fingerprint, snapshot.distance())?,
+                );
             }
             match transaction.commit_if_new(self.durability)? {
                 Insertion::Inserted => Ok(Vec::new()),
-                Insertion::DuplicateOf(found) => matches::named(&open.store.snapshot(), found),
+                Insertion::DuplicateOf(found) => matches::with_names(&open.store.snapshot(), found),
             }
         })?;
         PyList::new(py, found)
@@ -315,15 +319,15 @@ impl PyStore {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let open = self.writable(py)?;
         let mut entries = NewDocuments::read(fingerprints, ids, names, texts, self.width.bits())?;
-        let inserted = gate::with_progress(py, progress, |call| {
-            entries.make(&self.profile, call)?;
+        let inserted = call::with_progress(py, progress, |call| {
+            entries.compute_fingerprints(&self.profile, call)?;
             let one = |at| {
                 call.check()?;
-                let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
+                let (_inserting, mut transaction, mut numbers) = open.begin_insert(entries.has_name_ids())?;
                 let is_inserted = entries.insert(at, &mut transaction, &mut numbers)?
                     && transaction.commit_if_new(Durability::Os)? == Insertion::Inserted;
                 if (at + 1) % PAIR_BATCH == 0 || at + 1 == entries.len() {
-                    call.step("fingerprints", at as u64 + 1, entries.len() as u64);
+                    call.report_step("fingerprints", at as u64 + 1, entries.len() as u64);
                 }
                 Ok(is_inserted)
             };
@@ -348,8 +352,8 @@ impl PyStore {
         fingerprint: &Bound<'_, PyAny>,
         id: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
-        gate::detached(py, || open.store.delete(fingerprint, id))
+        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, read_id(id)?);
+        call::detached(py, || open.store.delete(fingerprint, id))
     }
 
     /// Removes the pairs in arrays of fingerprints and ids, and the names of these ids, in transactions of a few thousand pairs. If the
@@ -368,7 +372,7 @@ impl PyStore {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (open, rows) = (self.writable(py)?, IdPairs::read(fingerprints, ids, self.width.bits())?);
-        let deleted = gate::with_progress(py, progress, |call| {
+        let deleted = call::with_progress(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
                 call.check()?;
@@ -376,7 +380,7 @@ impl PyStore {
                 let pairs: Vec<(u128, u64)> = rows.pairs(deleted.len()..end).collect();
                 let durability = if end < rows.len() { Durability::Os } else { self.durability };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
-                call.step("fingerprints", end as u64, rows.len() as u64);
+                call.report_step("fingerprints", end as u64, rows.len() as u64);
             }
             Ok(deleted)
         })?;
@@ -410,11 +414,12 @@ impl PyStore {
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let snapshot = self.asked(py)?;
-        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let snapshot = self.query_snapshot(py)?;
+        let fingerprint =
+            self.profile.fingerprint_or_text(py, fingerprint, text, |one| self.fingerprint(one))?;
         matches::query(py, &snapshot, fingerprint, distance)
     }
 
@@ -424,42 +429,42 @@ impl PyStore {
         &self,
         py: Python<'_>,
         fingerprints: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTable> {
-        self.asked_snapshot(py)?.query_many(py, fingerprints, distance, texts, progress)
+        self.py_snapshot(py)?.query_many(py, fingerprints, distance, texts, progress)
     }
 
     /// Returns the name of a document; None if it has none.
     fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        self.asked_snapshot(py)?.name(py, id)
+        self.py_snapshot(py)?.name(py, id)
     }
 
     /// Returns the names of documents, like `Snapshot.names`.
     fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PyArrowArray> {
-        self.asked_snapshot(py)?.names(py, ids)
+        self.py_snapshot(py)?.names(py, ids)
     }
 
     /// Returns a snapshot of the store's current state. It does not change, and remains usable after the store is closed.
     fn snapshot(&self) -> PyResult<PySnapshot> {
-        Ok(PySnapshot::with(self.snapshot_of()?, self.profile.clone()))
+        Ok(PySnapshot::with(self.current_snapshot()?, self.profile.clone()))
     }
 
-    /// Writes the log's contents to a segment, and waits for it. The next opening is quick then.
+    /// Writes the log's contents to a segment, and waits until that is done. The next opening is then faster.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        let open = self.opened.open()?;
-        gate::detached(py, || open.store.flush())
+        let open = self.opened.acquire_in_any_process()?;
+        call::detached(py, || open.store.flush())
     }
 
     /// Makes all previous writes durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        let open = self.opened.open()?;
-        gate::detached(py, || open.store.sync())
+        let open = self.opened.acquire_in_any_process()?;
+        call::detached(py, || open.store.sync())
     }
 
-    /// Merges all segments into one, and waits for it. Queries are faster then, and deleted entries take no space. An interrupted call
-    /// leaves the store unchanged.
+    /// Merges all segments into one, and waits until that is done. Queries are then faster, and deleted entries take no space. An
+    /// interrupted call leaves the store unchanged.
     ///
     /// Parameters
     /// ----------
@@ -471,11 +476,11 @@ impl PyStore {
     fn compact(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = number_arguments::distance)] distance: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let open = self.opened.open()?;
-        gate::with_progress(py, progress, |call| {
+        let open = self.opened.acquire_in_any_process()?;
+        call::with_progress(py, progress, |call| {
             let progress = Some(call.callback("fingerprints"));
             open.store.compact_with(&CompactOptions { distance, progress })
         })
@@ -500,7 +505,7 @@ impl PyStore {
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        slf.get().opened.open()?;
+        slf.get().opened.acquire_in_any_process()?;
         Ok(slf.clone())
     }
 
@@ -512,19 +517,19 @@ impl PyStore {
 
     /// Number of fingerprints. It is an upper bound while some are in several segments, or deleted and not yet compacted.
     fn __len__(&self) -> PyResult<usize> {
-        Ok(self.snapshot_of()?.len() as usize)
+        Ok(self.current_snapshot()?.len() as usize)
     }
 
     fn __contains__(&self, py: Python<'_>, fingerprint: &Bound<'_, PyAny>) -> PyResult<bool> {
         let fingerprint = self.fingerprint(fingerprint)?;
-        let snapshot = self.of_fingerprints(py, similar::LOOK_UP)?.store.snapshot();
-        gate::detached(py, || snapshot.contains(fingerprint))
+        let snapshot = self.fingerprint_store(py, similar_settings::QUERY_ADVICE)?.store.snapshot();
+        call::detached(py, || snapshot.contains(fingerprint))
     }
 
     /// The store's directory.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, self.opened.path())
+        path_to_python(py, self.opened.path())
     }
 
     /// Width of the fingerprints, in bits: 64 or 128.
@@ -536,7 +541,7 @@ impl PyStore {
     /// The largest distance of queries, in bits.
     #[getter]
     fn distance(&self) -> PyResult<u32> {
-        Ok(self.snapshot_of()?.distance())
+        Ok(self.current_snapshot()?.distance())
     }
 
     fn __repr__(&self) -> String {

@@ -1,4 +1,4 @@
-//! The numbers of a run.
+//! The class `Summary`: the counts and settings of a `dedup` run.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -17,22 +17,23 @@ use crate::html;
 pub(crate) struct PySummary {
     /// A JSON object.
     json: String,
-    said: String,
+    /// The summary as text, as the command line prints it.
+    text: String,
 }
 
 impl PySummary {
     /// Makes a summary from a JSON object and the text that it prints.
-    pub(crate) fn new(values: &Value, said: String) -> PySummary {
-        PySummary { json: values.to_string(), said }
+    pub(crate) fn new(values: &Value, text: String) -> PySummary {
+        PySummary { json: values.to_string(), text }
     }
 
-    pub(crate) fn said(&self) -> &str {
-        &self.said
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the values as a new dict, so that callers may change it.
     pub(crate) fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parsed(py, &self.json)
+        parse_json(py, &self.json)
     }
 }
 
@@ -91,16 +92,16 @@ impl PySummary {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&str, &str))> {
-        Ok((py.import("simstore._simstore")?.getattr("_summary")?, (&self.json, &self.said)))
+        Ok((py.import("simstore._simstore")?.getattr("_summary")?, (&self.json, &self.text)))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let rows: Vec<_> = self.dict(py)?.iter().map(|(key, value)| vec![key, value]).collect();
-        html::table(&["", ""], &rows, "")
+        html::table_markup(&["", ""], &rows, "")
     }
 
     fn __str__(&self) -> &str {
-        &self.said
+        &self.text
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -111,10 +112,10 @@ impl PySummary {
 /// Makes a `Summary` from its pickled fields.
 #[pyfunction]
 pub(crate) fn _summary(values: String, said: String) -> PySummary {
-    PySummary { json: values, said }
+    PySummary { json: values, text: said }
 }
 
 /// Parses a JSON object.
-pub(crate) fn parsed<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn parse_json<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyDict>> {
     Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)
 }

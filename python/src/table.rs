@@ -1,4 +1,4 @@
-//! Tables returned to Python.
+//! The class `Table`: tables returned to Python.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,9 +12,9 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use simstore_io::numbers::format_count_of;
 
 use crate::array::PyArrowArray;
+use crate::arrow_values::{pandas_dtype, to_numpy, to_object_array, to_python, type_name};
 use crate::html;
-use crate::pickled::{pickle, unpickled};
-use crate::values::{objects, pandas_type, to_numpy, type_name, value};
+use crate::pickle::{pickle, unpickle};
 
 /// A table with named columns: a list of Arrow record batches.
 ///
@@ -29,7 +29,7 @@ pub(crate) struct PyTable {
 
 impl PyTable {
     /// Makes a table from columns of the same length.
-    pub(crate) fn of_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
+    pub(crate) fn from_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<PyTable> {
         let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let columns = columns.into_iter().map(|(_, column)| column).collect();
@@ -38,7 +38,7 @@ impl PyTable {
         Ok(PyTable { schema, batches: vec![batch] })
     }
 
-    pub(crate) fn of_batch(batch: RecordBatch) -> PyTable {
+    pub(crate) fn from_batch(batch: RecordBatch) -> PyTable {
         PyTable { schema: batch.schema(), batches: vec![batch] }
     }
 
@@ -124,7 +124,7 @@ impl PyTable {
             let column = this.column(at)?;
             // pandas has nulls only in columns of objects and of floats.
             let values = match (column.values.null_count(), field.data_type()) {
-                (_, DataType::FixedSizeBinary(_)) => objects(py, &column.values)?,
+                (_, DataType::FixedSizeBinary(_)) => to_object_array(py, &column.values)?,
                 (0, _) => to_numpy(py, &column.values, None)?,
                 (_, DataType::Float64) => {
                     to_numpy(py, &column.values, Some(&f64::NAN.into_pyobject(py)?.into_any()))?
@@ -132,11 +132,11 @@ impl PyTable {
                 _ => {
                     let values = column.to_pylist(py)?;
                     let kwargs = PyDict::new(py);
-                    kwargs.set_item("dtype", pandas_type(field.data_type()))?;
+                    kwargs.set_item("dtype", pandas_dtype(field.data_type()))?;
                     py.import("pandas")?.call_method("array", (values,), Some(&kwargs))?
                 }
             };
-            // Convert lists.
+            // pandas columns have one dimension, so rows of a wide array become lists.
             let values = if values.getattr("ndim")?.extract::<usize>()? > 1 {
                 values.call_method0("tolist")?
             } else {
@@ -169,7 +169,7 @@ impl PyTable {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
-        stream(py, Box::new(reader), requested_schema)
+        export_stream(py, Box::new(reader), requested_schema)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -180,11 +180,11 @@ impl PyTable {
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let rows = self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |at| (batch, at)));
         let rows = rows.take(html::ROWS_SHOWN_MAX).map(|(batch, at)| {
-            batch.columns().iter().map(|column| value(py, column, at)).collect::<PyResult<Vec<_>>>()
+            batch.columns().iter().map(|column| to_python(py, column, at)).collect::<PyResult<Vec<_>>>()
         });
         let rows = rows.collect::<PyResult<Vec<_>>>()?;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        html::table(&names, &rows, &format_count_of(self.rows() as u64, "row"))
+        html::table_markup(&names, &rows, &format_count_of(self.rows() as u64, "row"))
     }
 
     fn __repr__(&self) -> String {
@@ -201,7 +201,7 @@ impl PyTable {
 fn row<'py>(py: Python<'py>, batch: &RecordBatch, at: usize) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        dict.set_item(field.name(), value(py, column, at)?)?;
+        dict.set_item(field.name(), to_python(py, column, at)?)?;
     }
     Ok(dict)
 }
@@ -234,7 +234,7 @@ impl PyRows {
 }
 
 /// Exports record batches as an Arrow stream.
-pub(crate) fn stream<'py>(
+pub(crate) fn export_stream<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
     requested_schema: Option<Bound<'py, PyCapsule>>,
@@ -248,7 +248,7 @@ pub(crate) fn stream<'py>(
 /// Restores a pickled table.
 #[pyfunction]
 pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<PyTable> {
-    let (schema, batches) = unpickled(py, pickled)?;
+    let (schema, batches) = unpickle(py, pickled)?;
     Ok(PyTable::new(schema, batches))
 }
 

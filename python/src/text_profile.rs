@@ -1,4 +1,4 @@
-//! How texts become the fingerprints of a store: by the profile that it names.
+//! The profile of a store, which turns texts into fingerprints.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,22 +10,22 @@ use simstore::any::Width;
 use simstore::{Error, Fingerprint as _, Result, each_width};
 use simstore_text::Resources;
 
-use crate::errors::either;
+use crate::call::{self, Call};
+use crate::errors::one_of_two_error;
 use crate::fingerprints::{FingerprintColumn, PresentFingerprints};
-use crate::gate::{self, Call};
-use crate::profile::{PyProfile, fingerprint_of, in_parallel};
+use crate::profile::{PyProfile, fingerprint_text, map_texts};
 use crate::texts::Texts;
 
-/// The profile of a store, which is made of its name when it is first needed.
+/// The profile of a store. It is parsed from the recorded name on first use.
 #[derive(Clone)]
 pub(crate) struct TextProfile {
     name: String,
     width: Width,
     path: PathBuf,
-    made: OnceLock<ProfileWithWidth>,
+    resolved: OnceLock<ProfileWithWidth>,
 }
 
-/// A profile whose fingerprints have a width.
+/// A profile and the width of its fingerprints.
 #[derive(Clone)]
 pub(crate) struct ProfileWithWidth {
     profile: simstore_text::Profile,
@@ -33,30 +33,31 @@ pub(crate) struct ProfileWithWidth {
 }
 
 impl ProfileWithWidth {
-    /// The fingerprint of a text; `None` if it has no features.
+    /// Returns the fingerprint of a text, or `None` if the text has no features.
     pub(crate) fn fingerprint(&self, text: &str) -> Option<u128> {
-        fingerprint_of(&self.profile, self.width, text)
+        fingerprint_text(&self.profile, self.width, text)
     }
 }
 
 impl TextProfile {
-    /// Returns the profile of a store. `given` is the caller's object, which has the files that the name refers to.
+    /// Makes the profile of a store. `given` is the caller's argument `profile`. If it is a `Profile`, it is used instead of the name,
+    /// since it has the files that the name refers to.
     pub(crate) fn new(
         name: &str,
         width: Width,
         path: &Path,
         given: Option<&Bound<'_, PyAny>>,
     ) -> TextProfile {
-        let made = OnceLock::new();
+        let resolved = OnceLock::new();
         if let Some(Ok(given)) = given.map(|given| given.cast::<PyProfile>()) {
-            made.get_or_init(|| ProfileWithWidth { profile: given.get().inner.clone(), width });
+            resolved.get_or_init(|| ProfileWithWidth { profile: given.get().inner.clone(), width });
         }
-        TextProfile { name: name.to_owned(), width, path: path.to_path_buf(), made }
+        TextProfile { name: name.to_owned(), width, path: path.to_path_buf(), resolved }
     }
 
-    pub(crate) fn get(&self) -> Result<&ProfileWithWidth> {
-        if let Some(made) = self.made.get() {
-            return Ok(made);
+    pub(crate) fn resolve(&self) -> Result<&ProfileWithWidth> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
         }
         let refused = |reason: String| Err(Error::BadArgument(format!("{}: {reason}", self.path.display())));
         if self.name.is_empty() {
@@ -73,11 +74,11 @@ impl TextProfile {
             Err(error) => return Err(error),
         };
         profile.check_bits(self.width.bits())?;
-        Ok(self.made.get_or_init(|| ProfileWithWidth { profile, width: self.width }))
+        Ok(self.resolved.get_or_init(|| ProfileWithWidth { profile, width: self.width }))
     }
 
-    /// Returns the given fingerprint, or the text's fingerprint; `None` if the text has none.
-    pub(crate) fn either<'py>(
+    /// Returns the fingerprint, or the text's fingerprint; `None` if the text has no features. Exactly one argument must be given.
+    pub(crate) fn fingerprint_or_text<'py>(
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
@@ -86,20 +87,20 @@ impl TextProfile {
     ) -> PyResult<Option<u128>> {
         match (fingerprint, text) {
             (Some(fingerprint), None) => read(fingerprint).map(Some),
-            (None, Some(text)) => gate::detached(py, || Ok(self.get()?.fingerprint(text))),
-            (fingerprint, _) => Err(either("a fingerprint", "a text", fingerprint.is_some())),
+            (None, Some(text)) => call::detached(py, || Ok(self.resolve()?.fingerprint(text))),
+            (fingerprint, _) => Err(one_of_two_error("a fingerprint", "a text", fingerprint.is_some())),
         }
     }
 
-    /// Returns a fingerprint to insert, like [`TextProfile::either`]. A text without a fingerprint is an error.
-    pub(crate) fn inserted<'py>(
+    /// Like [`TextProfile::fingerprint_or_text`], for insertions: a text without features is an error.
+    pub(crate) fn fingerprint_to_insert<'py>(
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
         text: Option<&str>,
         read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<u128>,
     ) -> PyResult<u128> {
-        self.either(py, fingerprint, text, read)?.ok_or_else(|| {
+        self.fingerprint_or_text(py, fingerprint, text, read)?.ok_or_else(|| {
             PyValueError::new_err("the text has no letter and no digit, and so no fingerprint: leave it out")
         })
     }
@@ -122,12 +123,12 @@ impl QueryInput {
                 Ok(QueryInput::Fingerprints(Some(FingerprintColumn::read(fingerprints, Some(bits))?)))
             }
             (None, Some(texts)) => Texts::read(texts, "text").map(QueryInput::Texts),
-            (fingerprints, _) => Err(either("fingerprints", "texts", fingerprints.is_some())),
+            (fingerprints, _) => Err(one_of_two_error("fingerprints", "texts", fingerprints.is_some())),
         }
     }
 
-    /// Returns the fingerprints, without missing ones.
-    pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<PresentFingerprints> {
+    /// Returns the fingerprints of the queries, without nulls and texts without features. Can be called once.
+    pub(crate) fn fingerprints(&mut self, profile: &TextProfile, call: &Call) -> Result<PresentFingerprints> {
         let texts = match self {
             QueryInput::Fingerprints(fingerprints) => {
                 let read =
@@ -136,11 +137,12 @@ impl QueryInput {
             }
             QueryInput::Texts(texts) => texts,
         };
-        let of = profile.get()?;
-        let made = in_parallel(texts, call, |text| of.fingerprint(text))?;
-        let valid = NullBuffer::from_iter(made.iter().map(Option::is_some));
-        let made = made.into_iter().map(Option::unwrap_or_default);
-        let values = each_width!(profile.width, type F => made.map(F::from_u128).collect::<Vec<F>>().into());
+        let resolved = profile.resolve()?;
+        let fingerprints = map_texts(texts, call, |text| resolved.fingerprint(text))?;
+        let valid = NullBuffer::from_iter(fingerprints.iter().map(Option::is_some));
+        let fingerprints = fingerprints.into_iter().map(Option::unwrap_or_default);
+        let values =
+            each_width!(profile.width, type F => fingerprints.map(F::from_u128).collect::<Vec<F>>().into());
         Ok(FingerprintColumn { values, valid: Some(valid) }.present())
     }
 }

@@ -1,27 +1,31 @@
-//! Texts as Python has them: lists, iterables, Arrow arrays of strings and what gives them (pandas, Polars, pyarrow, DuckDB).
+//! Texts read from Python: lists, iterables, numpy arrays, and Arrow arrays of strings (from pandas, Polars, pyarrow, DuckDB).
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
 
-use crate::border::{NumpyArray, StringChunk, arrow_array, holds_objects};
-use crate::no_text::{MaybeText, TextError};
-use crate::panics::caught_here;
+use crate::array_input::{NumpyArray, StringChunk, arrow_array, holds_objects};
+use crate::panics::catch_panic_in_python;
+use crate::text_error::{MaybeText, TextError};
 
-/// Texts, each of them or nothing. Those of Arrow are not copied.
+/// A list of texts, which may contain missing values. Arrow strings are not copied.
 pub(crate) enum Texts {
     Objects(Vec<MaybeText<PyBackedStr>>),
-    Arrow { chunks: Vec<StringChunk>, starts: Vec<usize> },
+    /// `starts` has the position of the first text of each chunk, and the number of all texts at the end.
+    Arrow {
+        chunks: Vec<StringChunk>,
+        starts: Vec<usize>,
+    },
 }
 
 impl Texts {
-    /// All of them; `what` is what an error calls one. A single text is refused: it is iterable too.
+    /// Reads texts. `what` names a value in errors, such as "text". A single text is refused, although it is iterable.
     ///
     /// # Errors
-    /// `ValueError` and `TypeError` for the first that is malformed.
+    /// `ValueError` or `TypeError` for the first malformed value.
     pub(crate) fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Texts> {
-        let texts = Texts::read_some(object)?;
+        let texts = Texts::read_lenient(object)?;
         let bad = match &texts {
             Texts::Objects(texts) => {
                 let reasons = texts.iter().map(|text| text.as_ref().err().cloned());
@@ -44,36 +48,36 @@ impl Texts {
         }
     }
 
-    /// The same, of which some may be malformed.
-    pub(crate) fn read_some(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
-        caught_here(object.py(), || Texts::of_any(object))
+    /// Reads texts like [`Texts::read`], but keeps malformed values. [`Texts::try_get`] returns their errors.
+    pub(crate) fn read_lenient(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+        catch_panic_in_python(object.py(), || Texts::read_any(object))
     }
 
-    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+    fn read_any(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("expected several texts, found one: put it in a list"));
         }
         if let Some(numbers) = NumpyArray::read(object)? {
-            return Texts::of_objects(&numbers.objects()?);
+            return Texts::read_iterable(&numbers.objects()?);
         }
         if holds_objects(object) {
-            return Texts::of_objects(object);
+            return Texts::read_iterable(object);
         }
         if let Some(array) = arrow_array(object)? {
             let chunks = array.into_chunked_array().map_err(PyErr::from)?;
-            let chunks = chunks.chunks().iter().map(StringChunk::of).collect::<PyResult<Vec<_>>>()?;
+            let chunks = chunks.chunks().iter().map(StringChunk::new).collect::<PyResult<Vec<_>>>()?;
             let mut starts = vec![0];
             for chunk in &chunks {
                 starts.push(starts.last().map_or(0, |start| start + chunk.len()));
             }
             return Ok(Texts::Arrow { chunks, starts });
         }
-        Texts::of_objects(object)
+        Texts::read_iterable(object)
     }
 
-    /// All that an iterable gives, one by one.
-    pub(crate) fn of_objects(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
-        object.try_iter()?.map(|text| text_of(&text?)).collect::<PyResult<_>>().map(Texts::Objects)
+    /// Reads the values of an iterable.
+    pub(crate) fn read_iterable(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+        object.try_iter()?.map(|text| read_text(&text?)).collect::<PyResult<_>>().map(Texts::Objects)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -83,15 +87,15 @@ impl Texts {
         }
     }
 
-    /// One of them; `None` where there is nothing, or what is malformed.
+    /// Returns the text at a position; `None` if it is missing or malformed.
     pub(crate) fn get(&self, at: usize) -> Option<&str> {
         self.try_get(at).unwrap_or_default()
     }
 
-    /// One of them.
+    /// Returns the text at a position; `None` if it is missing.
     ///
     /// # Errors
-    /// Why it is malformed.
+    /// If the value is malformed; the error is the reason.
     pub(crate) fn try_get(&self, at: usize) -> MaybeText<&str> {
         match self {
             Texts::Objects(texts) => texts[at].as_ref().map(Option::as_deref).map_err(Clone::clone),
@@ -103,10 +107,10 @@ impl Texts {
     }
 }
 
-/// A text, or what Python's libraries have where there is none: `None`, NaN, `pandas.NA`.
-pub(crate) fn text_of(object: &Bound<'_, PyAny>) -> PyResult<MaybeText<PyBackedStr>> {
+/// Reads a text. Missing values of Python's libraries, such as `None`, NaN and `pandas.NA`, become `None`.
+pub(crate) fn read_text(object: &Bound<'_, PyAny>) -> PyResult<MaybeText<PyBackedStr>> {
     if let Ok(text) = object.cast::<PyString>() {
-        // Python's texts may hold halves of surrogate pairs.
+        // A Python str may contain lone surrogates.
         let reason = |_| TextError::Encoding("is not valid Unicode: it has a lone surrogate".to_owned());
         return Ok(PyBackedStr::try_from(text.clone()).map(Some).map_err(reason));
     }
@@ -116,7 +120,7 @@ pub(crate) fn text_of(object: &Bound<'_, PyAny>) -> PyResult<MaybeText<PyBackedS
     Ok(Err(TextError::Type(object.get_type().name()?.to_string())))
 }
 
-/// Whether it stands for nothing.
+/// Whether the object is a missing value: `None`, NaN, or a missing value of pandas or numpy.
 pub(crate) fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_none() {
         return Ok(true);
@@ -124,7 +128,7 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(number) = object.cast::<PyFloat>() {
         return Ok(number.value().is_nan());
     }
-    // `pandas.NA` and `pandas.NaT`, and `numpy.ma.masked`.
+    // The classes of `pandas.NA`, `pandas.NaT` and `numpy.ma.masked`.
     let name = object.get_type().name()?;
     Ok(["NAType", "NaTType", "MaskedConstant"].iter().any(|missing| name == *missing))
 }

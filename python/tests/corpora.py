@@ -1,4 +1,4 @@
-"""Random corpora, the plain loop over them, and the command line, to compare with."""
+"""Random texts and sample documents, their exact Jaccard similarity, and the output of the command-line program."""
 
 import json
 import os
@@ -13,37 +13,38 @@ ROOT = pathlib.Path(__file__).parents[2]
 SAMPLES = ROOT / "samples"
 
 
-def rows_of(name):
+def sample_rows(name):
+    """Returns the JSON objects of a file in samples/."""
     with open(SAMPLES / name, encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def shingles(text):
-    """Every three successive words, of a text of plain words; all of them where there are fewer."""
+    """Returns the shingles of three ASCII words, or one shingle of all words if the text has fewer than three."""
     words = re.findall(r"[a-z0-9]+", text.lower())
-    return {tuple(words[at : at + 3]) for at in range(max(1, len(words) - 2))} if words else set()
+    return {tuple(words[start : start + 3]) for start in range(max(1, len(words) - 2))} if words else set()
 
 
 def jaccard(a, b):
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
-def texts(seed, count, topics=8, words=24):
-    """Texts of a few topics, of which some words are replaced."""
-    chance = random.Random(seed)
-    made = []
+def random_texts(seed, count, topics=8, words=24):
+    """Returns random texts. Each has the words of one of a few topics, and about 3% of its words are replaced."""
+    rng = random.Random(seed)
+    texts = []
     for _ in range(count):
-        topic = chance.randrange(topics)
-        made.append(
+        topic = rng.randrange(topics)
+        texts.append(
             " ".join(
-                f"other{chance.randrange(1000)}" if chance.random() < 0.03 else f"word{topic}x{at}" for at in range(words)
+                f"other{rng.randrange(1000)}" if rng.random() < 0.03 else f"word{topic}x{index}" for index in range(words)
             )
         )
-    return made
+    return texts
 
 
-def binary():
-    """The command line; where it is not built, the test is skipped."""
+def cli_binary():
+    """Returns the path of the command-line program. If it is not built, the test is skipped."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     path = pathlib.Path(os.environ.get("SIMSTORE_BINARY", target / "debug" / "simstore"))
     if not path.exists():
@@ -51,7 +52,7 @@ def binary():
     return path
 
 
-def run(*args):
-    """The objects that the command line prints as JSON."""
-    done = subprocess.run([binary(), *map(str, args)], capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def run_cli(*args):
+    """Runs the command-line program, and returns the JSON objects that it prints."""
+    completed = subprocess.run([cli_binary(), *map(str, args)], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in completed.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""Pages of Markdown whose code is run: blocks of `python`, each with what it prints in a block of `text` behind it."""
+"""Runs the Python code blocks of Markdown pages. A `text` block after a `python` block has its expected output."""
 
 import contextlib
 import io
@@ -9,26 +9,30 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def steps(page: Path) -> dict[str, str]:
-    """The parts of a page that begin with `## `, by their heading; all of it if there are none."""
-    first, *parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)
-    assert "```python" not in first or not parts, f"{page}: code before the first heading is not run"
-    return {part.splitlines()[0]: part for part in parts} or {page.name: first}
+def sections(page: Path) -> dict[str, str]:
+    """Returns the sections of a page by heading (`## `), or the whole page by file name if it has no headings."""
+    preamble, *parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)
+    assert "```python" not in preamble or not parts, f"{page}: code before the first heading is not run"
+    return {part.splitlines()[0]: part for part in parts} or {page.name: preamble}
 
 
-def blocks(step: str) -> list[tuple[str, str]]:
-    """Code, and what it is to print."""
-    found = FENCE.findall(step)
-    after = found[1:] + [("", "")]
-    # What is not run is told apart by its name: a block without one would be left out in silence.
-    assert all(kind in ("console", "python", "text") for kind, _ in found) and step.count("```") == 2 * len(found)
-    return [(code, to_print if of == "text" else "") for (kind, code), (of, to_print) in zip(found, after) if kind == "python"]
+def code_blocks(step: str) -> list[tuple[str, str]]:
+    """Returns pairs of code and expected output."""
+    fences = FENCE.findall(step)
+    next_fences = fences[1:] + [("", "")]
+    # Each block must name its language. A block without a name would be skipped without an error.
+    assert all(kind in ("console", "python", "text") for kind, _ in fences) and step.count("```") == 2 * len(fences)
+    return [
+        (code, expected if next_kind == "text" else "")
+        for (kind, code), (next_kind, expected) in zip(fences, next_fences)
+        if kind == "python"
+    ]
 
 
-def run(step: str) -> None:
-    """Runs the code of a step in the folder where one is, which has what the page needs."""
+def run_section(step: str) -> None:
+    """Runs the code of a section in the current folder, which must have the files that the page reads."""
     names = {"__name__": "__main__"}
-    for code, expected in blocks(step):
+    for code, expected in code_blocks(step):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, "a page", "exec"), names)

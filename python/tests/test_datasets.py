@@ -1,4 +1,4 @@
-"""Caches of `datasets` know a profile again, in any process."""
+"""The cache of Hugging Face `datasets` gives a profile the same hash in every process."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import simstore
 
 fingerprint = pytest.importorskip("datasets.fingerprint")
 
-CODE = """
+HASH_PROGRAM = """
 from datasets.fingerprint import Hasher
 import simstore
 profile = simstore.Profile({arguments})
@@ -22,16 +22,16 @@ print(Hasher.hash(lambda row: profile.fingerprints(row["text"])))
 
 
 def hashes(arguments):
-    code = CODE.format(arguments=arguments)
+    code = HASH_PROGRAM.format(arguments=arguments)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
 def test_hashes_are_the_same_in_every_process(tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("石墨烯量子点\n", encoding="utf-8")
-    seen = [hashes(f"'jieba-20', dictionary={str(words)!r}"), hashes("'chars-4'"), hashes("'chars-4', bits=128")]
-    assert hashes("'chars-4'") == seen[1] and hashes(f"'jieba-20', dictionary={str(words)!r}") == seen[0]
-    assert len({of for hashed in seen for of in hashed}) == 9
+    expected = [hashes(f"'jieba-20', dictionary={str(words)!r}"), hashes("'chars-4'"), hashes("'chars-4', bits=128")]
+    assert hashes("'chars-4'") == expected[1] and hashes(f"'jieba-20', dictionary={str(words)!r}") == expected[0]
+    assert len({hash_text for hash_texts in expected for hash_text in hash_texts}) == 9
 
 
 def test_a_map_of_a_dataset_is_cached(tmp_path):

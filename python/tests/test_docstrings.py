@@ -1,4 +1,4 @@
-"""Examples in docstrings print what they say, and nothing public is without a docstring."""
+"""Examples in docstrings print the expected output, and all public items have docstrings."""
 
 import doctest
 import inspect
@@ -8,34 +8,34 @@ import pytest
 import simstore
 
 
-def public() -> dict[str, object]:
-    """Everything that has a docstring of its own, by name."""
-    found = {"simstore": simstore, "simstore.errors": simstore.errors}
+def public_items() -> dict[str, object]:
+    """Returns each public item that needs its own docstring, by qualified name."""
+    items = {"simstore": simstore, "simstore.errors": simstore.errors}
     for name in simstore.__all__:
-        thing = getattr(simstore, name)
-        if not inspect.isclass(thing) and not callable(thing):
+        item = getattr(simstore, name)
+        if not inspect.isclass(item) and not callable(item):
             continue
-        found[f"simstore.{name}"] = thing
-        if inspect.isclass(thing):
-            described = inspect.getdoc(thing) or ""
+        items[f"simstore.{name}"] = item
+        if inspect.isclass(item):
+            class_docstring = inspect.getdoc(item) or ""
             members = {
-                of: member
-                for of, member in vars(thing).items()
-                # Plain attributes may be described by their class.
-                if not of.startswith("_") and f"\n{of} : " not in described
+                member_name: member
+                for member_name, member in vars(item).items()
+                # The docstring of the class may describe plain attributes.
+                if not member_name.startswith("_") and f"\n{member_name} : " not in class_docstring
             }
-            found |= {f"simstore.{name}.{of}": member for of, member in members.items()}
-    return found
+            items |= {f"simstore.{name}.{member_name}": member for member_name, member in members.items()}
+    return items
 
 
-PUBLIC = public()
+PUBLIC = public_items()
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstring(name, tmp_path, monkeypatch):
     text = inspect.getdoc(PUBLIC[name])
     assert text, f"{name} has no docstring"
-    # Its files are its own.
+    # Examples write files in the current folder.
     monkeypatch.chdir(tmp_path)
     examples = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     report: list[str] = []
@@ -45,4 +45,4 @@ def test_docstring(name, tmp_path, monkeypatch):
 
 
 def test_there_are_examples():
-    assert sum(">>>" in (inspect.getdoc(thing) or "") for thing in PUBLIC.values()) >= 2
+    assert sum(">>>" in (inspect.getdoc(item) or "") for item in PUBLIC.values()) >= 2

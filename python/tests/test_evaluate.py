@@ -1,4 +1,4 @@
-"""Which distance finds near-duplicates: beside the command line, and by hand."""
+"""`evaluate`, which measures recall by distance, compared with the command-line program and with brute force."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import simstore
-from corpora import SAMPLES, rows_of, run
+from corpora import SAMPLES, run_cli, sample_rows
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -15,14 +15,14 @@ pl = pytest.importorskip("polars")
 
 FLAGS = ["--label-field", "jaccard3", "--positive-from", "0.8", "--similar", "0.8", "--documents", "1000"]
 OPTIONS = {"label": "jaccard3", "positive_from": 0.8, "similar": 0.8, "documents": 1000}
-ROWS = [{key: row[key] for key in ("text_old", "text_new", "jaccard3", "path")} for row in rows_of("pairs.jsonl")]
+ROWS = [{key: row[key] for key in ("text_old", "text_new", "jaccard3", "path")} for row in sample_rows("pairs.jsonl")]
 
 
 @pytest.mark.parametrize("bits", [64, 128])
-def test_the_command_line_says_the_same(bits):
+def test_same_results_as_the_command_line(bits):
     profiles = ["words-3", "chars-4"]
     names = [arg for name in profiles for arg in ("--profile", name)]
-    lines = run("evaluate", SAMPLES / "pairs.jsonl", "--json", "--bits", bits, *names, *FLAGS)
+    lines = run_cli("evaluate", SAMPLES / "pairs.jsonl", "--json", "--bits", bits, *names, *FLAGS)
     evaluation = simstore.evaluate(SAMPLES / "pairs.jsonl", profiles=profiles, bits=bits, **OPTIONS)
     points = [line for line in lines if "k" in line]
     assert [{key: value for key, value in line.items() if key != "paper"} for line in points] == evaluation.points.to_pylist()
@@ -53,7 +53,7 @@ def test_every_kind_of_source_gives_the_same(name):
     assert repr(evaluation) == repr(expected)
 
 
-def test_recall_is_the_share_within_k_of_the_plain_loop():
+def test_recall_is_the_share_within_k_of_brute_force():
     profile = simstore.Profile("words-2")
     evaluation = simstore.evaluate(ROWS, profiles=profile, **OPTIONS)
     old = profile.fingerprints([row["text_old"] for row in ROWS]).to_numpy()
@@ -74,7 +74,7 @@ def test_tuples_and_labels_of_every_kind():
     assert simstore.evaluate([pair[:2] for pair in pairs], profiles="words-1").positives == 6
 
 
-def test_malformed_pairs_end_it_or_are_counted():
+def test_malformed_pairs_raise_or_are_skipped():
     pairs = [("to be or not", "to be or not", True), (None, "b", True), {"text_a": "a"}, ("a", "b", "yes")]
     with pytest.raises(simstore.BadInputError, match="`text_a` is not a string") as raised:
         simstore.evaluate(pairs)
@@ -82,11 +82,11 @@ def test_malformed_pairs_end_it_or_are_counted():
     with pytest.warns(simstore.SimstoreWarning) as warned:
         assert simstore.evaluate(iter(pairs), skip_bad=True).bad == 3
     assert str(warned[-1].message) == "skipped 3 invalid lines" and len(warned) == 4
-    for what, said in [(3, "expected paths"), ([3], "expected a dict"), (iter(["ab"]), "expected a dict")]:
-        with pytest.raises(TypeError, match=said):
-            simstore.evaluate(what)
-    for options, said in [({"bits": 32}, "`bits` is 32"), ({"alike_from": 2.0}, "`alike_from` is 2"), ({"documents": 0}, "`documents`")]:
-        with pytest.raises(ValueError, match=said):
+    for pairs_argument, message in [(3, "expected paths"), ([3], "expected a dict"), (iter(["ab"]), "expected a dict")]:
+        with pytest.raises(TypeError, match=message):
+            simstore.evaluate(pairs_argument)
+    for options, message in [({"bits": 32}, "`bits` is 32"), ({"alike_from": 2.0}, "`alike_from` is 2"), ({"documents": 0}, "`documents`")]:
+        with pytest.raises(ValueError, match=message):
             simstore.evaluate(pairs[:1], **options)
     with pytest.raises(ValueError, match="nothing to measure"):
         simstore.evaluate([])
@@ -96,7 +96,7 @@ def test_malformed_pairs_end_it_or_are_counted():
         simstore.evaluate(exec("raise LookupError('gone')") for _ in range(3))
 
 
-def test_pictures():
+def test_plots():
     evaluation = simstore.evaluate(ROWS, profiles=["words-3", "chars-4"], **OPTIONS)
     assert evaluation.to_svg().startswith("<svg") and evaluation.to_svg() in evaluation._repr_html_()
     matplotlib = pytest.importorskip("matplotlib")
@@ -105,17 +105,17 @@ def test_pictures():
 
     axes = evaluation.plot()
     assert len(axes.lines) == 8 and axes.get_xlabel() == "k, bits"
-    _, mine = pyplot.subplots()
-    assert evaluation.plot(mine) is mine and len(mine.lines) == 8
+    _, own_axes = pyplot.subplots()
+    assert evaluation.plot(own_axes) is own_axes and len(own_axes.lines) == 8
     pyplot.close("all")
 
 
 def test_without_matplotlib_it_says_what_to_install():
-    code = (
+    program = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "import simstore\n"
         "try: simstore.evaluate([('a b', 'a b')], profiles='words-1').plot()\n"
         "except ImportError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install matplotlib" in said
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "pip install matplotlib" in output

@@ -1,4 +1,4 @@
-"""Random calls neither crash nor panic, and they end: a few of those that `scripts/fuzz-python.py` makes."""
+"""A few hundred random calls by `scripts/fuzz-python.py` neither crash, panic nor hang."""
 
 import importlib.util
 import json
@@ -9,40 +9,40 @@ from collections import Counter
 
 import pytest
 
-import plain
+import helpers
 from corpora import ROOT
 
 SCRIPT = ROOT / "scripts/fuzz-python.py"
 
 
-def fuzz(*options):
+def run_fuzzer(*options):
     for library in ("pandas", "polars", "pyarrow"):
-        plain.optional(library)
+        helpers.optional_module(library)
     return subprocess.run([sys.executable, SCRIPT, *map(str, options)], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_calls(seed):
-    done = fuzz("--seed", seed, "--calls", 200)
-    assert done.returncode == 0, done.stdout + done.stderr
-    returned, raised = map(int, re.search(r"(\d+) calls returned, (\d+) raised", done.stdout).groups())
+    completed = run_fuzzer("--seed", seed, "--calls", 200)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    returned, raised = map(int, re.search(r"(\d+) calls returned, (\d+) raised", completed.stdout).groups())
     assert returned + raised == 200 and returned > 50
 
 
 @pytest.mark.parametrize(
-    "then, why",
+    "ending, reason",
     [
         ("time.sleep(600)", "it did not end within 0.2 seconds"),
         ("os.abort()", "its process ended with the exit code -6"),
         ("print(json.dumps({'number': 5, 'broken': 'PanicException', 'raised': ''}))", "PanicException"),
     ],
 )
-def test_a_call_that_fails_is_reported(then, why):
+def test_a_call_that_fails_is_reported(ending, reason):
     spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     call = {"number": 5, "call": "simstore.dedup([])"}
-    code = f"import json, os, time; print({json.dumps(call)!r}, flush=True); {then}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        assert script.watch(process, 0.2, Counter()) == (call, why)
+    program = f"import json, os, time; print({json.dumps(call)!r}, flush=True); {ending}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert script.watch_child(process, 0.2, Counter()) == (call, reason)
     assert process.returncode is not None

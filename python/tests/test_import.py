@@ -1,4 +1,4 @@
-"""What importing simstore takes."""
+"""`import simstore` loads no optional packages, and errors name the extra to install."""
 
 import subprocess
 import sys
@@ -12,28 +12,28 @@ OPTIONAL = ["datasets", "duckdb", "matplotlib", "pandas", "polars", "py4j", "pya
 SOURCE = Path(__file__).parents[1] / "simstore"
 
 
-def run(code):
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+def run_python(code):
+    completed = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return completed.stdout.strip()
 
 
 def test_a_bare_import_imports_nothing_optional():
-    assert run(f"import sys, simstore; print(sorted(set({OPTIONAL}) & set(sys.modules)))") == "[]"
+    assert run_python(f"import sys, simstore; print(sorted(set({OPTIONAL}) & set(sys.modules)))") == "[]"
 
 
-def test_tasks_are_without_spark():
-    """They run where Spark is not, as under Ray and Dask."""
+def test_tasks_do_not_import_spark():
+    """The tasks import pyarrow but not pyspark, because Ray and Dask run them too."""
     code = "import pkgutil, importlib, sys, simstore.tasks as tasks\n"
     code += "for module in pkgutil.iter_modules(tasks.__path__, 'simstore.tasks.'): importlib.import_module(module.name)\n"
-    assert run(code + "print('pyarrow' in sys.modules, 'pyspark' in sys.modules)") == "True False"
+    assert run_python(code + "print('pyarrow' in sys.modules, 'pyspark' in sys.modules)") == "True False"
 
 
 @pytest.mark.parametrize(
     "module, missing, extra", [("spark", "pyspark", "spark"), ("spark", "pyarrow", "spark"), ("tasks", "pyarrow", "pyarrow")]
 )
-def test_what_is_missing_is_named_with_its_extra(module, missing, extra):
+def test_errors_name_the_extra_to_install(module, missing, extra):
     code = f"import sys; sys.modules['{missing}'] = None\ntry: import simstore.{module}\nexcept ImportError as error: print(error)"
-    assert f"pip install 'simstore[{extra}]'" in run(code)
+    assert f"pip install 'simstore[{extra}]'" in run_python(code)
 
 
 def test_the_wheel_has_all_of_the_package():

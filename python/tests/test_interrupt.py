@@ -1,4 +1,4 @@
-"""Ctrl-C ends long calls, and leaves sound stores."""
+"""Ctrl-C ends long calls, and the stores stay valid."""
 
 import pathlib
 import signal
@@ -14,8 +14,8 @@ import simstore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
 
-# Each call takes far longer than it may go on after Ctrl-C, and is begun again should it ever end before.
-BEFORE = """
+# Each call takes much longer than the allowed time after Ctrl-C. If it ends before Ctrl-C, the loop repeats it.
+SETUP = """
 import sys, numpy as np, simstore
 path = sys.argv[1]
 rng = np.random.default_rng(7)
@@ -25,10 +25,10 @@ def built(count, distance):
     with simstore.Builder(path, distance=distance, plan="scan", replace=True) as builder:
         builder.insert_many(values(count), np.arange(count))
     return simstore.Snapshot(path)
-def told(progress):
+def ignore(progress):
     pass
 """
-LOOP = """
+CALL_LOOP = """
 print("begun", flush=True)
 try:
     while True:
@@ -38,9 +38,9 @@ except KeyboardInterrupt:
 """
 CALLS = {
     "self_join": ("many = values(400_000)", "simstore.self_join(many, 14)"),
-    "clusters": ("many = values(400_000)", "simstore.clusters(many, 14, progress=told)"),
+    "clusters": ("many = values(400_000)", "simstore.clusters(many, 14, progress=ignore)"),
     "query_many": ("snapshot, many = built(200_000, 14), values(300_000)", "snapshot.query_many(many)"),
-    "verify": ("snapshot = built(8_000_000, 0)", "snapshot.verify(progress=told)"),
+    "verify": ("snapshot = built(8_000_000, 0)", "snapshot.verify(progress=ignore)"),
     "iter_batches": ("snapshot = built(3_000_000, 0)", "[len(t) for t in snapshot.iter_batches(10**9)]"),
     "build": (
         "many = values(20_000_000)",
@@ -57,42 +57,44 @@ CALLS = {
 }
 
 
-def busy(child):
+def cpu_seconds(child):
     times = psutil.Process(child.pid).cpu_times()
     return times.user + times.system
 
 
-def interrupted(code, path, after=0.4, is_time=lambda: True):
-    """Runs it, sends Ctrl-C when it has begun and it is time, and returns how many seconds of the processor it then took: others may
-    keep the machine busy meanwhile."""
+def interrupt(program, path, delay=0.4, is_ready=lambda: True):
+    """Runs a program, and sends Ctrl-C when the program has begun, `delay` seconds have passed and `is_ready` returns true.
+
+    Returns the CPU seconds that the program used after Ctrl-C, and its remaining output. CPU time does not depend on the load of
+    the machine."""
     child = subprocess.Popen(
-        [sys.executable, "-c", BEFORE + code, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SETUP + program, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert child.stdout.readline() == "begun\n", child.stderr.read()
-        time.sleep(after)
-        while not is_time() and child.poll() is None:
+        time.sleep(delay)
+        while not is_ready() and child.poll() is None:
             time.sleep(0.01)
-        before = busy(child)
+        cpu_before = cpu_seconds(child)
         child.send_signal(signal.SIGINT)
         line = child.stdout.readline()
-        # If it has ended since, it still waits to be asked how.
-        taken = busy(child) - before
+        # An ended child stays a zombie until `communicate`, so its CPU time can still be read.
+        cpu_taken = cpu_seconds(child) - cpu_before
         out, errors = child.communicate(timeout=60)
     finally:
         child.kill()
     assert line == "interrupted\n" and child.returncode == 0, errors
-    return taken, out
+    return cpu_taken, out
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_ends(tmp_path, name):
-    before, call = CALLS[name]
+    setup, call = CALLS[name]
     path = tmp_path / "store"
-    taken, _ = interrupted(before + LOOP.format(call=call), path)
-    # A second is meant, on some cores.
-    assert taken < 10
-    # Of a build that was cut off there is no store, of one that ended before a whole one.
+    cpu_taken, _ = interrupt(setup + CALL_LOOP.format(call=call), path)
+    # The call should end within a second, but all cores count.
+    assert cpu_taken < 10
+    # An interrupted build leaves no store. A build that ended before the interruption left a complete store.
     if (path / "MANIFEST").exists():
         assert simstore.Snapshot(path).verify() == []
     else:
@@ -101,8 +103,8 @@ def test_a_call_ends(tmp_path, name):
 
 def test_a_compaction_leaves_the_store_as_it_was(tmp_path):
     path = tmp_path / "store"
-    # Raised to a larger distance every time, there is always something to do.
-    code = """
+    # Each compaction raises the distance, so each has work to do.
+    program = """
 store = simstore.Store(path, distance=0)
 store.insert_many(values(1_500_000), np.arange(1_500_000))
 store.flush()
@@ -116,9 +118,9 @@ except KeyboardInterrupt:
 print(before, store.distance, len(store.snapshot().query_many(values(10), before)) >= 0)
 store.close()
 """
-    taken, out = interrupted(code, path, after=0.3)
-    before, distance, _ = out.split()
-    assert taken < 10 and int(distance) in (int(before), int(before) + 1)
+    cpu_taken, out = interrupt(program, path, delay=0.3)
+    requested_before, distance, _ = out.split()
+    assert cpu_taken < 10 and int(distance) in (int(requested_before), int(requested_before) + 1)
     snapshot = simstore.Snapshot(path)
     assert len(snapshot) == 1_500_000 and snapshot.verify() == []
 
@@ -142,26 +144,26 @@ def test_ids_that_are_interrupted_are_not_read_as_names(tmp_path, interruption):
 
 def test_an_array_is_inserted_from_its_beginning(tmp_path):
     path = tmp_path / "store"
-    before, call = CALLS["insert_many"]
+    setup, call = CALLS["insert_many"]
 
     def is_written():
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) > 1 << 20
 
-    interrupted(before + LOOP.format(call=call), path, is_time=is_written)
+    interrupt(setup + CALL_LOOP.format(call=call), path, is_ready=is_written)
     snapshot = simstore.Snapshot(path)
-    many = np.random.default_rng(7).integers(0, 2**64, 20_000_000, dtype=np.uint64)
+    values = np.random.default_rng(7).integers(0, 2**64, 20_000_000, dtype=np.uint64)
     ids = np.sort(np.concatenate([table["id"].to_numpy() for table in snapshot.iter_batches()]))
-    assert 0 < len(ids) < len(many) and (ids == np.arange(len(ids))).all()
-    assert snapshot.contains_many(many[: len(ids)]).all()
+    assert 0 < len(ids) < len(values) and (ids == np.arange(len(ids))).all()
+    assert snapshot.contains_many(values[: len(ids)]).all()
 
 
-def test_a_callable_of_progress_may_end_a_call(tmp_path):
+def test_an_exception_of_the_progress_callable_ends_a_call(tmp_path):
     builder = simstore.Builder(tmp_path / "store")
     builder.insert_many(np.arange(3_000_000, dtype=np.uint64), np.arange(3_000_000))
 
-    def no(progress):
+    def interrupt_call(progress):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        builder.finish(progress=no)
+        builder.finish(progress=interrupt_call)
     assert not pathlib.Path(builder.path).exists()

@@ -1,4 +1,4 @@
-"""A million calls take no more memory than half a million."""
+"""Calls leak no memory: the second half of a million calls does not make the process grow."""
 
 import gc
 import os
@@ -7,40 +7,42 @@ import sys
 import numpy as np
 import pytest
 
-import plain
+import helpers
 import simstore
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="there is no /proc/self/statm")
 
-# A leak of one object a call would be 30 MB and more in half of the calls.
-BOUND = 10 << 20
-TURNS = 60_000
+# If each call leaked one object, half of the calls would leak 30 MB or more.
+MAX_GROWTH_BYTES = 10 << 20
+ROUNDS = 60_000
 
 
-def resident():
+def resident_bytes():
     gc.collect()
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def growth(calls, turns):
-    """By how much the second half of the turns makes the process grow."""
+def memory_growth(calls, rounds):
+    """Returns the growth of the process in bytes during the second half of the rounds. Each round runs all calls."""
     for call in calls:
         call()
     gc.collect()
-    references = [sys.getrefcount(one) for one in (None, True, simstore.Match, simstore.Snapshot)]
+    shared_objects = (None, True, simstore.Match, simstore.Snapshot)
+    references_before = [sys.getrefcount(value) for value in shared_objects]
     sizes = []
     for _ in range(2):
-        for _ in range(turns // 2):
+        for _ in range(rounds // 2):
             for call in calls:
                 call()
-        sizes.append(resident())
-    after = [sys.getrefcount(one) for one in (None, True, simstore.Match, simstore.Snapshot)]
-    assert all(now - then < 1000 for now, then in zip(after, references)), (references, after)
+        sizes.append(resident_bytes())
+    references_after = [sys.getrefcount(value) for value in shared_objects]
+    counts = list(zip(references_before, references_after))
+    assert all(after - before < 1000 for before, after in counts), counts
     return sizes[1] - sizes[0]
 
 
-def refused(call, *arguments):
+def assert_refused(call, *arguments):
     try:
         call(*arguments)
     except ValueError:
@@ -65,8 +67,8 @@ def test_single_calls(tmp_path):
             lambda: snapshot.contains(wide, 2),
             lambda: wide in snapshot,
             lambda: (snapshot.path, snapshot.profile, snapshot.codec),
-            lambda: refused(snapshot.query, -1),
-            lambda: refused(snapshot.query, 1, 99),
+            lambda: assert_refused(snapshot.query, -1),
+            lambda: assert_refused(snapshot.query, 1, 99),
             lambda: simstore.distance(wide, 3),
             lambda: profile.fingerprint("to be or not to be"),
             lambda: store.query(4),
@@ -75,12 +77,12 @@ def test_single_calls(tmp_path):
             lambda: store.snapshot(),
             lambda: (len(store), 5 in store),
         ]
-        assert len(calls) * TURNS > 1_000_000
-        assert growth(calls, TURNS) < BOUND
+        assert len(calls) * ROUNDS > 1_000_000
+        assert memory_growth(calls, ROUNDS) < MAX_GROWTH_BYTES
 
 
 def test_arrays(tmp_path):
-    values = np.array(plain.random_fingerprints(200, 64), dtype=np.uint64)
+    values = np.array(helpers.random_fingerprints(200, 64), dtype=np.uint64)
     objects, names = values.tolist(), [f"document {at}" for at in range(200)]
     ids = np.arange(200)
     with simstore.Builder(tmp_path / "store") as builder:
@@ -96,6 +98,6 @@ def test_arrays(tmp_path):
             lambda: (snapshot.contains_many(values), snapshot.names(ids), snapshot.stats),
             lambda: (simstore.self_join(values), simstore.clusters(objects), simstore.distance(values, values)),
             lambda: store.insert_many_if_new(values, ids, names),
-            lambda: refused(store.insert_many, values, ids[:3]),
+            lambda: assert_refused(store.insert_many, values, ids[:3]),
         ]
-        assert growth(calls, 600) < BOUND
+        assert memory_growth(calls, 600) < MAX_GROWTH_BYTES

@@ -1,4 +1,4 @@
-"""Snapshots and profiles that are sent to other processes; what a fork leaves of a store."""
+"""Snapshots and profiles in other processes, and stores after a fork."""
 
 import multiprocessing
 import os
@@ -8,20 +8,20 @@ import sys
 import numpy as np
 import pytest
 
-import plain
+import helpers
 import simstore
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="there is no fork"),
-    # A child of a process with threads: that is what is tested.
+    # The tests fork a process that has threads on purpose.
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
 ]
 
 TEXTS = [f"to be or not to be, that is question {number}" for number in range(200)]
 
 
-def asked(snapshot, profile, values):
-    """What a child answers."""
+def read_everything(snapshot, profile, values):
+    """Returns the results of all reads, to compare them between processes."""
     found = snapshot.query_many(values, 3)
     single = [len(snapshot.query(value, 3)) for value in values[:50].tolist()] if snapshot.bits == 64 else []
     rows = sum(len(table) for table in snapshot.iter_batches(100))
@@ -30,24 +30,24 @@ def asked(snapshot, profile, values):
     return found.to_pylist(), single, rows, fingerprints, labels, snapshot.contains_many(values).all()
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_they_are_sent(tmp_path, method, bits):
-    values = plain.random_fingerprints(500, bits)
+def test_snapshots_and_profiles_are_sent_to_processes(tmp_path, method, bits):
+    values = helpers.random_fingerprints(500, bits)
     with simstore.Builder(tmp_path / "store", bits=bits) as builder:
         builder.insert_many(values, range(500), [f"document {at}" for at in range(500)])
     snapshot, profile = simstore.Snapshot(tmp_path / "store"), simstore.Profile("words-2", bits=bits)
-    values = plain.array(values, bits)
-    # This process has its threads by now.
-    expected = asked(snapshot, profile, values)
+    values = helpers.to_array(values, bits)
+    # The first call starts the threads of this process.
+    expected = read_everything(snapshot, profile, values)
     with multiprocessing.get_context(method).Pool(2) as pool:
         arguments = [(snapshot, profile, values)] * 4
-        assert pool.starmap_async(asked, arguments).get(timeout=100) == [expected] * 4
-    assert asked(snapshot, profile, values) == expected
+        assert pool.starmap_async(read_everything, arguments).get(timeout=100) == [expected] * 4
+    assert read_everything(snapshot, profile, values) == expected
 
 
-def in_child(work):
-    """Does something in a child of this process, without sending anything; its result is sent back."""
+def run_in_child(work):
+    """Runs `work` in a forked child, which inherits its objects, and returns the result or the text of the error."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -65,18 +65,18 @@ def in_child(work):
 
 
 def test_a_snapshot_is_read_in_the_child(tmp_path):
-    values = np.array(plain.random_fingerprints(2000, 64), dtype=np.uint64)
+    values = np.array(helpers.random_fingerprints(2000, 64), dtype=np.uint64)
     with simstore.Store(tmp_path / "store") as store:
         store.insert_many(values[:1000], range(1000))
         store.flush()
         store.insert_many(values[1000:], range(1000, 2000))
         snapshot, profile = store.snapshot(), simstore.Profile()
-        expected = asked(snapshot, profile, values)
-        assert in_child(lambda: asked(snapshot, profile, values)) == expected
-        assert asked(store.snapshot(), profile, values) == expected
+        expected = read_everything(snapshot, profile, values)
+        assert run_in_child(lambda: read_everything(snapshot, profile, values)) == expected
+        assert read_everything(store.snapshot(), profile, values) == expected
 
 
-def test_a_store_says_that_it_was_forked(tmp_path):
+def test_a_forked_store_refuses_calls(tmp_path):
     path = tmp_path / "store"
     store = simstore.Store(path)
     store.insert(1, 1)
@@ -98,11 +98,11 @@ def test_a_store_says_that_it_was_forked(tmp_path):
                 batch.insert(2, 2)
         except simstore.Error as error:
             codes.append(error.code)
-        there = [match.id for match in simstore.Snapshot(path).query(1)]
+        ids = [match.id for match in simstore.Snapshot(path).query(1)]
         store.close()
-        return codes, there
+        return codes, ids
 
-    assert in_child(use) == (["forked"] * 14, [1])
+    assert run_in_child(use) == (["forked"] * 14, [1])
     store.insert(3, 3)
     store.close()
     snapshot = simstore.Snapshot(path)
@@ -121,15 +121,15 @@ def test_a_store_is_opened_in_the_child(tmp_path):
             builder.insert_many(range(1000), range(1000))
         return [len(simstore.Snapshot(tmp_path / name)) for name in ("store", "built")]
 
-    assert in_child(use) == [1000, 1000]
+    assert run_in_child(use) == [1000, 1000]
 
 
 def test_another_process_reads_while_this_one_writes(tmp_path):
     with simstore.Store(tmp_path / "store") as store, multiprocessing.get_context("spawn").Pool(1) as pool:
         for number in range(3):
             store.insert(number << 20, number)
-            rows = pool.apply_async(read_ids, (str(tmp_path / "store"),)).get(timeout=100)
-            assert rows == list(range(number + 1))
+            ids = pool.apply_async(read_ids, (str(tmp_path / "store"),)).get(timeout=100)
+            assert ids == list(range(number + 1))
 
 
 def read_ids(path):

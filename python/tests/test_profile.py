@@ -1,4 +1,4 @@
-"""Texts to fingerprints."""
+"""`Profile`: fingerprints of texts."""
 
 import pickle
 
@@ -30,7 +30,7 @@ def test_a_profile_is_its_name_and_width():
         simstore.Profile("string-hash-128", bits=64)
 
 
-def test_what_is_no_text_is_refused():
+def test_values_that_are_no_texts_are_refused():
     with pytest.raises(TypeError, match="put it in a list"):
         simstore.Profile().fingerprints("one text")
     with pytest.raises(TypeError, match="text 1 is int"):

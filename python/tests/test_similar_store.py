@@ -1,4 +1,4 @@
-"""Stores of similar documents: they take texts, and no fingerprints."""
+"""`SimilarStore`: a store of texts, queried by similarity."""
 
 import json
 import pickle
@@ -19,10 +19,10 @@ TEXTS = [f"the quick brown fox number {number} jumps over the lazy dog, and slee
 
 @pytest.fixture
 def path(tmp_path):
-    pages = tmp_path / "pages.jsonl"
-    pages.write_text("".join(json.dumps({"id": at, "text": text}) + "\n" for at, text in enumerate(TEXTS)))
+    input_file = tmp_path / "pages.jsonl"
+    input_file.write_text("".join(json.dumps({"id": at, "text": text}) + "\n" for at, text in enumerate(TEXTS)))
     path = tmp_path / "similar"
-    subprocess.run([corpora.binary(), "add", path, pages, "--similar", "0.8"], check=True, capture_output=True)
+    subprocess.run([corpora.cli_binary(), "add", path, input_file, "--similar", "0.8"], check=True, capture_output=True)
     return path
 
 
@@ -30,7 +30,7 @@ def test_no_fingerprints_are_written(path):
     def rows():
         return [row for table in simstore.Snapshot(path).iter_batches() for row in table.to_pylist()]
 
-    before = rows()
+    rows_before = rows()
     with simstore.Store(path) as store:
         writes = [
             lambda: store.insert(1, 100),
@@ -47,7 +47,7 @@ def test_no_fingerprints_are_written(path):
             assert raised.value.code == "refused"
         store.flush()
         store.compact()
-    assert before and rows() == before and simstore.Snapshot(path).verify() == []
+    assert rows_before and rows() == rows_before and simstore.Snapshot(path).verify() == []
 
 
 def test_no_fingerprints_are_looked_up(path):
@@ -67,42 +67,42 @@ def test_no_fingerprints_are_looked_up(path):
                 look_up()
 
 
-def test_no_mark_makes_one(tmp_path):
+def test_marks_cannot_change_the_type_of_a_store(tmp_path):
     with simstore.Store(tmp_path / "store") as store, store.batch() as batch:
         with pytest.raises(ValueError, match="choose another key"):
             batch.mark("similar", b"similar 0.8 recall 0.95 sketches 4")
 
 
-def pages(count, seed=1):
-    """Texts of all similarities to one another, some of them equal."""
-    random = np.random.default_rng(seed)
-    words = [f"w{number}" for number in range(500)]
+def similar_texts(count, seed=1):
+    """Returns random texts with all degrees of similarity between them, some of them equal."""
+    rng = np.random.default_rng(seed)
+    vocabulary = [f"w{number}" for number in range(500)]
     texts = []
     for at in range(count):
         if at % 3 == 0 or not texts:
-            made = list(random.choice(words, random.integers(5, 80)))
+            words = list(rng.choice(vocabulary, rng.integers(5, 80)))
         else:
-            made = texts[random.integers(len(texts))].split()
-            for _ in range(random.integers(0, 6)):
-                made[random.integers(len(made))] = str(random.choice(words))
-        texts.append(" ".join(made))
+            words = texts[rng.integers(len(texts))].split()
+            for _ in range(rng.integers(0, 6)):
+                words[rng.integers(len(words))] = str(rng.choice(vocabulary))
+        texts.append(" ".join(words))
     return texts
 
 
 @pytest.mark.parametrize("with_texts", [False, True])
-def test_what_is_told_is_what_a_plain_loop_finds(tmp_path, with_texts):
-    texts = pages(240)
-    exact = {(a, b): simstore.similarity(one, other) for a, one in enumerate(texts) for b, other in enumerate(texts)}
-    alike = {pair: similarity for pair, similarity in exact.items() if similarity >= 0.8}
+def test_matches_are_those_of_brute_force(tmp_path, with_texts):
+    texts = similar_texts(240)
+    exact = {(a, b): simstore.similarity(text, other) for a, text in enumerate(texts) for b, other in enumerate(texts)}
+    similar_pairs = {pair: similarity for pair, similarity in exact.items() if similarity >= 0.8}
     with simstore.SimilarStore(tmp_path / "store", 0.8, with_texts=with_texts) as store:
         assert store.add(texts).to_pylist() == list(range(240)) and len(store) == 240
         table = store.query_many(texts)
         found = {(row["query"], row["id"]): row for row in table}
-        assert {pair for pair, similarity in alike.items() if similarity == 1.0} <= set(found)
+        assert {pair for pair, similarity in similar_pairs.items() if similarity == 1.0} <= set(found)
         assert all(row["error"] == 0 for pair, row in found.items() if exact[pair] == 1.0)
         if with_texts:
-            assert {pair: row["similarity"] for pair, row in found.items()}.items() <= alike.items()
-            assert len(found) >= 0.97 * len(alike) > 240 and set(table["error"].to_pylist()) == {0.0}
+            assert {pair: row["similarity"] for pair, row in found.items()}.items() <= similar_pairs.items()
+            assert len(found) >= 0.97 * len(similar_pairs) > 240 and set(table["error"].to_pylist()) == {0.0}
         else:
             assert all(abs(row["similarity"] - exact[pair]) <= 5 * row["error"] for pair, row in found.items())
         order = [(row["query"], -row["similarity"], row["id"]) for row in table]
@@ -115,8 +115,8 @@ def test_what_is_told_is_what_a_plain_loop_finds(tmp_path, with_texts):
         assert store.query(" ") == [] and len(store.query_many(["", None])) == 0
 
 
-def test_what_is_new_is_added(tmp_path):
-    texts = pages(150)
+def test_add_if_new_adds_only_new_texts(tmp_path):
+    texts = similar_texts(150)
     with simstore.SimilarStore(tmp_path / "store", 0.8, with_texts=True) as store:
         with pytest.warns(simstore.SimstoreWarning, match="2 of 152 texts"):
             rows = store.add_if_new([*texts, " \n", None], range(1000, 1152)).to_pylist()
@@ -128,14 +128,14 @@ def test_what_is_new_is_added(tmp_path):
                 assert row["id"] is None and row["duplicate_of"] - 1000 in [other for other in kept if other < at]
                 assert row["similarity"] == simstore.similarity(texts[at], texts[row["duplicate_of"] - 1000]) >= 0.8
         assert rows[150] == rows[151] == dict.fromkeys(rows[0], None) | {"added": False}
-        again = store.add_if_new(texts, range(1000, 1150))
-        assert not any(again["added"].to_pylist()) and len(store) == len(kept)
-        # A plain loop keeps nearly as many texts. The store finds similar texts with a probability, so the counts may differ by 3.
-        plain = []
+        second_rows = store.add_if_new(texts, range(1000, 1150))
+        assert not any(second_rows["added"].to_pylist()) and len(store) == len(kept)
+        # Brute force keeps about as many texts. The store misses a similar text with a small probability, so the counts may differ.
+        brute_force_kept = []
         for text in texts:
-            if all(simstore.similarity(text, other) < 0.8 for other in plain):
-                plain.append(text)
-        assert abs(len(plain) - len(kept)) <= 3
+            if all(simstore.similarity(text, other) < 0.8 for other in brute_force_kept):
+                brute_force_kept.append(text)
+        assert abs(len(brute_force_kept) - len(kept)) <= 3
 
 
 @pytest.mark.parametrize("kind", [list, iter, np.array, lambda all: np.array(all, dtype=object), pd.Series, pl.Series, pa.array])
@@ -180,7 +180,7 @@ def test_ids_and_names(tmp_path):
         assert len(store) == 4
 
 
-def test_names_are_taken_wherever_ids_are(tmp_path):
+def test_names_are_accepted_as_ids(tmp_path):
     with simstore.SimilarStore(tmp_path / "names", with_texts=True) as store:
         store.add([*TEXTS[:3], TEXTS[0]], ["a", "b", "d", "c"])
         assert store.texts(["b", "none", "a"]).to_pylist() == [TEXTS[1], None, TEXTS[0]]
@@ -193,9 +193,9 @@ def test_names_are_taken_wherever_ids_are(tmp_path):
         store.add(TEXTS[:2], [1, 2])
         assert store.delete(1).tolist() == [True] and store.delete(np.int64(1)).tolist() == [False]
         assert store.delete("2").tolist() == [False] and len(store) == 1
-        for bad in (1.5, None, True, [None], ["a", 1]):
+        for invalid in (1.5, None, True, [None], ["a", 1]):
             with pytest.raises((TypeError, ValueError)):
-                store.delete(bad)
+                store.delete(invalid)
         assert store.delete([]).tolist() == [] and len(store) == 1
 
 
@@ -218,16 +218,16 @@ def test_a_call_that_fails_has_added_the_texts_before(tmp_path, write):
             add([TEXTS[1], TEXTS[2], "quite another text it is", TEXTS[3]], [0, 1, 2, 3])
         assert sorted(match.id for text in TEXTS for match in store.query(text) if match.similarity == 1) == [0, 1, 2]
 
-        def enough(progress):
+        def stop(progress):
             raise RuntimeError("enough")
 
-        before = len(store)
+        count_before = len(store)
         with pytest.raises(RuntimeError, match="enough"):
-            add([f"text {number} {number * 7} of many {number * 13} others" for number in range(60_000)], progress=enough)
-        assert before < len(store) < 60_000
+            add([f"text {number} {number * 7} of many {number * 13} others" for number in range(60_000)], progress=stop)
+        assert count_before < len(store) < 60_000
 
 
-def test_a_limit_that_is_none_is_refused_by_name(tmp_path):
+def test_invalid_limits_are_refused_by_name(tmp_path):
     with simstore.SimilarStore(tmp_path / "store") as store:
         store.add(TEXTS)
         for limit in (-1, 2**64, -(10**30)):
@@ -240,7 +240,7 @@ def test_a_limit_that_is_none_is_refused_by_name(tmp_path):
         assert len(store.query(TEXTS[0], limit=None)) >= 1 and store.query(TEXTS[0], 0) == []
 
 
-def test_it_is_opened_again_with_its_settings(tmp_path):
+def test_stored_settings_are_used_at_reopening(tmp_path):
     path = tmp_path / "store"
     with pytest.raises(FileNotFoundError):
         simstore.SimilarStore(path, create=False)
@@ -260,13 +260,13 @@ def test_it_is_opened_again_with_its_settings(tmp_path):
             assert (store.similar, store.recall, store.has_texts, store.profile, len(store)) == (0.7, 0.9, True, "words-2", 5)
             store.flush()
             assert len(store) == 5 and store.texts(range(5)).to_pylist() == TEXTS
-    for wrong in ({"similar": 0.8}, {"recall": 0.95}, {"with_texts": False}, {"profile": "words-3"}):
+    for different in ({"similar": 0.8}, {"recall": 0.95}, {"with_texts": False}, {"profile": "words-3"}):
         with pytest.raises(ValueError, match="has .* not|asked|expected") as raised:
-            simstore.SimilarStore(path, **wrong)
+            simstore.SimilarStore(path, **different)
         assert str(path) in str(raised.value)
-    for bad in ({"similar": 0}, {"recall": 1}, {"durability": "never"}, {"similar": 0.01}):
+    for invalid in ({"similar": 0}, {"recall": 1}, {"durability": "never"}, {"similar": 0.01}):
         with pytest.raises(ValueError):
-            simstore.SimilarStore(tmp_path / "bad", **bad)
+            simstore.SimilarStore(tmp_path / "bad", **invalid)
     with simstore.Store(tmp_path / "fingerprints") as store:
         store.insert(1, 1)
     with pytest.raises(ValueError, match="has type `fingerprints`, not `similar documents`"):
@@ -282,7 +282,7 @@ def test_texts_come_back(tmp_path):
         assert store.texts([4, 3, 2, 1, 0, 5]).to_pylist() == [*texts[::-1], None]
         assert store.delete([1]).tolist() == [True] and store.texts([1, 2]).to_pylist() == [None, "!!!"]
         assert [match.id for match in store.query("!!!")] == [2] and store.query(texts[1]) == []
-        # The id is free for another text.
+        # After the deletion another text can get the id.
         assert store.add("another text altogether", 1).to_pylist() == [1] and store.texts([1])[0] == "another text altogether"
     with simstore.SimilarStore(tmp_path / "without") as store:
         with pytest.raises(ValueError, match="has no texts"):
@@ -290,11 +290,11 @@ def test_texts_come_back(tmp_path):
 
 
 def test_threads_add_each_text_once(tmp_path):
-    texts = pages(300, seed=2)
+    texts = similar_texts(300, seed=2)
     with simstore.SimilarStore(tmp_path / "store", with_texts=True) as store:
         with ThreadPoolExecutor(2) as threads:
-            named = list(threads.map(lambda at: store.add_if_new(texts[at], f"page {at}")["added"][0], range(300)))
-        added = [at for at in range(300) if named[at]]
+            added_flags = list(threads.map(lambda at: store.add_if_new(texts[at], f"page {at}")["added"][0], range(300)))
+        added = [at for at in range(300) if added_flags[at]]
         ids = {store.query(texts[at], 1)[0].name: store.query(texts[at], 1)[0].id for at in added}
         assert set(ids) == {f"page {at}" for at in added} and sorted(ids.values()) == list(range(len(store)))
     with simstore.SimilarStore(tmp_path / "numbers") as store:
@@ -311,16 +311,16 @@ def test_threads_add_each_text_once(tmp_path):
         assert all(any(pair) for pair in zip(added[::2], added[1::2])) and len(store) == 150
 
 
-def test_what_runs_inside_of_a_call_does_not_wait_for_it(tmp_path):
-    store, said = simstore.SimilarStore(tmp_path / "store"), []
+def test_calls_from_a_progress_callable(tmp_path):
+    store, updates = simstore.SimilarStore(tmp_path / "store"), []
 
-    def inside(told):
+    def inside(update):
         with pytest.raises(RuntimeError, match="SimilarStore.close was called in the middle"):
             store.close()
-        said.append((told.step, told.count, told.total, len(store.query(TEXTS[0]))))
+        updates.append((update.step, update.count, update.total, len(store.query(TEXTS[0]))))
 
     store.add(TEXTS, progress=inside)
-    assert said[-1][:3] == ("texts", 5, 5) and said[-1][3] >= 1
+    assert updates[-1][:3] == ("texts", 5, 5) and updates[-1][3] >= 1
     store.close()
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(store)
@@ -333,12 +333,12 @@ def test_matches():
     assert len({match, simstore.SimilarMatch(1, "it's", 0.75, 0.02)}) == 1
 
 
-def test_the_command_line_knows_it(tmp_path):
+def test_the_command_line_reads_the_store(tmp_path):
     with simstore.SimilarStore(tmp_path / "store", with_texts=True) as store:
         store.add(TEXTS, [f"page {number}" for number in range(5)])
-    asked = [corpora.binary(), "query", tmp_path / "store", "--text", TEXTS[3], "--show"]
-    said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    assert "page 3" in said and TEXTS[3] in said
+    command = [corpora.cli_binary(), "query", tmp_path / "store", "--text", TEXTS[3], "--show"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "page 3" in output and TEXTS[3] in output
 
 
 def test_dedup_makes_a_store_with_texts(tmp_path):

@@ -1,4 +1,4 @@
-"""Queries and reading of stores, against plain loops."""
+"""Queries and scans of `Snapshot`, compared with brute force."""
 
 import json
 import pickle
@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import plain
+import helpers
 import simstore
 
 
 def build(path, stored, bits=64, **options):
     with simstore.Builder(path, bits=bits, **options) as builder:
         fingerprints, ids = zip(*stored) if stored else ([], [])
-        builder.insert_many(plain.array(fingerprints, bits), list(ids))
+        builder.insert_many(helpers.to_array(fingerprints, bits), list(ids))
     return simstore.Snapshot(path)
 
 
-def rows(table):
-    return [(row["query"], row["distance"], plain.number(row["fingerprint"]), row["id"]) for row in table]
+def match_rows(table):
+    return [(row["query"], row["distance"], helpers.to_int(row["fingerprint"]), row["id"]) for row in table]
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_queries_are_those_of_the_plain_loop(tmp_path_factory, bits, data):
+def test_queries_are_those_of_brute_force(tmp_path_factory, bits, data):
     distance = data.draw(st.integers(0, 6), "distance")
-    stored = [(f, i % 17) for i, f in enumerate(data.draw(plain.fingerprints(bits), "stored"))]
-    asked = data.draw(plain.fingerprints(bits, max_size=30), "asked")
+    stored = [(f, i % 17) for i, f in enumerate(data.draw(helpers.fingerprint_lists(bits), "stored"))]
+    queries = data.draw(helpers.fingerprint_lists(bits, max_size=30), "asked")
     path = tmp_path_factory.mktemp("built") / "store"
     codec = data.draw(st.sampled_from(["first-difference", "gap", "elias-fano", "all-differences"]), "codec")
     built = build(path, stored, bits, distance=distance, codec=codec)
@@ -43,31 +43,31 @@ def test_queries_are_those_of_the_plain_loop(tmp_path_factory, bits, data):
             store.insert(fingerprint, id)
         live = store.snapshot()
     for snapshot in (built, live):
-        expected = plain.matches(stored, asked, distance, bits)
-        assert rows(snapshot.query_many(plain.array(asked, bits))) == expected
-        single = [(q, *m) for q, asked_for in enumerate(asked) for m in snapshot.query(asked_for)]
-        assert [(q, d, plain.number(f), i) for q, f, d, i in single] == expected
+        expected = helpers.brute_force_matches(stored, queries, distance, bits)
+        assert match_rows(snapshot.query_many(helpers.to_array(queries, bits))) == expected
+        single = [(q, *m) for q, query in enumerate(queries) for m in snapshot.query(query)]
+        assert [(q, d, helpers.to_int(f), i) for q, f, d, i in single] == expected
         if distance > 0:
-            nearer = plain.matches(stored, asked, distance - 1, bits)
-            assert rows(snapshot.query_many(asked, distance - 1)) == nearer
-        there = {f for f, _ in stored}
-        assert snapshot.contains_many(asked).tolist() == [f in there for f in asked]
-        assert all((f in snapshot) == (f in there) for f in asked)
-        read = [(plain.number(r["fingerprint"]), r["id"]) for t in snapshot.iter_batches(7) for r in t.to_pylist()]
+            nearer = helpers.brute_force_matches(stored, queries, distance - 1, bits)
+            assert match_rows(snapshot.query_many(queries, distance - 1)) == nearer
+        stored_fingerprints = {f for f, _ in stored}
+        assert snapshot.contains_many(queries).tolist() == [f in stored_fingerprints for f in queries]
+        assert all((f in snapshot) == (f in stored_fingerprints) for f in queries)
+        read = [(helpers.to_int(r["fingerprint"]), r["id"]) for t in snapshot.iter_batches(7) for r in t.to_pylist()]
         assert read == sorted(set(stored))
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 def test_many_queries_of_a_larger_store(tmp_path, bits):
-    values = plain.random_fingerprints(6000, bits)
+    values = helpers.random_fingerprints(6000, bits)
     stored = [(f, i) for i, f in enumerate(values)]
     snapshot = build(tmp_path / "store", stored, bits)
-    asked = [f ^ (1 << at % bits) for at, f in enumerate(values[::30])]
-    assert rows(snapshot.query_many(asked)) == plain.matches(stored, asked, 3, bits)
+    queries = [f ^ (1 << at % bits) for at, f in enumerate(values[::30])]
+    assert match_rows(snapshot.query_many(queries)) == helpers.brute_force_matches(stored, queries, 3, bits)
     assert len(snapshot) == len(set(values)) == snapshot.stats["fingerprints"]
 
 
-def test_a_match_is_its_parts(tmp_path):
+def test_match_is_a_tuple(tmp_path):
     snapshot = build(tmp_path / "store", [(0b1111, 7), (0b1101, 9)])
     nearest, other = snapshot.query(np.uint64(0b1110), 2)
     assert (nearest.fingerprint, nearest.distance, nearest.id) == (0b1111, 1, 7)
@@ -82,7 +82,7 @@ def test_a_match_is_its_parts(tmp_path):
 
 def test_nulls_match_nothing(tmp_path):
     snapshot = build(tmp_path / "store", [(0, 1), (5, 2)])
-    assert rows(snapshot.query_many([None, 5, None, 0], 0)) == [(1, 0, 5, 2), (3, 0, 0, 1)]
+    assert match_rows(snapshot.query_many([None, 5, None, 0], 0)) == [(1, 0, 5, 2), (3, 0, 0, 1)]
     assert snapshot.contains_many([None, 5]).tolist() == [False, True]
     fingerprints = simstore.Profile().fingerprints(["", "to be or not to be"])
     assert len(snapshot.query_many(fingerprints, 0)) == 0
@@ -120,18 +120,18 @@ def test_an_empty_store(tmp_path):
 def test_a_snapshot_stays_as_it_is(tmp_path):
     with simstore.Store(tmp_path / "store") as store:
         store.insert(1, 1)
-        before = store.snapshot()
+        old = store.snapshot()
         store.insert(1 << 20, 2)
         reader = simstore.Snapshot(tmp_path / "store")
         store.delete(1, 1)
         store.compact()
-    assert [tuple(match) for match in before.query(1)] == [(1, 0, 1)]
-    assert (1 << 20) not in before and 1 in before
+    assert [tuple(match) for match in old.query(1)] == [(1, 0, 1)]
+    assert (1 << 20) not in old and 1 in old
     assert reader.contains_many([1, 1 << 20]).tolist() == [True, True]
     assert reader.refresh().contains_many([1, 1 << 20]).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 def test_it_is_pickled_by_its_path(tmp_path, monkeypatch, bits):
     monkeypatch.chdir(tmp_path)
     snapshot = build("store", [(5, 1)], bits)
@@ -145,7 +145,7 @@ def test_it_is_pickled_by_its_path(tmp_path, monkeypatch, bits):
         assert 6 in copy
 
 
-def test_what_a_store_is(tmp_path):
+def test_attributes_and_stats_of_a_snapshot(tmp_path):
     profile = simstore.Profile("words-3")
     snapshot = build(tmp_path / "store", [(5, 1)], distance=4, codec="gap", profile=profile, plan="probe-2")
     stats = snapshot.stats
@@ -154,17 +154,17 @@ def test_what_a_store_is(tmp_path):
     assert (stats["fingerprints"], stats["ids"], stats["segments"], stats["plan"]) == (1, 1, 1, "probe-2")
     assert snapshot.path == str(tmp_path / "store")
     assert repr(snapshot) == f"Snapshot('{tmp_path}/store', bits=64, distance=4)"
-    told = subprocess.run(
-        [plain.binary(), "inspect", "--json", snapshot.path], capture_output=True, check=True, text=True
+    completed = subprocess.run(
+        [helpers.cli_binary(), "inspect", "--json", snapshot.path], capture_output=True, check=True, text=True
     )
-    inspected = json.loads(told.stdout.splitlines()[0])
+    inspected = json.loads(completed.stdout.splitlines()[0])
     assert {key: inspected.pop(key) for key in stats} == stats
-    # The settings of a store of similar documents, which this one is not.
+    # Settings that only stores of similar documents have.
     assert inspected == {"similar": None, "recall": None, "with_texts": None}
     assert build(tmp_path / "other", [(5, 1)]).profile is None
 
 
-def test_what_cannot_be_is_refused(tmp_path):
+def test_invalid_calls_are_refused(tmp_path):
     snapshot = build(tmp_path / "store", [(5, 1)])
     with pytest.raises(ValueError, match="distance 4 is more than this store can answer"):
         snapshot.query(5, 4)
@@ -176,7 +176,7 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(TypeError, match="a fingerprint is an int, not str"):
         snapshot.query("5")
     with pytest.raises(ValueError, match="expected fingerprints of 64 bits"):
-        snapshot.query_many(plain.array([5], 128))
+        snapshot.query_many(helpers.to_array([5], 128))
     with pytest.raises(TypeError, match="float64"):
         snapshot.query_many(np.array([5.0]))
     with pytest.raises(ValueError, match="size is 0"):
@@ -185,7 +185,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         snapshot.name(-1)
 
 
-def test_there_is_no_store(tmp_path):
+def test_paths_that_are_no_stores(tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         simstore.Snapshot(tmp_path / "nothing")
     assert raised.value.filename == str(tmp_path / "nothing")
@@ -197,9 +197,9 @@ def test_there_is_no_store(tmp_path):
         simstore.Snapshot(file)
 
 
-def test_damage_is_told(tmp_path):
+def test_corruption_is_reported(tmp_path):
     path = tmp_path / "store"
-    build(path, [(f, i) for i, f in enumerate(plain.random_fingerprints(3000, 64))])
+    build(path, [(f, i) for i, f in enumerate(helpers.random_fingerprints(3000, 64))])
     table = next(file for file in sorted(path.iterdir()) if file.suffix == ".table")
     data = bytearray(table.read_bytes())
     data[len(data) // 2] ^= 4
@@ -218,10 +218,10 @@ def test_damage_is_told(tmp_path):
         simstore.Snapshot(path)
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 def test_libraries_read_a_table_and_a_store(tmp_path, bits):
-    duckdb, pandas, polars, pyarrow = map(plain.optional, ("duckdb", "pandas", "polars", "pyarrow"))
-    values = sorted(set(plain.random_fingerprints(300, bits)))
+    duckdb, pandas, polars, pyarrow = map(helpers.optional_module, ("duckdb", "pandas", "polars", "pyarrow"))
+    values = sorted(set(helpers.random_fingerprints(300, bits)))
     with simstore.Builder(tmp_path / "store", bits=bits) as builder:
         builder.insert_many(values, range(len(values)), [f"document {i}" for i in range(len(values))])
     snapshot = simstore.Snapshot(tmp_path / "store")
@@ -242,12 +242,12 @@ def test_libraries_read_a_table_and_a_store(tmp_path, bits):
     assert pyarrow.table(found)["fingerprint"].to_pylist() == expected
     assert duckdb.sql("select sum(distance), count(distinct name) from found").fetchall()[0] == (0, len(values))
     assert found.to_pandas()["id"].tolist() == ids
-    # And give fingerprints back.
+    # Fingerprint columns of other libraries are valid queries.
     for queries in (frame["fingerprint"], pyarrow.table(found)["fingerprint"], found["fingerprint"]):
         assert snapshot.query_many(queries, 0)["id"].to_pylist() == ids
 
 
-TRUNCATED = """
+TRUNCATE_PROGRAM = """
 import os, pickle, sys, numpy as np, simstore
 path = sys.argv[1]
 with simstore.Builder(path) as builder:
@@ -267,6 +267,6 @@ for opened in (lambda: simstore.Snapshot(path, mmap=False), lambda: pickle.loads
 
 
 def test_a_snapshot_in_memory_outlives_its_files(tmp_path):
-    """Where a map would end the process by a signal."""
-    ran = subprocess.run([sys.executable, "-c", TRUNCATED, str(tmp_path / "store")], capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout) == (0, "True []\nCorruptError\nCorruptError\n"), ran.stderr
+    """A snapshot opened without mmap can be queried after its files are truncated, which would crash a mapped one."""
+    completed = subprocess.run([sys.executable, "-c", TRUNCATE_PROGRAM, str(tmp_path / "store")], capture_output=True, text=True)
+    assert (completed.returncode, completed.stdout) == (0, "True []\nCorruptError\nCorruptError\n"), completed.stderr

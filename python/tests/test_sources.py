@@ -1,4 +1,4 @@
-"""Inputs of `dedup`: files, frames, streams, iterables and arrays give the same results."""
+"""`dedup` gives the same result for files, frames, streams, iterables and arrays."""
 
 import datetime
 import decimal
@@ -11,38 +11,38 @@ import numpy as np
 import pytest
 
 import simstore
-from corpora import SAMPLES, rows_of
+from corpora import SAMPLES, sample_rows
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-ROWS = rows_of("en.jsonl")
+ROWS = sample_rows("en.jsonl")
 TEXT = "to be or not to be that is the question"
 
 
-def tables(result):
+def result_rows(result):
     return [getattr(result, name).to_pylist() for name in ("clusters", "kept", "removed")]
 
 
-EXPECTED = tables(simstore.dedup(SAMPLES / "en.jsonl"))
+EXPECTED = result_rows(simstore.dedup(SAMPLES / "en.jsonl"))
 
 
-def in_batches(rows, size=10):
+def batch_reader(rows, size=10):
     table = pa.Table.from_pylist(rows)
     return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=size))
 
 
-def dictionary():
+def dictionary_encoded():
     table = pa.Table.from_pylist(ROWS)
     return table.set_column(table.schema.get_field_index("text"), "text", table["text"].dictionary_encode())
 
 
-def typed(kind):
-    return pa.Table.from_pylist(ROWS).cast(pa.schema([("id", kind), ("text", kind)]))
+def table_of_type(arrow_type):
+    return pa.Table.from_pylist(ROWS).cast(pa.schema([("id", arrow_type), ("text", arrow_type)]))
 
 
-def columns():
+def row_columns():
     return {name: [row[name] for row in ROWS] for name in ("id", "text")}
 
 
@@ -67,20 +67,20 @@ SOURCES = {
     "polars in chunks": lambda: pl.concat([pl.DataFrame(ROWS[:20]), pl.DataFrame(ROWS[20:])], rechunk=False),
     "pyarrow table": lambda: pa.Table.from_pylist(ROWS),
     "pyarrow batch": lambda: pa.RecordBatch.from_pylist(ROWS),
-    "pyarrow stream": lambda: in_batches(ROWS),
-    "large strings": lambda: typed(pa.large_string()),
-    "views of strings": lambda: typed(pa.string_view()),
-    "dictionary": dictionary,
+    "pyarrow stream": lambda: batch_reader(ROWS),
+    "large strings": lambda: table_of_type(pa.large_string()),
+    "views of strings": lambda: table_of_type(pa.string_view()),
+    "dictionary": dictionary_encoded,
     "polars lazily": lambda: pl.LazyFrame(ROWS).with_columns(pl.lit(1).alias("x")),
     "polars in batches": lambda: pl.LazyFrame(ROWS).collect_batches(chunk_size=10),
     "list of batches": lambda: pa.Table.from_pylist(ROWS).to_batches(max_chunksize=10),
     "generator of batches": lambda: iter(pa.Table.from_pylist(ROWS).to_batches(max_chunksize=10)),
     "chunks of pandas": lambda: (pd.DataFrame(ROWS[at : at + 10]) for at in range(0, len(ROWS), 10)),
     "dataset of pyarrow": lambda: dataset_of_files(),
-    "dict of columns": lambda: columns(),
-    "dict of arrays": lambda: {name: np.array(column, dtype=object) for name, column in columns().items()},
-    "dict of Arrow": lambda: {name: pa.array(column) for name, column in columns().items()},
-    "dict of series": lambda: {name: pl.Series(column) for name, column in columns().items()},
+    "dict of columns": lambda: row_columns(),
+    "dict of arrays": lambda: {name: np.array(column, dtype=object) for name, column in row_columns().items()},
+    "dict of Arrow": lambda: {name: pa.array(column) for name, column in row_columns().items()},
+    "dict of series": lambda: {name: pl.Series(column) for name, column in row_columns().items()},
     "dict of frames": lambda: {"train": pd.DataFrame(ROWS[:20]), "test": pl.DataFrame(ROWS[20:])},
     "sliced": lambda: pa.concat_tables([pa.Table.from_pylist(ROWS[:9] + ROWS).slice(9)]),
 }
@@ -89,7 +89,7 @@ SOURCES = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_kind_of_source_gives_the_same(name):
     result = simstore.dedup(SOURCES[name]())
-    assert tables(result) == EXPECTED
+    assert result_rows(result) == EXPECTED
     assert result.is_kept.dtype == bool and result.is_kept.shape == (len(ROWS),)
 
 
@@ -107,7 +107,7 @@ def test_duckdb_and_datasets(tmp_path, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     frame = pl.DataFrame(ROWS)  # noqa: F841
     with duckdb.connect() as connection:
-        assert tables(simstore.dedup(connection.sql("select id, text from frame"))) == EXPECTED
+        assert result_rows(simstore.dedup(connection.sql("select id, text from frame"))) == EXPECTED
         result = simstore.dedup(SAMPLES / "en.jsonl")
         clusters = result.clusters  # noqa: F841
         counted = connection.sql("select count(distinct cluster) from clusters").fetchall()
@@ -117,7 +117,7 @@ def test_duckdb_and_datasets(tmp_path, monkeypatch):
     dataset = datasets.Dataset.from_list(ROWS)
     halves = datasets.DatasetDict(train=dataset.select(range(20)), test=dataset.select(range(20, len(ROWS))))
     for source in (dataset, halves, dataset.to_iterable_dataset()):
-        assert tables(simstore.dedup(source)) == EXPECTED
+        assert result_rows(simstore.dedup(source)) == EXPECTED
     is_kept = simstore.dedup(SAMPLES / "en.jsonl").is_kept.tolist()
     assert simstore.dedup(dataset["text"]).is_kept.tolist() == is_kept
 
@@ -127,7 +127,7 @@ def test_pandas_without_pyarrow(monkeypatch):
 
     frame = pd.DataFrame(ROWS, dtype=object)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert tables(simstore.dedup(frame)) == EXPECTED
+    assert result_rows(simstore.dedup(frame)) == EXPECTED
 
 
 @pytest.mark.parametrize("make", [pl.Series, pd.Series, lambda texts: np.array(texts, dtype=object), pa.array])
@@ -189,17 +189,17 @@ def test_the_newest_is_kept():
 
 
 @pytest.mark.parametrize("rule", ["newest", "largest", "smallest"])
-def test_numbers_count_by_their_value_whatever_their_type(rule):
+def test_numbers_of_any_type_are_compared_by_value(rule):
     types = [int, float, str, np.float64, np.float32, np.int64, np.uint8, decimal.Decimal, fractions.Fraction]
     types += [lambda number: enum.IntEnum("Size", {"A": number}).A, np.array]
-    values = [kind(number) for kind, number in zip(types, [9, 10, 8, 11, 7, 12, 6, 100, 1000, 5, 2000])]
-    of = {"newest": 2000, "largest": 2000, "smallest": 5}[rule]
-    for some in [values, values[::-1]]:
-        sources = [[{"text": TEXT, "size": value} for value in some]]
-        sources.append(pd.DataFrame({"text": [TEXT] * len(some), "size": pd.Series(some, dtype=object)}))
+    values = [convert(number) for convert, number in zip(types, [9, 10, 8, 11, 7, 12, 6, 100, 1000, 5, 2000])]
+    expected_size = {"newest": 2000, "largest": 2000, "smallest": 5}[rule]
+    for sizes in [values, values[::-1]]:
+        sources = [[{"text": TEXT, "size": value} for value in sizes]]
+        sources.append(pd.DataFrame({"text": [TEXT] * len(sizes), "size": pd.Series(sizes, dtype=object)}))
         for source in sources:
             (kept,) = np.flatnonzero(simstore.dedup(source, keep=f"{rule}:size").is_kept)
-            assert int(some[kept]) == of
+            assert int(sizes[kept]) == expected_size
     numbers = np.random.default_rng(5).choice([-np.inf, -2, -0.5, -0.0, 0.0, 1, 2.5, np.inf, np.nan], 200)
     columns = {"text": [TEXT] * 200, "size": numbers}
     best = {"newest": max, "largest": max, "smallest": min}[rule]
@@ -212,11 +212,11 @@ def test_numbers_count_by_their_value_whatever_their_type(rule):
         assert kept.tolist() == [expected]
 
 
-def test_dates_truths_and_durations_have_an_order():
+def test_dates_booleans_and_durations_have_an_order():
     days = [np.datetime64("2024-01-01"), np.datetime64("2026-01-01", "ns"), datetime.date(2025, 1, 1)]
-    truths = [False, np.True_, 0.5]
-    spans = [datetime.timedelta(1), datetime.timedelta(10), datetime.timedelta(9)]
-    for values in (days, truths, spans):
+    booleans = [False, np.True_, 0.5]
+    durations = [datetime.timedelta(1), datetime.timedelta(10), datetime.timedelta(9)]
+    for values in (days, booleans, durations):
         rows = [{"text": TEXT, "at": value} for value in values]
         assert simstore.dedup(rows, keep="newest:at").is_kept.tolist() == [False, True, False]
     with pytest.warns(simstore.SimstoreWarning, match="1 document without `at`"):
@@ -233,7 +233,7 @@ def test_a_rule_of_numbers_needs_numbers():
         simstore.dedup(rows, keep="largest")
 
 
-def test_columns_that_are_not_there_are_named():
+def test_missing_columns_are_named():
     for frame in (pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.Table.from_pylist(ROWS)):
         with pytest.raises(ValueError, match="no column `body`: the columns are .*; select another with option `text`"):
             simstore.dedup(frame, text="body")
@@ -274,18 +274,18 @@ def test_texts_are_texts_and_paths_are_paths(tmp_path, monkeypatch):
         simstore.dedup([None])
 
 
-def test_columns_and_items_of_all_sorts():
+def test_columns_and_items_of_all_kinds():
     nan = float("nan")
     lists = ([TEXT, nan, TEXT], [nan, TEXT, TEXT], [TEXT, pd.NA, {"text": TEXT}])
-    columns = (np.array([None, TEXT, TEXT], dtype=object), pd.Series([TEXT, None, TEXT], dtype=object))
-    for source in (*lists, *columns):
+    arrays = (np.array([None, TEXT, TEXT], dtype=object), pd.Series([TEXT, None, TEXT], dtype=object))
+    for source in (*lists, *arrays):
         assert sorted(simstore.dedup(source).is_kept) == [False, True, True]
     struct = pa.StructArray.from_arrays([pa.array([TEXT, TEXT])], ["text"], mask=pa.array([False, True]))
     for source in (struct, pa.chunked_array([struct])):
         assert simstore.dedup(source).is_kept.tolist() == [True, True]
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([TEXT]))
-    inner = pa.StructArray.from_arrays([runs], ["b"], mask=pa.array([False, True]))
-    assert simstore.dedup(pa.table({"a": inner}), text="a.b").is_kept.tolist() == [True, True]
+    nested = pa.StructArray.from_arrays([runs], ["b"], mask=pa.array([False, True]))
+    assert simstore.dedup(pa.table({"a": nested}), text="a.b").is_kept.tolist() == [True, True]
     mixed = pl.DataFrame({"text": [TEXT, TEXT], "m": [{"a": 1}, {"a": 2}]}).to_dict()
     assert simstore.dedup(mixed).is_kept.tolist() == [True, False]
     values = pd.Series([2**63, 2**63 + 1, 0xFFFF], dtype=object)
@@ -297,7 +297,7 @@ def test_columns_and_items_of_all_sorts():
     assert simstore.Profile().fingerprints(pl.Series([None])).null_count == 1
 
 
-def test_what_is_malformed_is_refused_and_not_read_as_something_else(monkeypatch):
+def test_malformed_sources_are_refused(monkeypatch):
     class Broken:
         def __iter__(self):
             raise KeyError("on purpose")
@@ -306,11 +306,11 @@ def test_what_is_malformed_is_refused_and_not_read_as_something_else(monkeypatch
         simstore.dedup(Broken())
     with pytest.raises(ValueError, match="surrogates not allowed"):
         simstore.dedup("caf\ud800 a", skip_bad=True)
-    for one in (np.array(TEXT), np.array(5, dtype=np.uint64), np.array(None, dtype=object)):
+    for scalar in (np.array(TEXT), np.array(5, dtype=np.uint64), np.array(None, dtype=object)):
         with pytest.raises(TypeError, match="shape ()"):
-            simstore.dedup(one)
+            simstore.dedup(scalar)
         with pytest.raises(TypeError, match="shape ()"):
-            simstore.Profile().fingerprints(one)
+            simstore.Profile().fingerprints(scalar)
     with pytest.raises(ValueError, match="option `text` names no field"):
         simstore.dedup(ROWS, text=[])
     with pytest.raises(ValueError, match="fingerprints of 64 bits are 0 to"):
@@ -325,24 +325,24 @@ def test_what_is_malformed_is_refused_and_not_read_as_something_else(monkeypatch
 
     with pytest.raises(ValueError, match="says that it has 9 values, and gives 1"):
         simstore.dedup({"text": Short([TEXT])})
-    twice = pd.DataFrame([[TEXT, TEXT], ["a", "b"], [TEXT, "c"]], columns=["text", "text"])
-    for without in (False, True):
-        if without:
+    repeated_columns = pd.DataFrame([[TEXT, TEXT], ["a", "b"], [TEXT, "c"]], columns=["text", "text"])
+    for without_pyarrow in (False, True):
+        if without_pyarrow:
             import sys
 
             monkeypatch.setitem(sys.modules, "pyarrow", None)
         with pytest.raises(ValueError, match="2 columns are called `text`"):
-            simstore.dedup(twice)
+            simstore.dedup(repeated_columns)
 
 
-def test_nothing_is_an_answer_too():
-    for nothing in ([], iter([]), pl.DataFrame({"text": []}), pd.DataFrame({"text": []}, dtype=str), np.array([], np.uint64)):
+def test_empty_sources():
+    for empty in ([], iter([]), pl.DataFrame({"text": []}), pd.DataFrame({"text": []}, dtype=str), np.array([], np.uint64)):
         with pytest.warns(simstore.SimstoreWarning, match="the inputs hold nothing"):
-            result = simstore.dedup(nothing)
+            result = simstore.dedup(empty)
         assert result.is_kept.shape == (0,) and result.summary["documents"] == 0 and len(result.clusters) == 0
 
 
-BAD = [
+INVALID_ROWS = [
     {"text": TEXT},
     {"text": 3},
     {"text": "alone", "id": -1},
@@ -352,12 +352,12 @@ BAD = [
 ]
 
 
-def test_malformed_rows_end_it_or_are_counted_and_not_kept():
+def test_malformed_rows_raise_or_are_skipped():
     with pytest.raises(simstore.BadInputError, match="document 2: the field `text` is int") as raised:
-        simstore.dedup(BAD)
+        simstore.dedup(INVALID_ROWS)
     assert (raised.value.path, raised.value.line) == ("-", 2)
     with pytest.warns(simstore.SimstoreWarning) as warned:
-        result = simstore.dedup(iter(BAD), skip_bad=True)
+        result = simstore.dedup(iter(INVALID_ROWS), skip_bad=True)
     assert [str(warning.message).split(": ")[1] for warning in warned if "-:" in str(warning.message)] == [
         "document 2",
         "document 3",
@@ -373,20 +373,20 @@ def test_malformed_rows_end_it_or_are_counted_and_not_kept():
 
 
 @pytest.mark.parametrize("source", [3, ({"a"} for _ in range(2)), iter([b"text"]), [1.5]])
-def test_what_is_no_source_is_refused(source):
+def test_invalid_sources_are_refused(source):
     with pytest.raises(TypeError, match="expected"):
         simstore.dedup(source)
 
 
-def test_the_exception_of_an_iterator_comes_out():
-    def rows(after):
-        for _ in range(after):
+def test_exceptions_of_iterators_are_raised():
+    def rows(row_count):
+        for _ in range(row_count):
             yield {"text": TEXT}
         raise LookupError("the source is gone")
 
-    for after in (0, 1, 5000):
+    for row_count in (0, 1, 5000):
         with pytest.raises(LookupError, match="the source is gone"):
-            simstore.dedup(rows(after))
+            simstore.dedup(rows(row_count))
     with pytest.raises(Exception, match="the source is gone"):
         schema = pa.schema([("text", pa.string())])
         batches = (pa.RecordBatch.from_pylist([row], schema) for row in rows(3))
@@ -394,7 +394,7 @@ def test_the_exception_of_an_iterator_comes_out():
 
 
 def test_an_iterator_belongs_to_the_thread_that_calls():
-    # A cursor of SQLite is refused to every other thread.
+    # SQLite raises an error if another thread uses a cursor.
     with sqlite3.connect(":memory:") as connection:
         connection.row_factory = sqlite3.Row
         connection.execute("create table pages (id integer, text)")

@@ -1,4 +1,4 @@
-"""A store that is written to."""
+"""`Store`: inserts, deletes, batches, compaction and settings."""
 
 import pickle
 import subprocess
@@ -9,67 +9,67 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import plain
+import helpers
 import simstore
 
 
-def pairs(store):
+def stored_pairs(store):
     snapshot = store.snapshot() if isinstance(store, simstore.Store) else store
-    return [(plain.number(row["fingerprint"]), row["id"]) for table in snapshot.iter_batches() for row in table.to_pylist()]
+    return [(helpers.to_int(row["fingerprint"]), row["id"]) for table in snapshot.iter_batches() for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_writes_are_those_of_a_set(tmp_path_factory, bits, data):
     path = tmp_path_factory.mktemp("live") / "store"
-    values = data.draw(plain.fingerprints(bits, max_size=20).filter(bool), "values")
+    values = data.draw(helpers.fingerprint_lists(bits, max_size=20).filter(bool), "values")
     expected = set()
 
     def is_new(fingerprint):
         stored = [other for other, _ in expected]
-        return not (plain.distances([fingerprint], stored, bits) <= 3).any()
+        return not (helpers.distance_matrix([fingerprint], stored, bits) <= 3).any()
 
     store = simstore.Store(path, bits=bits)
-    steps = st.sampled_from(["insert", "delete", "new", "many", "new_many", "delete_many", "flush"])
-    for step in data.draw(st.lists(steps, max_size=12)):
-        some = data.draw(st.lists(st.tuples(st.sampled_from(values), st.integers(0, 3)), min_size=1, max_size=8))
-        fingerprint, id = some[0]
-        fingerprints, ids = plain.array([f for f, _ in some], bits), np.array([i for _, i in some])
-        if step == "insert":
+    operations = st.sampled_from(["insert", "delete", "new", "many", "new_many", "delete_many", "flush"])
+    for operation in data.draw(st.lists(operations, max_size=12)):
+        written = data.draw(st.lists(st.tuples(st.sampled_from(values), st.integers(0, 3)), min_size=1, max_size=8))
+        fingerprint, id = written[0]
+        fingerprints, ids = helpers.to_array([f for f, _ in written], bits), np.array([i for _, i in written])
+        if operation == "insert":
             store.insert(fingerprint, id)
             expected.add((fingerprint, id))
-        elif step == "delete":
+        elif operation == "delete":
             assert store.delete(fingerprint, id) == ((fingerprint, id) in expected)
             expected.discard((fingerprint, id))
-        elif step == "new":
+        elif operation == "new":
             found = store.insert_if_new(fingerprint, id)
-            near = plain.matches(expected, [fingerprint], 3, bits)
-            assert [(0, m.distance, plain.number(m.fingerprint), m.id) for m in found] == near
-            if not near:
+            matches = helpers.brute_force_matches(expected, [fingerprint], 3, bits)
+            assert [(0, m.distance, helpers.to_int(m.fingerprint), m.id) for m in found] == matches
+            if not matches:
                 expected.add((fingerprint, id))
-        elif step == "many":
+        elif operation == "many":
             store.insert_many(fingerprints, ids)
-            expected.update(some)
-        elif step == "new_many":
+            expected.update(written)
+        elif operation == "new_many":
             inserted = store.insert_many_if_new(fingerprints, ids)
-            for at, (fingerprint, id) in enumerate(some):
+            for at, (fingerprint, id) in enumerate(written):
                 assert inserted[at] == is_new(fingerprint)
                 if inserted[at]:
                     expected.add((fingerprint, id))
-        elif step == "delete_many":
-            for (fingerprint, id), was_there in zip(some, store.delete_many(fingerprints, ids)):
+        elif operation == "delete_many":
+            for (fingerprint, id), was_there in zip(written, store.delete_many(fingerprints, ids)):
                 assert was_there == ((fingerprint, id) in expected)
                 expected.discard((fingerprint, id))
         else:
             store.flush()
-        assert pairs(store) == sorted(expected)
+        assert stored_pairs(store) == sorted(expected)
     store.close()
-    assert pairs(simstore.Snapshot(path)) == sorted(expected)
+    assert stored_pairs(simstore.Snapshot(path)) == sorted(expected)
 
 
 def test_arrays_of_every_kind(tmp_path):
-    pyarrow, polars, pandas = map(plain.optional, ("pyarrow", "polars", "pandas"))
+    pyarrow, polars, pandas = map(helpers.optional_module, ("pyarrow", "polars", "pandas"))
     values = [3, 2**64 - 1, 1 << 40]
     for number, fingerprints in enumerate([
         values, tuple(values), np.array(values, dtype=np.uint64), np.array(values, dtype=object),
@@ -86,7 +86,7 @@ def test_arrays_of_every_kind(tmp_path):
             names = [["a", None, "c"], pyarrow.array(["a", None, "c"]), polars.Series(["a", None, "c"])][kind % 3]
             with simstore.Store(path) as store:
                 store.insert_many(fingerprints, ids, names)
-                assert pairs(store) == sorted(zip(values, range(3)))
+                assert stored_pairs(store) == sorted(zip(values, range(3)))
                 assert store.snapshot().names([0, 1, 2]).to_pylist() == ["a", None, "c"]
         if number > 1:
             break
@@ -110,8 +110,8 @@ def test_a_batch_is_all_or_nothing(tmp_path):
             batch.delete(1, 1)
             batch.delete_many([4, 9], [4, 9])
             batch.mark("crawl", b"page 7")
-            assert len(batch) == 5 and pairs(store) == [(1, 1)]
-        assert pairs(store) == [(2, 2), (3, 3)]
+            assert len(batch) == 5 and stored_pairs(store) == [(1, 1)]
+        assert stored_pairs(store) == [(2, 2), (3, 3)]
         snapshot = store.snapshot()
         assert (snapshot.mark("crawl"), snapshot.mark("other"), snapshot.name(3)) == (b"page 7", None, "three")
         with pytest.raises(ValueError, match="the batch has ended"):
@@ -124,11 +124,11 @@ def test_a_batch_is_all_or_nothing(tmp_path):
             with store.batch() as batch:
                 batch.insert(6, 6)
                 batch.insert(7, 7, "x" * 70_000)
-        assert pairs(store) == [(2, 2), (3, 3)]
+        assert stored_pairs(store) == [(2, 2), (3, 3)]
 
 
 @pytest.mark.parametrize("durability", ["os", "group", "sync"])
-def test_what_is_written_is_there(tmp_path, durability):
+def test_writes_are_visible_at_once(tmp_path, durability):
     with simstore.Store(tmp_path / "store", durability=durability) as store:
         store.insert(1, 1)
         store.insert_many([2, 3], [2, 3])
@@ -137,8 +137,8 @@ def test_what_is_written_is_there(tmp_path, durability):
         assert store.delete(1, 1) and store.delete_many([2], [2]).all()
         with store.batch() as batch:
             batch.insert(6, 6)
-        # Another process sees what is in the log.
-        assert pairs(simstore.Snapshot(store.path)) == [(3, 3), (6, 6), (0xFF << 40, 4), (0xFF << 50, 5)]
+        # A new snapshot reads the log, as another process would.
+        assert stored_pairs(simstore.Snapshot(store.path)) == [(3, 3), (6, 6), (0xFF << 40, 4), (0xFF << 50, 5)]
         store.sync()
 
 
@@ -149,8 +149,8 @@ def test_it_is_closed_like_a_file(tmp_path):
         with pytest.raises(simstore.LockedError, match="this process already has the store open for writing") as raised:
             simstore.Store(path)
         program = "import simstore, sys; simstore.Store(sys.argv[1])"
-        other = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
-        assert "LockedError" in other.stderr and "another process is writing to this store" in other.stderr
+        completed = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+        assert "LockedError" in completed.stderr and "another process is writing to this store" in completed.stderr
         assert raised.value.code == "locked" and not store.closed
     assert store.closed and "closed" in repr(store)
     store.close()
@@ -165,7 +165,7 @@ def test_it_is_closed_like_a_file(tmp_path):
         batch = store.batch()
     with pytest.raises(ValueError, match="closed"), batch:
         batch.insert(1, 1)
-    # One that nobody closed is closed when nobody has it any more.
+    # A store that was not closed is closed when its last reference is dropped.
     forgotten = simstore.Store(path)
     del forgotten
     simstore.Store(path).close()
@@ -180,20 +180,20 @@ def test_it_is_not_pickled(tmp_path):
 def test_compaction(tmp_path):
     with simstore.Store(tmp_path / "store", distance=2) as store:
         for at in range(3):
-            store.insert_many(plain.random_fingerprints(500, 64, at), range(500))
+            store.insert_many(helpers.random_fingerprints(500, 64, at), range(500))
             store.flush()
-        store.delete_many(plain.random_fingerprints(500, 64, 0), range(500))
+        store.delete_many(helpers.random_fingerprints(500, 64, 0), range(500))
         with pytest.raises(ValueError, match="distance 3"):
             store.query(0, 3)
-        told = []
-        store.compact(5, progress=told.append)
+        updates = []
+        store.compact(5, progress=updates.append)
         assert store.distance == 5 and store.query(0, 5) is not None
-        assert told and all(isinstance(progress, simstore.Progress) for progress in told)
+        assert updates and all(isinstance(progress, simstore.Progress) for progress in updates)
         with pytest.raises(ValueError, match="it can be raised"):
             store.compact(distance=4)
-        left = set(zip(plain.random_fingerprints(500, 64, 1), range(500)))
-        left |= set(zip(plain.random_fingerprints(500, 64, 2), range(500)))
-        assert pairs(store) == sorted(left) and store.snapshot().stats["tombstones"] == 0
+        expected = set(zip(helpers.random_fingerprints(500, 64, 1), range(500)))
+        expected |= set(zip(helpers.random_fingerprints(500, 64, 2), range(500)))
+        assert stored_pairs(store) == sorted(expected) and store.snapshot().stats["tombstones"] == 0
 
 
 def test_settings(tmp_path):
@@ -217,7 +217,7 @@ def test_settings(tmp_path):
         assert store.bits == 128 and 1 << 100 in store
 
 
-def test_what_is_not_there_is_not_made(tmp_path):
+def test_missing_stores_are_not_created(tmp_path):
     with pytest.raises(FileNotFoundError):
         simstore.Store(tmp_path / "store", create=False)
     assert not (tmp_path / "store").exists()
@@ -228,7 +228,7 @@ def test_what_is_not_there_is_not_made(tmp_path):
         simstore.Store(tmp_path)
 
 
-def test_what_makes_no_sense_is_refused(tmp_path):
+def test_invalid_arguments_are_refused(tmp_path):
     with simstore.Store(tmp_path / "store") as store:
         for fingerprint in (-1, 2**64):
             with pytest.raises(ValueError, match="no fingerprint of 64 bits"):
@@ -255,14 +255,14 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         assert len(store) == 0
 
 
-def test_a_torn_log_is_told(tmp_path):
+def test_a_torn_log_is_reported(tmp_path):
     path = tmp_path / "store"
     store = simstore.Store(path)
     store.insert(1, 1)
     log = next(path.glob("*.log"))
     data = log.read_bytes()
     store.close()
-    # As a crash leaves it.
+    # A crash can leave a partial record at the end of the log.
     log.write_bytes(data + b"torn")
     problem, = simstore.Snapshot(path).verify()
     assert isinstance(problem, simstore.CorruptError) and problem.code == "torn-end"

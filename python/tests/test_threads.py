@@ -1,4 +1,4 @@
-"""Many threads on one store, one snapshot, one builder."""
+"""Many threads share a store, a snapshot or a builder."""
 
 import sys
 import threading
@@ -6,23 +6,23 @@ import threading
 import numpy as np
 import pytest
 
-import plain
+import helpers
 import simstore
 
-THREADS = 8
+THREAD_COUNT = 8
 
 
 @pytest.fixture(autouse=True)
-def often_switched():
-    """Threads take turns far more often than usual."""
+def short_switch_interval():
+    """Makes the interpreter switch threads far more often than by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
 
 
-def together(*works):
-    """Runs all at the same time; what one raises is raised."""
+def run_at_once(*works):
+    """Runs each function on its own thread, all at the same time, and raises the first exception."""
     errors, start = [], threading.Barrier(len(works))
 
     def run(work):
@@ -43,8 +43,8 @@ def together(*works):
 
 
 def test_a_store(tmp_path):
-    values = plain.random_fingerprints(THREADS * 400, 64)
-    parts = [values[at::THREADS] for at in range(THREADS)]
+    values = helpers.random_fingerprints(THREAD_COUNT * 400, 64)
+    parts = [values[at::THREAD_COUNT] for at in range(THREAD_COUNT)]
     with simstore.Store(tmp_path / "store") as store:
         def write(at):
             for number, value in enumerate(parts[at][:200]):
@@ -62,8 +62,8 @@ def test_a_store(tmp_path):
                 found = snapshot.query_many(np.array(values[:100], dtype=np.uint64), 3)
                 assert len(found) == sum(len(snapshot.query(value)) for value in values[:100])
 
-        together(*[lambda at=at: write(at) for at in range(THREADS)], read, read, lambda: store.compact())
-        expected = {(value, at) for at in range(THREADS) for value in parts[at]}
+        run_at_once(*[lambda at=at: write(at) for at in range(THREAD_COUNT)], read, read, lambda: store.compact())
+        expected = {(value, at) for at in range(THREAD_COUNT) for value in parts[at]}
         rows = {(r["fingerprint"], r["id"]) for t in store.snapshot().iter_batches() for r in t.to_pylist()}
         assert rows == expected
 
@@ -78,9 +78,9 @@ def test_only_one_is_new(tmp_path):
                     inserted.append(number)
             inserted.extend(1000 + np.flatnonzero(store.insert_many_if_new([0xFFFF << 48], [at])))
 
-        before = plain.labels([(number << 32) * 0x10101 for number in range(100)] + [0xFFFF << 48], 3, 64)
-        together(*[lambda at=at: insert(at) for at in range(THREADS)])
-        assert len(inserted) == len(set(inserted)) and len(inserted) >= len(set(before))
+        labels = helpers.brute_force_labels([(number << 32) * 0x10101 for number in range(100)] + [0xFFFF << 48], 3, 64)
+        run_at_once(*[lambda at=at: insert(at) for at in range(THREAD_COUNT)])
+        assert len(inserted) == len(set(inserted)) and len(inserted) >= len(set(labels))
 
 
 def test_a_store_is_closed_while_it_is_used(tmp_path):
@@ -99,32 +99,32 @@ def test_a_store_is_closed_while_it_is_used(tmp_path):
             while len(store) < 200:
                 pass
             store.close()
-            # Nobody has it any more.
+            # The lock is released, so the store can be opened again.
             simstore.Store(store.path).close()
 
-        together(use, use, close)
+        run_at_once(use, use, close)
         assert simstore.Snapshot(store.path).verify() == []
 
 
-@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("bits", helpers.WIDTHS)
 def test_a_snapshot(tmp_path, bits):
-    values = plain.random_fingerprints(600, bits)
+    values = helpers.random_fingerprints(600, bits)
     with simstore.Builder(tmp_path / "store", bits=bits) as builder:
         builder.insert_many(values, range(600))
     snapshot = simstore.Snapshot(tmp_path / "store")
-    batch = snapshot.query_many(plain.array(values, bits)).to_pylist()
+    batch = snapshot.query_many(helpers.to_array(values, bits)).to_pylist()
     single = [snapshot.query(value) for value in values]
     whole = [table.to_pylist() for table in snapshot.iter_batches(100)]
 
     def read():
         assert [snapshot.query(value) for value in values] == single
-        assert snapshot.query_many(plain.array(values, bits)).to_pylist() == batch
+        assert snapshot.query_many(helpers.to_array(values, bits)).to_pylist() == batch
         assert [table.to_pylist() for table in snapshot.iter_batches(100)] == whole
         assert snapshot.verify() == []
 
-    together(*[read] * THREADS)
+    run_at_once(*[read] * THREAD_COUNT)
     batches, rows = snapshot.iter_batches(7), []
-    together(*[lambda: rows.extend(row["id"] for table in batches for row in table.to_pylist())] * THREADS)
+    run_at_once(*[lambda: rows.extend(row["id"] for table in batches for row in table.to_pylist())] * THREAD_COUNT)
     assert sorted(rows) == list(range(600))
 
 
@@ -132,11 +132,11 @@ def test_a_builder(tmp_path):
     builder = simstore.Builder(tmp_path / "store")
 
     def insert(at):
-        for value in range(at, 4000, THREADS * 2):
+        for value in range(at, 4000, THREAD_COUNT * 2):
             builder.insert(value, value)
-        builder.insert_many(range(at + THREADS, 4000, THREADS * 2), range(at + THREADS, 4000, THREADS * 2))
+        builder.insert_many(range(at + THREAD_COUNT, 4000, THREAD_COUNT * 2), range(at + THREAD_COUNT, 4000, THREAD_COUNT * 2))
 
-    together(*[lambda at=at: insert(at) for at in range(THREADS)])
+    run_at_once(*[lambda at=at: insert(at) for at in range(THREAD_COUNT)])
     snapshots = []
 
     def finish():
@@ -145,6 +145,6 @@ def test_a_builder(tmp_path):
         except ValueError as error:
             assert "has ended" in str(error)
 
-    together(*[finish] * THREADS)
+    run_at_once(*[finish] * THREAD_COUNT)
     snapshot, = snapshots
     assert [row["id"] for table in snapshot.iter_batches() for row in table.to_pylist()] == list(range(4000))

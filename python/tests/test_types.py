@@ -1,27 +1,27 @@
-"""The stubs say what the module has, and type checkers understand them."""
+"""The type stubs match the compiled module, and mypy accepts calls of the API."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-import typed
+import typed_calls
 
 HERE = Path(__file__).parent
 SETTINGS = HERE.parent / "pyproject.toml"
 
 
-def mypy(folder: Path, *arguments: str) -> None:
-    """Runs mypy where it sees simstore as it is installed."""
-    done = subprocess.run([sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def run_module(folder: Path, *arguments: str) -> None:
+    """Runs a module of mypy in a folder where the import finds the installed simstore, not the source."""
+    completed = subprocess.run([sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def test_the_stubs_are_those_of_the_module(tmp_path):
-    mypy(tmp_path, "mypy.stubtest", "--mypy-config-file", str(SETTINGS), "simstore._simstore")
+    run_module(tmp_path, "mypy.stubtest", "--mypy-config-file", str(SETTINGS), "simstore._simstore")
 
 
-def test_what_is_typed_is_understood_and_runs(tmp_path):
-    mypy(tmp_path, "mypy", "--config-file", str(SETTINGS), str(HERE / "typed.py"))
-    for name, function in vars(typed).items():
+def test_typed_calls_pass_mypy_and_run(tmp_path):
+    run_module(tmp_path, "mypy", "--config-file", str(SETTINGS), str(HERE / "typed_calls.py"))
+    for name, function in vars(typed_calls).items():
         if name.startswith("use_"):
             function()

@@ -5,8 +5,11 @@
 //! *head* be the leading bits of a fingerprint, and k the distance. If a stored fingerprint and a query are
 //! within k bits, they differ in at most r bits of the head, or in at most k - r - 1 of the other bits. The
 //! other bits are cut into k - r *tails*. In the second case, at least one tail is equal in both. So a batch
-//! needs one search by the head with r flips, and one exact search by each tail. The search by the head is
-//! local in the order of the stream.
+//! needs one search by the head with r flips, and one exact search by each tail.
+//!
+//! The first bits of the head are the *group bits*, the others are the *index bits*. Stored fingerprints with
+//! the same group bits are a *group*; they are adjacent. The search by the head handles one group after the
+//! other. It indexes the group by the index bits, and looks up the queries whose group bits are near.
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
@@ -18,15 +21,17 @@ use crate::plan::{Plan, TablePlan};
 
 /// Time to decode a stored fingerprint, in nanoseconds.
 const DECODE_NS: f64 = 4.0;
-/// Time to insert a stored fingerprint into the index of its group, in nanoseconds.
+/// Time to insert a stored fingerprint into the index of its group (see [`BatchPlan::group_bits`]), in
+/// nanoseconds.
 const INDEX_NS: f64 = 4.0;
-/// Time to find the queries with given group bits, in nanoseconds.
+/// Time to find the queries whose leading [`BatchPlan::group_bits`] have a given value, in nanoseconds.
 const GROUP_QUERIES_NS: f64 = 5.0;
 /// Time to look up a query in a group's index with one flip mask, in nanoseconds.
 const PROBE_NS: f64 = 2.6;
 /// Time to clear 64 bits of a group's index, in nanoseconds.
 const CLEAR_NS: f64 = 0.5;
-/// Time to skip a stored fingerprint whose index bits are smaller than the searched value, in nanoseconds.
+/// Time to skip a stored fingerprint of a group if a search finds it before the fingerprints with the wanted
+/// index bits (see [`BatchPlan::index_bits`]), in nanoseconds.
 const SKIP_NS: f64 = 1.0;
 /// Time to compare a stored fingerprint with a query, in nanoseconds.
 const COMPARE_NS: f64 = 4.0;
@@ -40,25 +45,27 @@ const FILTER_CACHE_BYTES: f64 = 1e6;
 const TAIL_LOOK_UP_NS: f64 = 50.0;
 /// Share of the stored fingerprints without an equal tail that a filter passes.
 const FALSE_POSITIVE_RATE: f64 = 0.05;
-/// Time to insert a query into the index of the head or of a tail, in nanoseconds.
+/// Time to insert a query into one of the indexes of queries, by the head or by a tail, in nanoseconds.
 const INSERT_NS: f64 = 40.0;
 
 /// Number of stored fingerprints that one task decodes and holds in memory.
 pub(super) const CHUNK_FINGERPRINTS: usize = 1 << 16;
-/// Maximum number of flip masks. Beyond it, another plan is always cheaper.
+/// Maximum number of flip masks for the group bits, and for the index bits. If a plan needed more, another
+/// plan would be cheaper.
 const MAX_FLIP_MASKS: f64 = 32768.0;
 /// Maximum of [`BatchPlan::group_bits`].
 const MAX_GROUP_BITS: u32 = 24;
 /// Maximum of [`BatchPlan::index_bits`].
 const MAX_INDEX_BITS: u32 = 18;
 
-/// Plan of a batch: the bits of the head, and the number of flips and tails.
+/// Plan of a batch: how a fingerprint is cut into a head and tails (see the module), and how many bits of the
+/// head are flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchPlan {
-    /// Number of leading bits that the stored fingerprints of a group share. A group is searched as a whole.
+    /// Number of group bits: the leading bits that all stored fingerprints of a group share.
     pub(super) group_bits: u32,
-    /// Number of the next bits, which index the fingerprints of a group. Group bits and index bits are the
-    /// head.
+    /// Number of index bits: the bits after the group bits, by which the fingerprints of a group are indexed.
+    /// The group bits and the index bits together are the head.
     pub(super) index_bits: u32,
     /// Maximum number of flipped bits in the search by the head, r.
     pub(super) flips: u32,
@@ -128,8 +135,8 @@ impl BatchPlan {
         total
     }
 
-    /// Converts to a table plan: one table for the head, then one per tail. A [`Plan`] that misses a
-    /// neighbour cannot be constructed, so this checks that the batch is complete.
+    /// Converts to a [`Plan`] of tables: one table for the head, then one per tail. A [`Plan`] that misses a
+    /// neighbour cannot be constructed, so the conversion checks that the batch finds all matches.
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;

@@ -145,17 +145,17 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(matches)
     }
 
-    /// Calls `visitor` with the matches of a batch as they are found, for batches whose matches do not fit in
-    /// memory.
+    /// Like [`Snapshot::batch_query`], but passes the matches to `visitor` while the search runs. Use it if
+    /// the matches do not fit in memory.
     ///
-    /// Matches come in batches and in no particular order. If a match is in several segments, it may come
-    /// several times. The threads of the current rayon pool call the visitor at least every tenth of a
-    /// second, also with no matches. It returns whether to continue.
+    /// A call of the visitor gets any number of matches, in no particular order. If several segments have the
+    /// same pair, its match may be visited several times. The threads of the current rayon pool call the
+    /// visitor at least every tenth of a second, with an empty slice if there are no new matches. The visitor
+    /// returns whether to continue.
     ///
     /// # Errors
     /// The errors of [`Snapshot::batch_query`]; [`Error::Cancelled`] if the visitor returns a break. After
-    /// that, other threads may still call it a few times. If an error occurs, some matches may have been
-    /// visited.
+    /// that, other threads may still call it a few times. Before an error, some matches may have been visited.
     pub fn batch_visit(
         &self,
         queries: &[F],
@@ -211,7 +211,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 
     /// Returns the method that [`BatchMethod::Auto`] chooses for a number of queries: [`BatchMethod::Stream`]
-    /// or [`BatchMethod::LookUp`]. The method has the lower estimated time if the store is in memory.
+    /// or [`BatchMethod::LookUp`]. It chooses the method with the lower estimated time, and assumes that the
+    /// files of the store are in the page cache.
     pub fn batch_method(&self, queries: usize, distance: u32) -> BatchMethod {
         let one: f64 = (self.segments().iter())
             .map(|segment| {

@@ -53,11 +53,11 @@ fn field<F: Fingerprint>(fingerprint: F, start: u32, bits: u32) -> u64 {
     if bits == 0 { 0 } else { (fingerprint << start >> (F::BITS - bits)).low_u64() }
 }
 
-/// Number of look-ups in a group's index, or of compared queries, between cancellation checks. They take some
-/// hundredths of a second.
+/// Number of probes between two cancellation checks. A probe is a look-up in the index of a group, or a
+/// comparison with a query. This many probes take some hundredths of a second.
 pub(super) const CANCEL_CHECK_PROBES: usize = 1 << 22;
 
-/// Index of the queries by their head, see [`BatchPlan`].
+/// Index of the queries by the head of a [`BatchPlan`], that is, by their leading bits.
 #[derive(Debug)]
 pub(super) struct HeadIndex<F> {
     group_bits: u32,
@@ -66,7 +66,7 @@ pub(super) struct HeadIndex<F> {
     by_group: QueryBuckets<F>,
     group_flips: BatchFlips,
     index_flips: BatchFlips,
-    /// Mask of the head.
+    /// Mask of the bits of the head.
     mask: F,
 }
 
@@ -84,33 +84,36 @@ impl<F: Fingerprint> HeadIndex<F> {
         }
     }
 
-    /// Returns the group bits of a fingerprint.
+    /// Returns the group bits of a fingerprint, see [`BatchPlan::group_bits`].
     #[inline(always)]
     pub(super) fn group(&self, fingerprint: F) -> u64 {
         field(fingerprint, 0, self.group_bits)
     }
 
-    /// Returns the index bits of a fingerprint.
+    /// Returns the index bits of a fingerprint, see [`BatchPlan::index_bits`].
     #[inline(always)]
     fn index(&self, fingerprint: F) -> u32 {
         field(fingerprint, self.group_bits, self.index_bits) as u32
     }
 
-    /// Whether the search by the head finds a pair whose differing bits are the set bits of `difference`.
+    /// Whether the search by the head finds a pair of a query and a stored fingerprint. `difference` is the
+    /// XOR of the two.
     #[inline(always)]
     fn finds(&self, difference: F) -> bool {
         (difference & self.mask).count_ones() <= self.flips
     }
 }
 
-/// Index of a group of stored fingerprints by their index bits.
+/// Index of one group of stored fingerprints (those with the same [`BatchPlan::group_bits`]) by their
+/// [`BatchPlan::index_bits`].
 #[derive(Debug, Default)]
 pub(super) struct GroupIndex {
-    /// Bit set of the values of the index bits in the group.
+    /// Bit set: bit `v` is set if the group has a fingerprint whose index bits have the value `v`.
     present: Vec<u64>,
-    /// Position of the first fingerprint with a value of each word of `present`.
+    /// For each word of `present`, the position in the group of the first fingerprint with one of its 64
+    /// values.
     starts: Vec<u32>,
-    /// Buffer for the values that a look-up finds.
+    /// Buffer for [`GroupIndex::find`].
     found: Vec<u32>,
 }
 
@@ -135,9 +138,10 @@ impl GroupIndex {
         }
     }
 
-    /// Writes the values `own ^ flip` that occur in the group to `found`, and returns their number.
+    /// Writes to `found` those values `own ^ flip` that are in the bit set `present`, and returns their number.
+    /// `own` are the index bits of a query.
     ///
-    /// Has no branch, since a few unpredictable values occur.
+    /// Has no branch, since a branch on the few present values would be unpredictable.
     #[inline(always)]
     fn find(present: &[u64], own: u32, flips: &[u32], found: &mut [u32]) -> usize {
         let mut count = 0;
@@ -151,9 +155,9 @@ impl GroupIndex {
 }
 
 impl<F: Fingerprint> HeadIndex<F> {
-    /// Searches a group of stored fingerprints. For each match, calls `visitor` with the position of the
-    /// query in the batch, the position of the fingerprint in the group, and their distance. Calls
-    /// `check_cancelled` from time to time.
+    /// Searches a group of stored fingerprints for matches of the queries. `index` is a reusable buffer. For
+    /// each match, calls `visitor` with the position of the query in the batch, the position of the
+    /// fingerprint in the group, and their distance. Calls `check_cancelled` from time to time.
     #[inline(never)]
     pub(super) fn search(
         &self,
@@ -189,8 +193,7 @@ impl<F: Fingerprint> HeadIndex<F> {
         Ok(())
     }
 
-    /// Compares a query with the fingerprints of a group whose index bits have this value. The group is
-    /// ascending.
+    /// Compares a query with those fingerprints of an ascending group whose index bits equal `value`.
     #[inline(always)]
     fn compare(&self, group: &[F], value: u32, query: F, distance: u32, mut visitor: impl FnMut(usize, u32)) {
         for (i, &fingerprint) in group.iter().enumerate() {
@@ -208,21 +211,21 @@ impl<F: Fingerprint> HeadIndex<F> {
     }
 }
 
-/// Index of the queries by one tail, for an exact search.
+/// Index of the queries by one tail of a [`BatchPlan`]: it finds the queries with an equal tail.
 #[derive(Debug)]
 pub(super) struct TailIndex<F> {
     mask: F,
     /// Bloom filter of the queries' tails. The hash of a tail selects a word, and two bits in it.
     filter: Vec<u64>,
-    /// Queries by the first bits of the hash.
+    /// Queries by the first bits of the hash of their tail.
     by_hash: QueryBuckets<F>,
     bucket_bits: u32,
 }
 
-/// Bits of the filter per query.
+/// Size of the Bloom filter of a [`TailIndex`], in bits per query.
 const FILTER_BITS: usize = 8;
-/// Lowest bit of a hash that selects the word in the filter; bit 0 is the least significant. The twelve bits
-/// below select the two bits in the word.
+/// Number of low bits of a hash that do not select the word in the Bloom filter. The highest twelve of them
+/// select the two bits in that word.
 const FILTER_SHIFT: u32 = 32;
 
 impl<F: Fingerprint> TailIndex<F> {
@@ -240,8 +243,8 @@ impl<F: Fingerprint> TailIndex<F> {
         TailIndex { mask, filter, by_hash, bucket_bits }
     }
 
-    /// Writes the positions of the fingerprints that pass the filter to `passed`, and returns their number.
-    /// `passed` is at least as long as `fingerprints`.
+    /// Writes to `passed` the positions of the fingerprints that pass the Bloom filter, and returns their
+    /// number. `passed` is at least as long as `fingerprints`.
     ///
     /// Has no branch, so that many loads of the filter overlap.
     #[inline(always)]
@@ -263,7 +266,8 @@ impl<F: Fingerprint> TailIndex<F> {
         self.by_hash.get((hash(fingerprint & self.mask) >> (64 - self.bucket_bits)) as usize)
     }
 
-    /// Whether the search by this tail finds a pair whose differing bits are the set bits of `difference`.
+    /// Whether the search by this tail finds a pair of a query and a stored fingerprint. `difference` is the
+    /// XOR of the two.
     #[inline(always)]
     fn finds(&self, difference: F) -> bool {
         difference & self.mask == F::ZERO
@@ -282,13 +286,13 @@ fn hash<F: Fingerprint>(value: F) -> u64 {
     (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Mask of the two bits of a hash in its word of the filter.
+/// Returns the mask of the two bits that a hash selects in its word of the Bloom filter.
 #[inline(always)]
 fn filter_bits(hash: u64) -> u64 {
     1 << (hash >> (FILTER_SHIFT - 6) & 63) | 1 << (hash >> (FILTER_SHIFT - 12) & 63)
 }
 
-/// Index of the queries of a batch, as their [`BatchPlan`] sets it.
+/// Indexes of the queries of a batch: one by the head and one by each tail of a [`BatchPlan`].
 #[derive(Debug)]
 pub(super) struct QueryIndex<F> {
     pub(super) distance: u32,
@@ -303,8 +307,9 @@ impl<F: Fingerprint> QueryIndex<F> {
         Ok(QueryIndex { distance, head: HeadIndex::new(queries, plan), tails })
     }
 
-    /// Whether the search by this tail finds a pair, and neither the head nor an earlier tail does. So each
-    /// pair is reported once. The differing bits of the pair are the set bits of `difference`.
+    /// Whether the search by this tail must report a pair: it finds the pair, and neither the search by the
+    /// head nor by an earlier tail does. So each pair is reported once. `difference` is the XOR of the query
+    /// and the stored fingerprint.
     #[inline(always)]
     pub(super) fn finds_first(&self, tail: usize, difference: F) -> bool {
         self.tails[tail].finds(difference)

@@ -1,4 +1,4 @@
-//! Stream of the stored fingerprints past the index of the queries.
+//! A pass over all stored fingerprints that looks each one up in the in-memory indexes of the queries.
 
 use std::ops::{ControlFlow, Range};
 
@@ -12,7 +12,8 @@ use crate::fingerprint::Fingerprint;
 use crate::progress;
 use crate::segment::{Match, Segment};
 
-/// Calls `visitor` with the matches of a segment, in batches that may be empty, from all threads.
+/// Finds the matches in a segment, on all threads. Each thread calls `visitor` with the matches of one chunk at
+/// a time, and from time to time with an empty slice, so that the visitor can cancel.
 pub(super) fn stream<F: Fingerprint>(
     segment: &Segment<F>,
     index: &QueryIndex<F>,
@@ -33,13 +34,14 @@ pub(super) fn stream<F: Fingerprint>(
     )
 }
 
-/// Search in a chunk: the decoded fingerprints of consecutive blocks. A thread reuses its buffers for the
-/// next chunk.
+/// Search in one chunk after the other. A chunk is the decoded fingerprints of consecutive blocks. Each thread
+/// has one `ChunkSearch` and reuses its buffers.
 struct ChunkSearch<'a, F> {
     segment: &'a Segment<F>,
     index: &'a QueryIndex<F>,
     fingerprints: Vec<F>,
-    /// Number of each block, and the position of its first fingerprint in `fingerprints`.
+    /// For each block of the chunk: its number in the table, and the position of its first fingerprint in
+    /// `fingerprints`.
     starts: Vec<(usize, usize)>,
     group_index: GroupIndex,
     passed: Vec<u32>,
@@ -94,8 +96,8 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         self.find_ids()
     }
 
-    /// Searches the fingerprints from position `start` on by one tail. Returns the number of compared
-    /// queries.
+    /// Finds the matches that have an equal tail `number` (see [`TailIndex`](super::query_index::TailIndex)),
+    /// among the fingerprints from position `start` on. Returns the number of compared queries.
     #[inline(never)]
     fn search_tail(&mut self, number: usize, start: usize) -> usize {
         let (index, fingerprints) = (self.index, &self.fingerprints[start..]);
@@ -123,7 +125,8 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         compared
     }
 
-    /// Searches the chunk by the head, one group after the other.
+    /// Finds the matches that differ in few of their leading bits (see
+    /// [`HeadIndex`](super::query_index::HeadIndex)), for one group of fingerprints after the other.
     fn search_head(&mut self, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         let head = &self.index.head;
         let mut start = 0;
@@ -143,7 +146,7 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         Ok(())
     }
 
-    /// Looks up the ids of the pending matches.
+    /// Looks up the ids of the pending matches, and appends one match per id to `matches`.
     fn find_ids(&mut self) -> Result<()> {
         for &UnresolvedMatch { query, position, distance } in &self.pending {
             let position = position as usize;

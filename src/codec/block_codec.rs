@@ -10,7 +10,7 @@ use crate::huffman::HuffmanCode;
 
 /// Constants of a codec. All its tables share them.
 pub(crate) struct CodecSpec {
-    /// Number of the codec in files.
+    /// Number that stands for the codec in files.
     pub(super) number: u8,
     pub(super) name: &'static str,
     /// Format version of the codec's tables.
@@ -30,22 +30,25 @@ pub(crate) struct CodecSpec {
 /// Constants of a codec for the cost model (`plan/cost_model.rs`).
 #[derive(Clone, Copy)]
 pub(crate) struct CodecCosts {
-    /// Bits for a random fingerprint above 64 - log2 n, without the overhead of a block.
+    /// Mean number of bits for one of n random fingerprints, minus (the width of a fingerprint - log2 n). Block headers
+    /// and directories are not included.
     pub(crate) bits: f64,
-    /// Time of a probe up to the start of decoding, in nanoseconds, if all its cache lines are in the cache.
+    /// Time of a probe up to the start of decoding, in nanoseconds, if all memory that it reads is in the cache.
     pub(crate) probe: f64,
     /// Time to decode one fingerprint and compare it, in nanoseconds.
     pub(crate) decode: f64,
-    /// Memory waits for each block that a probe reads. The waits of a group of probes overlap. So the number is small for a
-    /// codec that reads two cache lines; the Huffman codecs read head, directory, code words and tails.
+    /// Mean number of waits for memory for each block that a probe reads. It may be below 1, because the waits of a group of
+    /// probes overlap. `elias-fano` reads about two cache lines of a block. The Huffman codecs read more: header, directory,
+    /// code words and tails.
     pub(crate) miss: f64,
 }
 
-/// A codec, independent of the width of the fingerprints.
+/// The part of a codec that does not depend on the width of the fingerprints: constants and constructor.
 pub(crate) trait CodecKind: Sized {
     const SPEC: CodecSpec;
 
-    /// Creates the codec of one table. A codec without a Huffman code or restart points ignores `code` or `span`.
+    /// Creates the codec of one table. A codec without a Huffman code ignores `code`; a codec without restart points ignores
+    /// `span`.
     fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self;
 }
 
@@ -69,18 +72,19 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
     /// codec without a Huffman code counts nothing.
     fn count(recent: &[F], next: F, histogram: &mut SymbolHistogram);
 
-    /// Returns the longest prefix of `fingerprints` (not empty) that fits in `bytes` bytes, at least one fingerprint.
+    /// Returns how many of `fingerprints`, from the first one on, fit in a block of `bytes` bytes: at least one.
+    /// `fingerprints` must not be empty.
     fn fit(&self, fingerprints: &[F], bytes: usize) -> BlockFit;
 
-    /// Writes all of `fingerprints`, which fit, into a zeroed block. The caller writes the checksum.
+    /// Writes `fingerprints` into a zeroed block that is large enough for all of them. The caller writes the checksum.
     fn encode(&self, fingerprints: &[F], block: &mut [u8]);
 
     /// Checks that a block has exactly the bytes that the format prescribes. `fingerprints`, strictly ascending, were decoded
     /// from it.
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
 
-    /// Returns the coding of each fingerprint of a block, `None` for a fingerprint without a symbol. In a codec without a
-    /// Huffman code, no fingerprint has one. `fingerprints`, strictly ascending, were decoded from the block.
+    /// Returns the coding of each fingerprint of a block. It is `None` for restart points, and for all fingerprints if the
+    /// codec has no Huffman code. `fingerprints`, strictly ascending, were decoded from the block.
     fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
         Ok(vec![None; fingerprints.len()])
     }
@@ -95,12 +99,13 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
     /// the block's last fingerprint.
     fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
 
-    /// Returns the position where [`BlockCodec::visit_from`] starts, in a block that ends with `last`. `None` if the head of
-    /// the block already shows that no fingerprint lies in the range.
+    /// Returns the position where [`BlockCodec::visit_from`] starts to decode for `range`. `last` is the block's last
+    /// fingerprint. Returns `None` if the block is already known to have no fingerprint in the range.
     fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage>;
 
-    /// Calls `visitor` with each fingerprint in both `range` and `ball`, in order: its position in the block, and its value.
-    /// `start_index` is the index that [`BlockCodec::locate`] returned for the range.
+    /// Calls `visitor` with each fingerprint that lies in both `range` and `ball`, in ascending order. The arguments of
+    /// `visitor` are the fingerprint's position in the block and its value. `start_index` is the
+    /// [`index`](ScanStart::index) that [`BlockCodec::locate`] returned for the range.
     fn visit_from(
         &self,
         block: &[u8],
@@ -114,7 +119,7 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
 /// The position in a block where a look-up starts to decode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanStart {
-    /// Position in the codec's own unit.
+    /// Number of a span, or bit position in the upper bits (`elias-fano`).
     pub(crate) index: u32,
     /// First and last byte of the block that the look-up reads next.
     pub(crate) bytes: (u32, u32),
@@ -144,17 +149,17 @@ impl<F: Fingerprint> HammingBall<F> {
     }
 }
 
-/// The head of every block after its checksum: number of fingerprints, the codec's parameter, first fingerprint.
+/// The fields at the start of every block, after its checksum.
 pub(crate) struct BlockHeader<F> {
     /// Number of fingerprints, at least 1.
     pub(crate) count: usize,
-    /// Width in bits of the lower part (`elias-fano`) or of a restart value (other codecs).
+    /// Width in bits of the lower part of a fingerprint (`elias-fano`) or of a restart point (other codecs).
     pub(crate) width: u32,
     pub(crate) first: F,
 }
 
 impl<F: Fingerprint> BlockHeader<F> {
-    /// Length in bytes, with the checksum.
+    /// Length in bytes of these fields and the checksum before them.
     pub(crate) const LEN: usize = format::BLOCK_FIRST + F::BYTES;
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! The delta codecs `first-difference` and `gap`. They share all code except the step from one fingerprint to the next.
 //!
-//! In a span ([`SpanLayout`]) the code words run forward from its start, the tails (the bits after the coded one)
-//! backward from its end. The code words of a span are decoded first, several with each table look-up. Then the positions of
-//! all tails are known, so reading one tail does not depend on another.
+//! A fingerprint is coded by a code word and a *tail* ([`DeltaCodec`]). The code words of a span run forward from its start,
+//! the tails backward from its end. The code words of a span are decoded first, several with each table look-up. Then the
+//! positions of all tails are known, so reading one tail does not depend on another.
 
 use std::iter;
 
@@ -18,23 +18,27 @@ use crate::format;
 use crate::huffman::{EMPTY_SYMBOLS, HuffmanCode, HuffmanDecoder, SymbolBuffer};
 use crate::simd::{TailGroup8, TailGroup8Matches, has_fast_group8};
 
-/// A delta codec with the Huffman code of one table: `gap` if it `ADDS`, otherwise `first-difference`, the codec of the paper.
+/// A delta codec with the Huffman code of one table. If `ADDS` is true, it is `gap`; otherwise it is `first-difference`, the
+/// codec of the paper.
 ///
-/// The coded bit is the first bit that differs from the predecessor, or the top bit of the gap to the
-/// predecessor. The Huffman-coded symbol is the length of the tail: the number of bits after the coded bit. The tail is
-/// the low bits of the next fingerprint, or of the gap.
+/// - In `first-difference`, the *coded bit* is the first bit that differs from the predecessor. The *tail* is the bits of the
+///   fingerprint after the coded bit.
+/// - In `gap`, the coded bit is the top bit of the gap: the numeric difference to the predecessor. The tail is the bits of
+///   the gap after the coded bit.
+///
+/// The Huffman-coded symbol is the length of the tail in bits.
 #[derive(Debug)]
 pub(crate) struct DeltaCodec<const ADDS: bool> {
     code: HuffmanCode,
     decoder: HuffmanDecoder,
     spans: SpanLayout,
-    /// Refills of the bit buffer that decode the code words of a span, in most cases.
+    /// Number of refills of the bit buffer after which all code words of a span are decoded, in almost all cases.
     refills: usize,
 }
 
-/// Codes the position of the first differing bit, then the bits after it.
+/// Codes the position of the first bit that differs from the predecessor, then the bits after it.
 pub(crate) type FirstDifference = DeltaCodec<false>;
-/// Like [`FirstDifference`], but codes the numeric difference instead of the xor.
+/// Codes the position of the top bit of the numeric difference to the predecessor, then the bits after it.
 pub(crate) type Gap = DeltaCodec<true>;
 
 /// Number of spans whose code words are decoded at the same time.
@@ -52,7 +56,7 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
         costs: CodecCosts { bits: if ADDS { 1.54 } else { 3.42 }, probe: 100.0, decode: 2.6, miss: 1.6 },
     };
 
-    /// `span` is 1 to [`format::MAX_SPAN`].
+    /// Creates the codec of one table. `span` is 1 to [`format::MAX_SPAN`].
     fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self {
         let (decoder, spans) = (HuffmanDecoder::new(code), SpanLayout::new(span, block_size));
         let refills = decoder.expected_refills(spans.span_len - 1);
@@ -68,7 +72,8 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
         F::BITS - 1 - difference.leading_zeros()
     }
 
-    /// Reads all fingerprints of a span whose code words are decoded. `tails` has the length of each tail in bits.
+    /// Reads all fingerprints of a span into `values`. Its code words have been decoded: `tails` has the length of each tail
+    /// in bits.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(
         &self,
@@ -103,7 +108,7 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
         symbols.map(|len| (self.code.length(len) + len) as usize).sum()
     }
 
-    /// Writes the code words (forward) and the tails (backward) of a span, from given bit positions of a block.
+    /// Writes a span: the code words forward from bit `word` of a block, the tails backward from bit `tail`.
     fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize)) {
         for pair in span.windows(2) {
             let len = Self::symbol(pair[0], pair[1]);
@@ -124,7 +129,7 @@ struct TailReader<'a, F, const ADDS: bool> {
 }
 
 impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
-    /// Moves to the next fingerprint and returns it. `len` is the length of its tail; the low bits of `field` are the tail.
+    /// Moves to the next fingerprint and returns it. Its tail is the low `len` bits of `field`.
     #[inline(always)]
     fn apply(&mut self, len: u32, field: F) -> F {
         // Only the last operations of each variant wait for the predecessor. Without `ADDS`, the coded bit of the
@@ -154,8 +159,9 @@ impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
         self.apply(len, bits::read_long(self.block, self.position, len))
     }
 
-    /// Decodes the next `lengths.len() - 7` fingerprints, at most eight. The first bytes of `lengths` are the lengths of their
-    /// tails. Returns `None` if a tail is longer than [`TailGroup8::MAX_TAIL_BITS`], or if the block has too few bytes.
+    /// Decodes the next fingerprints, at most eight. `lengths` has the length of each of their tails, and then seven bytes
+    /// without a meaning. Returns `None` if a tail is longer than [`TailGroup8::MAX_TAIL_BITS`], or if the block has too few
+    /// bytes.
     #[inline(always)]
     fn decode_group8(
         &mut self,

@@ -1,5 +1,6 @@
 //! The Elias-Fano codec. In each block, every fingerprint minus the first one is split into lower bits, stored at fixed
-//! width, and upper bits, stored in unary. A look-up counts zeros up to its range and decodes nothing before it.
+//! width, and upper bits, stored in unary. A look-up finds its range by counting zeros, and decodes no fingerprints before
+//! the range.
 //!
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
@@ -16,7 +17,7 @@ use crate::format;
 use crate::huffman::HuffmanCode;
 use crate::simd::{EliasFanoGroup8, has_fast_group8, select};
 
-/// The Elias-Fano codec. A table has no parameters; each block has its own width of the lower bits.
+/// The Elias-Fano codec. It has no parameters for a whole table; each block has its own width of the lower bits.
 #[derive(Debug)]
 pub(crate) struct EliasFano;
 
@@ -37,8 +38,8 @@ impl CodecKind for EliasFano {
     }
 }
 
-/// Returns the best width of the lower bits for `count` fingerprints after the first, and the resulting size in bits. `last`
-/// is the last fingerprint minus the first.
+/// Returns the width of the lower bits that makes a block smallest, and the size of the block's upper and lower bits, in bits.
+/// The block has `count` fingerprints after the first. `last` is the last fingerprint minus the first.
 fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
     let bits = |width: u32| {
         // The upper bits would be too long for any block: the width is far too small.
@@ -61,9 +62,11 @@ fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
 struct EliasFanoBlock<'a, F> {
     block: &'a [u8],
     header: BlockHeader<F>,
-    /// The whole 64-bit words after the header. They start with the upper bits.
+    /// The bytes after the header, as words of 64 bits; an incomplete word at the end is left out. The upper bits start in
+    /// the first word.
     words: &'a [[u8; 8]],
-    /// Number of bits from the end of the header to the lower bits. The lower bits run backward from the block's end.
+    /// Length of the upper bits: the number of bits between the header and the lower bits. The lower bits run backward from
+    /// the block's end.
     upper_len: usize,
 }
 
@@ -85,21 +88,21 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         }
     }
 
-    /// Returns the bit position of the lower bits of fingerprint `i`. The first fingerprint, number 0, has none.
+    /// Returns the bit position of the lower bits of fingerprint `i`. The first fingerprint, number 0, has no lower bits.
     #[inline(always)]
     fn lower_position(&self, i: usize) -> usize {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// Returns the first and last byte of the lower bits from fingerprint `i` on, for a range of `zeros` zeros of the upper
-    /// bits. Assumes one fingerprint for each zero.
+    /// Returns the first and last byte of the lower bits that a look-up probably reads. The look-up starts at fingerprint
+    /// `i`, and its range covers `zeros` zeros of the upper bits. Assumes one fingerprint for each zero.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
         ((self.lower_position(last) / 8) as u32, (self.lower_position(i) / 8) as u32)
     }
 
-    /// Returns fingerprint `i`, at least 1, whose upper part is `upper`.
+    /// Returns fingerprint `i` from its upper part, `upper`, and its lower bits. `i` is at least 1.
     #[inline(always)]
     fn fingerprint(&self, i: usize, upper: usize) -> F {
         let (at, width) = (self.lower_position(i), self.header.width);
@@ -159,8 +162,8 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         (at < self.upper_len).then_some(at)
     }
 
-    /// Finds the word that contains zero number `left` (from 1), counted from word `i` on. Returns the inverse of this word, its
-    /// bit position, and the number of the zero in this word.
+    /// Finds a zero of the upper bits: number `left`, counted from 1 at the start of word `i`. Returns the inverse of the word
+    /// that contains the zero, the bit position of this word, and the number of the zero counted from the word's start.
     #[inline(always)]
     fn find_word_of_zero(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
@@ -179,8 +182,8 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
 /// Number of words at the start of the upper bits whose zeros are counted without a branch.
 const UNROLLED_WORDS: usize = 4;
 
-/// A position in the upper bits. Each one bit represents a fingerprint: the number of ones up to it is the fingerprint's
-/// number, the number of zeros before it is the fingerprint's upper part.
+/// A position in the upper bits. Each one bit represents a fingerprint. The number of ones up to and including this bit is the
+/// fingerprint's number in the block. The number of zeros before it is the fingerprint's upper part.
 #[derive(Clone, Copy)]
 struct UpperPosition {
     at: usize,
@@ -191,10 +194,10 @@ struct UpperPosition {
 }
 
 impl<F: Fingerprint> EliasFanoBlock<'_, F> {
-    /// Decodes at most `most` fingerprints from a position on, as long as their upper part is at most `last`.
+    /// Decodes fingerprints from a position on. Stops after `most` fingerprints, or at an upper part above `last`.
     ///
-    /// Calls `visitor` with the number and value of each fingerprint in `ball`. Returns the position after the last decoded
-    /// fingerprint, or `None` if no further fingerprint can be in the range.
+    /// Calls `visitor` with each decoded fingerprint in `ball`: its number in the block, and its value. Returns the position
+    /// after the last decoded fingerprint, or `None` if no further fingerprint has an upper part of at most `last`.
     #[inline(always)]
     fn visit_one_by_one(
         &self,
@@ -232,8 +235,8 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         (end < self.header.count).then_some(UpperPosition { at, zeros: at.wrapping_sub(ones) as u64, ones })
     }
 
-    /// Visits all remaining fingerprints of the range like [`EliasFanoBlock::visit_one_by_one`], but eight at a time. The lower
-    /// bits are at most 56 bits wide, and the block has at least 64 bytes.
+    /// Like [`EliasFanoBlock::visit_one_by_one`], but decodes eight fingerprints at a time, and without a maximum number. The
+    /// lower bits of a fingerprint must be at most 56 bits wide, and the block must have at least 64 bytes.
     #[inline(always)]
     fn visit_groups(
         &self,
@@ -242,7 +245,7 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         ball: HammingBall<F>,
         visitor: &mut impl FnMut(usize, F),
     ) {
-        /// Number of upper bits that one load contains, wherever they start.
+        /// Number of bits that one load contains from any bit position on.
         const WINDOW: usize = 57;
         let UpperPosition { mut at, mut zeros, mut ones } = from;
         let width = self.header.width;
@@ -289,7 +292,7 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
     }
 }
 
-/// Writes a block whose fingerprints have `width` lower bits.
+/// Writes a block in which each fingerprint has `width` lower bits.
 fn encode_with<F: Fingerprint>(width: u32, fingerprints: &[F], block: &mut [u8]) {
     let (first, count) = (fingerprints[0], fingerprints.len());
     BlockHeader { count, width, first }.write(block);

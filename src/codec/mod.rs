@@ -1,6 +1,8 @@
 //! Codecs: the encodings of the fingerprints in a block (`format-spec/table.md`, "Blocks").
 //!
-//! | codec | coded values | bits per random fingerprint |
+//! The last column is the mean size of a fingerprint in a table of n random fingerprints of 64 bits.
+//!
+//! | codec | coded values | bits per fingerprint |
 //! |---|---|---|
 //! | `first-difference` | position of the first bit that differs from the predecessor, then the bits after it | 64 - log2 n + 3.40 |
 //! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
@@ -31,7 +33,7 @@ use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::HuffmanCode;
 
-/// Defines [`Codec`], [`AnyCodec`] and `with_codec!` from the list of codecs; `$d` is a dollar sign.
+/// Defines [`Codec`], [`AnyCodec`] and `with_codec!` from the list of codecs. `$d` is a dollar sign: the inner macro needs it.
 macro_rules! codecs {
     ($d:tt $($(#[$attribute:meta])* $name:ident: $codec:ty,)*) => {
         /// Codec of the blocks of a table.
@@ -85,7 +87,8 @@ macro_rules! codecs {
             }
         })*
 
-        /// Evaluates a generic expression with the concrete codec of a table. So the codec is matched once, not in the loops.
+        /// Evaluates a generic expression with the concrete codec of a table. So the enum is matched once, before any loop in
+        /// the expression.
         macro_rules! with_codec {
             ($d any:expr, $d codec:ident => $d call:expr) => {
                 match $d any {
@@ -104,12 +107,13 @@ codecs! {
     #[default]
     FirstDifference: FirstDifference,
     /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
-    /// after it. The smallest for random fingerprints.
+    /// after it. Gives the smallest tables of random fingerprints.
     Gap: Gap,
     /// Elias-Fano code for each block: look-ups go straight to their range and decode nothing before it.
     EliasFano: EliasFano,
-    /// If few bits differ from an earlier fingerprint: Huffman code of their number and of the first one's position, then
-    /// the positions of the others. Otherwise like [`Codec::Gap`]. The smallest if many fingerprints are near one another.
+    /// If few bits differ from an earlier fingerprint: Huffman code of the number of these bits and of the first one's
+    /// position, then the positions of the others. Otherwise like [`Codec::Gap`]. Gives the smallest tables if many
+    /// fingerprints are near one another.
     AllDifferences: AllDifferences,
 }
 #[expect(
@@ -119,9 +123,9 @@ codecs! {
 pub(crate) use with_codec;
 
 impl Codec {
-    /// Default block size of a table, in bytes, for fingerprints of `bits` bits. It keeps look-ups short. The block index has
-    /// one fingerprint for each block, and takes less than 0.1 byte for each fingerprint of the table. Measured in
-    /// `benches/history/block-size.md`.
+    /// Default block size of a table, in bytes, for fingerprints of `bits` bits. Blocks of this size are small enough for fast
+    /// look-ups, and large enough for a small block index: less than 0.1 byte for each fingerprint of the table.
+    /// `benches/history/block-size.md` has the measurements.
     pub fn default_block_size(self, bits: u32) -> u32 {
         self.spec().default_block_sizes[usize::from(bits > 64)]
     }
@@ -149,12 +153,12 @@ impl Codec {
         (self.spec().alphabet_size)(bits)
     }
 
-    /// Number of the codec in files.
+    /// Number that stands for the codec in files.
     pub(crate) fn number(self) -> u8 {
         self.spec().number
     }
 
-    /// Returns the codec with a number read from a file.
+    /// Returns the codec that `number` stands for in a file.
     pub(crate) fn from_number(number: u8) -> Result<Codec, Damage> {
         Codec::ALL.into_iter().find(|codec| codec.number() == number).ok_or(Damage::Field {
             name: "codec",
@@ -185,7 +189,7 @@ impl FromStr for Codec {
 
 /// The codec type of one variant of [`AnyCodec`].
 pub(crate) trait CodecVariant: Sized {
-    /// Returns the table's codec if it has this type.
+    /// Returns the codec in `any` if it has this type.
     fn from_any(any: &AnyCodec) -> Option<&Self>;
 }
 

@@ -1,8 +1,9 @@
-//! Blocks that are divided into spans: the block's directory of spans, and the parts of writing and reading that do not
-//! depend on the spans' contents.
+//! The spans of a block. A *span* is a sequence of fingerprints that are decoded one after another, from the first one on.
 //!
 //! The first fingerprint of each span is a *restart point*. The block's directory stores it at fixed width, together
 //! with the position of its span. So a look-up starts decoding at most one span before its range.
+//!
+//! This module writes and reads the directory. The codecs write and read the contents of the spans.
 
 use super::block_codec::{BlockFit, BlockHeader, NONCONFORMING_BLOCK, ScanStart};
 use crate::bits;
@@ -17,27 +18,28 @@ const CACHE_LINE_BYTES: usize = 64;
 /// The layout of the spans in the blocks of one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanLayout {
-    /// Fingerprints from one restart point to the next.
+    /// Number of fingerprints from one restart point to the next.
     pub(super) span_len: usize,
-    /// Width in bits of a bit position in a block.
+    /// Width in bits of a span's position in the directory. It is a bit position in the block.
     position_bits: u32,
 }
 
 impl SpanLayout {
-    /// `span` is 1 to [`format::MAX_SPAN`].
+    /// Creates the layout for blocks of `block_size` bytes. `span` is 1 to [`format::MAX_SPAN`].
     pub(super) fn new(span: u16, block_size: u32) -> Self {
         SpanLayout { span_len: usize::from(span), position_bits: block_size.ilog2() + 3 }
     }
 
-    /// Returns the number of bits of a block before its first span: header and directory.
+    /// Returns the size in bits of a block's header and directory, which come before the first span. `width` is the width of
+    /// a restart point.
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
     }
 
-    /// Returns the longest prefix of `fingerprints` that fits in `bytes` bytes, at least one fingerprint.
+    /// Returns how many of `fingerprints`, from the first one on, fit in a block of `bytes` bytes: at least one.
     ///
-    /// `cost` returns the coded size in bits of the last fingerprint of its argument. The other fingerprints of the argument
-    /// come before it in the same span.
+    /// `cost` takes the start of a span: a fingerprint, and all fingerprints before it in its span. It returns the coded size
+    /// of this last fingerprint in bits.
     #[inline(always)]
     pub(super) fn fit<F: Fingerprint>(
         &self,
@@ -68,10 +70,10 @@ impl SpanLayout {
         best
     }
 
-    /// Writes all of a zeroed block except its checksum.
+    /// Writes a zeroed block: everything but its checksum.
     ///
     /// `cost` takes the number of a span and its fingerprints, and returns the coded size in bits of all but the first
-    /// fingerprint. `write` writes these bits into the given bit range of the block.
+    /// fingerprint. `write` also takes the block and a bit range in it, and writes these bits there.
     pub(super) fn encode<F: Fingerprint>(
         &self,
         fingerprints: &[F],
@@ -84,7 +86,7 @@ impl SpanLayout {
         self.encode_with(width, fingerprints, block, cost, write);
     }
 
-    /// Like [`SpanLayout::encode`], with restart points of `width` bits.
+    /// Like [`SpanLayout::encode`], but stores the restart points in `width` bits, not in the smallest width that fits.
     fn encode_with<F: Fingerprint>(
         &self,
         width: u32,
@@ -145,7 +147,7 @@ impl SpanLayout {
     }
 }
 
-/// The directory of a block: the first fingerprint and the position of each span.
+/// The directory of a block: the restart point (first fingerprint) and the position of each span.
 pub(super) struct SpanDirectory<'a, F> {
     pub(super) block: &'a [u8],
     pub(super) header: BlockHeader<F>,
@@ -207,7 +209,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         Ok((start, end))
     }
 
-    /// Returns the span expected to contain `low` if the fingerprints up to the block's `last` one are spread evenly.
+    /// Guesses the span that contains `low`. The guess is right if the fingerprints from the block's first to its last one
+    /// (`last`) are spread evenly.
     #[inline(always)]
     fn guess_span(&self, low: F, last: F) -> usize {
         let spread = last.wrapping_sub(self.header.first);
@@ -220,15 +223,17 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         (below * self.spans as u64 / all) as usize
     }
 
-    /// Returns the byte offsets of the two cache lines (mostly the same one) where the search for a span starts. They
-    /// contain the entries from one span before `guess` to two spans after it.
+    /// Returns the byte offsets of the two cache lines of the directory where the search for a span starts. They contain the
+    /// entries from one span before `guess` to two spans after it. Mostly one line contains them all: then both offsets are
+    /// the same.
     #[inline(always)]
     fn entry_lines(&self, guess: usize) -> (usize, usize) {
         let (from, to) = (self.entry_position(guess.max(2) - 1), self.entry_position(guess.max(1) + 3) - 1);
         (from / 8 / CACHE_LINE_BYTES * CACHE_LINE_BYTES, to / 8 / CACHE_LINE_BYTES * CACHE_LINE_BYTES)
     }
 
-    /// Prefetches the bytes that the search for the span of `low` reads, in a block that ends with `last`.
+    /// Prefetches the directory entries where the search for the span of `low` starts. `last` is the block's last
+    /// fingerprint.
     #[inline(always)]
     pub(super) fn prefetch(&self, low: F, last: F) {
         let (from, to) = self.entry_lines(self.guess_span(low, last));
@@ -236,7 +241,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         simd::prefetch(self.block, to);
     }
 
-    /// Returns the last span whose first fingerprint is at most `low`, otherwise the first span.
+    /// Returns the last span whose first fingerprint is at most `low`, or span 0 if there is no such span. `last` is the
+    /// block's last fingerprint.
     #[inline(always)]
     fn find_span(&self, low: F, last: F) -> usize {
         let guess = self.guess_span(low, last);
@@ -246,8 +252,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         }
     }
 
-    /// Like [`SpanDirectory::find_span`], but examines only the spans around `guess`, and without a branch that depends on
-    /// the result. Returns `None` if the span is not among them.
+    /// Like [`SpanDirectory::find_span`], but examines only the spans around `guess`, and has no branch for each span.
+    /// Returns `None` if the span is not among them.
     #[inline(always)]
     fn find_span_near(&self, guess: usize, low: F) -> Option<usize> {
         let width = self.header.width;
@@ -272,7 +278,7 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         (!all && (below > 0 || from == 1)).then(|| from + below - 1)
     }
 
-    /// Like [`SpanDirectory::find_span`], but searches span by span from `guess`.
+    /// Like [`SpanDirectory::find_span`], but examines `guess` and its neighbours first, and then halves the rest.
     #[inline(never)]
     fn find_span_from(&self, guess: usize, low: F) -> usize {
         let (mut from, mut to) = (0, self.spans);
@@ -296,8 +302,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         from
     }
 
-    /// Returns the first span to read for the fingerprints from `low` to `high`, in a block that ends with `last`. `None` if
-    /// all fingerprints of the block come after this range.
+    /// Returns the first span to read for the fingerprints from `low` to `high`. `last` is the block's last fingerprint.
+    /// Returns `None` if all fingerprints of the block are greater than `high`.
     #[inline(always)]
     pub(super) fn locate(&self, low: F, high: F, last: F) -> Result<Option<ScanStart>, Damage> {
         let span = self.find_span(low, last);

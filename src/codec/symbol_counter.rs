@@ -13,7 +13,7 @@ pub(crate) struct SymbolCounter<F> {
     codec: Codec,
     histogram: SymbolHistogram,
     fingerprints: u64,
-    /// The last [`WINDOW`] to 2 × [`WINDOW`] fingerprints, fewer at the start.
+    /// The fingerprints pushed last: at least the [`WINDOW`] that the next symbol may refer to, at most twice as many.
     recent: Vec<F>,
 }
 
@@ -23,7 +23,7 @@ impl<F: Fingerprint> SymbolCounter<F> {
         SymbolCounter { codec, histogram, fingerprints: 0, recent: Vec::with_capacity(2 * WINDOW) }
     }
 
-    /// Creates the counter for a codec without a Huffman code, which needs only the number of fingerprints.
+    /// Creates a counter with a known number of fingerprints. For a codec without a Huffman code, nothing needs to be pushed.
     pub(crate) fn with_fingerprints(codec: Codec, fingerprints: u64) -> Self {
         SymbolCounter { fingerprints, ..SymbolCounter::new(codec) }
     }

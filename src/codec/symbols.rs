@@ -6,11 +6,12 @@ use crate::huffman::HuffmanCode;
 /// relative to (`format-spec/table.md`, "Blocks").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coding {
-    /// Position of the coded bit, which has the value 2^h: the first differing bit or, for a gap, the top bit of the
-    /// difference.
+    /// Position of the coded bit, which has the value 2^h. The coded bit is the first differing bit or, for a gap, the top bit
+    /// of the numeric difference.
     pub h: u32,
-    /// Number of differing bits below the coded bit, in [`Codec::AllDifferences`](super::Codec::AllDifferences); the position of
-    /// each is coded. `None` for a gap, and in other codecs: there the tail has all bits below the coded bit.
+    /// Number of differing bits below the coded bit, if the position of each is stored
+    /// ([`Codec::AllDifferences`](super::Codec::AllDifferences)). `None` if all bits below the coded bit are stored as they
+    /// are: for a gap, and in all other codecs.
     pub differing: Option<u32>,
     /// Distance from the predecessor back to the fingerprint that this one is coded relative to; 0 is the predecessor.
     pub back: u32,
@@ -20,7 +21,8 @@ pub struct Coding {
 pub(crate) struct SymbolHistogram {
     counts: Box<[u64]>,
     total: u64,
-    /// Estimated length of each code word in sixteenths of a bit, from the last repricing.
+    /// Price of each symbol: the estimated length of its code word, in sixteenths of a bit. Updated each time that the total
+    /// count has doubled.
     prices: Box<[u16]>,
 }
 
@@ -38,7 +40,7 @@ impl SymbolHistogram {
         self.counts[symbol as usize] += 1;
     }
 
-    /// Like [`SymbolHistogram::add`], and updates the prices from time to time. For codecs that choose symbols by price.
+    /// Like [`SymbolHistogram::add`], but also updates the prices from time to time. For codecs that choose symbols by price.
     pub(super) fn add_and_reprice(&mut self, symbol: u32) {
         self.add(symbol);
         self.total += 1;
@@ -56,7 +58,7 @@ impl SymbolHistogram {
         HuffmanCode::from_counts(&self.counts)
     }
 
-    /// Makes sure that a symbol gets a code word.
+    /// Makes sure that a symbol gets a code word, even if it was never counted.
     pub(super) fn ensure_word(&mut self, symbol: u32) {
         let count = &mut self.counts[symbol as usize];
         *count = (*count).max(1);
@@ -68,11 +70,11 @@ impl SymbolHistogram {
     }
 }
 
-/// Assumed length of a code word before the first repricing, in sixteenths of a bit.
+/// Assumed length of a code word before the first update of the prices, in sixteenths of a bit.
 const PRIOR_PRICE: u16 = 7 * 16;
-/// Assumed length of the rarest symbols' code words, in sixteenths of a bit.
+/// Maximum price: that of a symbol with the longest possible code word, in sixteenths of a bit.
 const MAX_PRICE: u16 = crate::huffman::MAX_WORD_BITS as u16 * 16;
-/// Number of symbols at the first repricing: fewer symbols give no useful estimate.
+/// Number of counted symbols at the first update of the prices: fewer symbols give no useful estimate.
 const FIRST_REPRICING: u64 = 256;
 
 /// Returns 16 log2 of a number other than 0, rounded down. Integer arithmetic makes files the same on every machine.

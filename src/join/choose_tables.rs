@@ -17,11 +17,11 @@ pub(super) struct JoinPrefix<F> {
 
 /// Plans for each width (64 and 128 bits) and distance. Creating and checking the plans of a distance takes a
 /// millisecond, once.
-static PLANS: [[OnceLock<Vec<JoinDesign>>; DISTANCE_COUNT]; 2] =
+static PLANS: [[OnceLock<Vec<JoinPlan>>; DISTANCE_COUNT]; 2] =
     [const { [const { OnceLock::new() }; DISTANCE_COUNT] }; 2];
 
 /// Prefixes of a plan's tables, with masks of 64-bit plans zero-extended to 128 bits.
-type JoinDesign = Vec<JoinPrefix<u128>>;
+type JoinPlan = Vec<JoinPrefix<u128>>;
 /// Number of distances, from 0 to the maximum of 128-bit fingerprints.
 const DISTANCE_COUNT: usize = u128::MAX_DISTANCE as usize + 1;
 
@@ -42,7 +42,7 @@ const DIGIT_BITS: f64 = 10.0;
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 
 /// Returns the plans for a distance, which the join chooses from.
-fn designs<F: Fingerprint>(distance: u32) -> &'static [JoinDesign] {
+fn join_plans<F: Fingerprint>(distance: u32) -> &'static [JoinPlan] {
     let known = &PLANS[usize::from(F::BITS > u64::BITS)][distance as usize];
     known.get().unwrap_or_else(|| {
         let prefix =
@@ -62,14 +62,14 @@ pub(super) fn min_work<F: Fingerprint>(
     count: usize,
     bits: u32,
     distance: u32,
-) -> (f64, Option<&'static JoinDesign>) {
+) -> (f64, Option<&'static JoinPlan>) {
     let mut least = count as f64 * count as f64 / 2.0 * COMPARE_NS;
     let mut best = None;
     // Each table moves every fingerprint at least once. If that takes longer, all pairs are compared.
     if bits <= distance || least <= count as f64 * MOVE_NS {
         return (least, best);
     }
-    for design in designs::<F>(distance) {
+    for design in join_plans::<F>(distance) {
         let work = design.iter().map(|prefix| table_work::<F>(count, prefix, bits).0).sum();
         if work < least {
             (least, best) = (work, Some(design));
@@ -245,7 +245,7 @@ mod tests {
         fn check<F: Fingerprint + std::fmt::Debug>() {
             for distance in [0, 3, F::MAX_DISTANCE] {
                 let masks = || -> Vec<(F, u32)> {
-                    let prefixes = designs::<F>(distance).iter().flatten();
+                    let prefixes = join_plans::<F>(distance).iter().flatten();
                     prefixes.map(|prefix| (F::from_u128(prefix.mask), prefix.flips)).collect()
                 };
                 let plans = plan::names::<F>(distance).into_iter();

@@ -110,7 +110,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
             return;
         }
         let taken =
-            if set.uncounted_masks.is_empty() { 0 } else { self.choose_counted_masks(set, differing) };
+            if set.uncounted_masks.is_empty() { 0 } else { self.mask_count_for_least_work(set, differing) };
         let (mask, uncounted_masks) = set.uncounted_masks.split_at(taken);
         if let Some(dense_groups) = self
             .dense_groups
@@ -168,7 +168,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
 
     /// Returns the number of uncounted masks to move into the counted bits for the least work. Each mask adds
     /// its bits, and one error to the distance.
-    fn choose_counted_masks(&self, set: &JoinSet<F>, differing: F) -> usize {
+    fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
         for taken in 0..=set.uncounted_masks.len() {

@@ -70,12 +70,12 @@ pub(super) struct JoinTable<F> {
     part: Digit<F>,
     /// Masks of the earlier tables' bits. A pair has at least one error in each mask.
     earlier_masks: Vec<F>,
-    /// The masks of `earlier_masks` whose errors `left` does not count.
+    /// The masks of `earlier_masks` whose errors `max_errors` does not count.
     uncounted_masks: Vec<F>,
     /// Mask of all bits outside `shared` and `uncounted_masks`.
     rest: F,
     /// Maximum number of errors in `rest`.
-    left: u32,
+    max_errors: u32,
 }
 
 /// Memory for a join, in copies of the fingerprints: the list itself, a copy partitioned by one digit, and a
@@ -142,7 +142,7 @@ impl<F: Fingerprint> JoinParts<F> {
             earlier_masks: Vec::new(),
             uncounted_masks: Vec::new(),
             rest: F::MAX,
-            left: distance,
+            max_errors: distance,
         };
         let mut tables = Vec::new();
         all.divide(bits, &mut tables);
@@ -341,9 +341,9 @@ impl<F: Fingerprint> JoinTable<F> {
         if bits == 0 {
             return tables.push(self.clone());
         }
-        let most = (self.rest.count_ones() - bits).checked_div(self.left);
+        let most = (self.rest.count_ones() - bits).checked_div(self.max_errors);
         let each = most.map_or(bits, |most| most.min(bits));
-        let groups = self.left + 1;
+        let groups = self.max_errors + 1;
         for table in self.split(|number| group(self.rest, number, groups, each)) {
             table.divide(bits - each, tables);
         }
@@ -360,10 +360,10 @@ impl<F: Fingerprint> JoinTable<F> {
             let table = JoinTable { shared, part: Digit::new(shared), ..later.clone() };
             later.earlier_masks.push(own);
             later.uncounted_masks.push(own);
-            later.left = later.left.saturating_sub(1);
+            later.max_errors = later.max_errors.saturating_sub(1);
             table
         };
-        (0..=self.left).map(table).collect()
+        (0..=self.max_errors).map(table).collect()
     }
 
     /// Divides the pairs of a part between tables with up to `bits` further bits each. The most even bits are
@@ -379,13 +379,13 @@ impl<F: Fingerprint> JoinTable<F> {
         };
         let mut all = self.clone();
         let mut order = bits_by_evenness(all.rest);
-        if order.len() <= all.left as usize {
+        if order.len() <= all.max_errors as usize {
             // Moves the uncounted masks into `rest`. Each adds one error.
-            all.left += all.uncounted_masks.len() as u32;
+            all.max_errors += all.uncounted_masks.len() as u32;
             all.rest = all.uncounted_masks.drain(..).fold(all.rest, |rest, mask| rest | mask);
             order = bits_by_evenness(all.rest);
         }
-        let groups = all.left as usize + 1;
+        let groups = all.max_errors as usize + 1;
         let each = (order.len() / groups).min(bits as usize);
         if each == 0 {
             return None;
@@ -444,7 +444,7 @@ impl<F: Fingerprint> JoinTable<F> {
         JoinSet {
             values: fingerprints,
             bits: self.rest,
-            distance: self.left,
+            distance: self.max_errors,
             conditions: earlier_masks.chain([shared]).collect(),
             uncounted_masks: self.uncounted_masks.clone(),
         }

@@ -11,10 +11,11 @@ use crate::error::{Damage, Error, Result};
 use crate::format::{self, manifest_footer as footer, manifest_header as header, manifest_segment as entry};
 use crate::plan::{MAX_TABLES, PlanChoice};
 
-/// Bits of the store's flags.
+/// Flag in the manifest's header: the store keeps ids.
 const HAS_IDS_FLAG: u8 = 1;
+/// Flag in the manifest's header: the manifest has a highest id.
 const HAS_HIGHEST_ID_FLAG: u8 = 2;
-/// Smallest size of a manifest, in bytes: header, lengths of two texts, footer.
+/// Smallest size of a manifest, in bytes: the header, two empty texts of which only the lengths are stored, and the footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
@@ -23,7 +24,7 @@ impl Manifest {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    /// Returns the format version to write: the oldest one that supports the codec and the notes, if any.
+    /// Returns the format version to write: the oldest one that supports the store's codec and, if any segment has notes, notes.
     fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
         notes.max(self.settings.codec.format_version())
@@ -219,7 +220,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Reads the fields after the header, which have variable lengths.
+/// Reads the fields after the manifest's header. Some of these fields have variable lengths.
 struct FieldReader<'a> {
     path: &'a Path,
     bytes: &'a [u8],

@@ -55,7 +55,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     }
 }
 
-/// Decodes a manifest after its checksum was corrected.
+/// Corrects the checksum of a changed manifest, then decodes it.
 fn decode_with_crc(mut bytes: Vec<u8>) -> Result<Manifest> {
     let footer = bytes.len() - 12;
     let crc = crc32fast::hash(&bytes[..footer]);
@@ -134,7 +134,7 @@ fn each_field_has_its_limits() {
     }
 }
 
-/// If a segment has notes, the manifest has another version, with a field for their number.
+/// If a segment has notes, the manifest has a newer format version, which has a field for the number of notes.
 #[test]
 fn notes_make_another_version() {
     let without = example();

@@ -13,7 +13,7 @@ const INDEX_OFFSET: u32 = 256;
 /// Number of chunks for all 32-bit record numbers.
 const MAX_CHUNKS: usize = ((32 - INDEX_OFFSET.ilog2()) << DOUBLING_CHUNKS_LOG2) as usize;
 
-/// A array array of records with a fixed number of cells. One thread at a time appends; any number of threads read.
+/// An append-only array of records. All records have the same number of cells. One thread at a time appends; any number of threads read.
 pub(super) struct AppendVec<T> {
     /// Cells of a record.
     width: usize,

@@ -3,10 +3,11 @@
 /// Up to eight consecutive fingerprints, each coded by its tail (`codec/delta.rs`), to compare with a range and a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailGroup8<'a> {
-    /// How a fingerprint follows from its predecessor. If true, a leading one bit and the tail are added to the predecessor. If
-    /// false, they replace the same low bits of the predecessor.
+    /// How a tail changes the predecessor to the next fingerprint. A one bit is put before the tail. If `adds` is true, the
+    /// resulting number is added to the predecessor. If false, the number replaces as many low bits of the predecessor.
     pub(crate) adds: bool,
-    /// Lengths of the tails in bits, in order, one byte each, from the lowest byte. At most [`TailGroup8::MAX_TAIL_BITS`].
+    /// Lengths of the tails in bits, one byte each; the lowest byte is the length of the first tail. Each length is at most
+    /// [`TailGroup8::MAX_TAIL_BITS`].
     pub(crate) lengths: u64,
     /// Number of fingerprints, at most eight.
     pub(crate) count: u32,
@@ -29,7 +30,7 @@ pub(crate) struct TailGroup8Matches {
     pub(crate) values: [u64; 8],
     /// Mask of the fingerprints in the range and within the distance of the query.
     pub(crate) near: u8,
-    /// Whether a fingerprint is above the range.
+    /// Whether any fingerprint of the group is above the range.
     pub(crate) above: bool,
 }
 
@@ -48,7 +49,7 @@ impl TailGroup8<'_> {
         self.find_matches_plain()
     }
 
-    /// Equivalent of [`TailGroup8::find_matches`] without special instructions.
+    /// The version of [`TailGroup8::find_matches`] for processors without AVX-512.
     pub(super) fn find_matches_plain(&self) -> TailGroup8Matches {
         let mut found = TailGroup8Matches { values: [0; 8], near: 0, above: false };
         let (mut value, mut position) = (self.previous, self.end);
@@ -72,14 +73,14 @@ impl TailGroup8<'_> {
     }
 }
 
-/// Up to eight bit fields of the same width, at equal distances.
+/// Up to eight bit fields of the same width, at equal distances, to compare with a bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldGroup8<'a> {
     /// Cache lines that contain the fields: two consecutive lines, or the same line twice.
     pub(crate) lines: [&'a [u8; 64]; 2],
     /// Bit position in `lines` of the first field.
     pub(crate) position: u32,
-    /// End bit position: a field exists only if it and the bits of its step end at or before this position.
+    /// Bit position in `lines` where the fields end. A field exists if its start plus `step` is at most `end`.
     pub(crate) end: u32,
     /// Distance in bits from the start of one field to the start of the next, at least `width`.
     pub(crate) step: u32,
@@ -88,7 +89,7 @@ pub(crate) struct FieldGroup8<'a> {
 }
 
 impl FieldGroup8<'_> {
-    /// Returns a mask of the existing fields, and a mask of the existing fields that are at most `bound`.
+    /// Returns a mask of the existing fields, and a mask of the existing fields whose value is at most `bound`.
     #[inline(always)]
     pub(crate) fn at_most_masks(&self, bound: u64) -> (u8, u8) {
         #[cfg(target_arch = "x86_64")]
@@ -99,7 +100,7 @@ impl FieldGroup8<'_> {
         self.at_most_masks_plain(bound)
     }
 
-    /// Equivalent of [`FieldGroup8::at_most_masks`] without special instructions.
+    /// The version of [`FieldGroup8::at_most_masks`] for processors without AVX-512.
     pub(super) fn at_most_masks_plain(&self, bound: u64) -> (u8, u8) {
         let (mut present, mut below) = (0, 0);
         for (i, start) in (0..8).map(|i| (i, self.position + i * self.step)) {

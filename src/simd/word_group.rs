@@ -1,10 +1,16 @@
-//! Kernel of `all-differences`: computes the steps from earlier fingerprints to eight fingerprints.
+//! Kernel of the codec `all-differences`: computes the steps from earlier fingerprints to eight fingerprints.
+//! `codec/all_differences/alphabet.rs` explains the terms of the code: tail, bit position h, gap symbol, distance back.
 
 /// The decoded code words of eight fingerprints, and the location of their tails.
 ///
-/// A valid word is not 0. Its bits 4 to 10 are the length of its tail, bits 11 to 17 are h, bits 18 to 20 the width of a
-/// position, bits 21 to 23 the number of positions, at most [`MAX_POSITIONS`]. If bit 24 is set, the tail has 4 bits after the
-/// positions: the distance back. If bit 25 is set, the word is a gap, and its tail has the h bits below the top bit.
+/// A valid word is not 0. Its bits, counted from the lowest:
+///
+/// - bits 4 to 10: length of the tail
+/// - bits 11 to 17: bit position h of the symbol
+/// - bits 18 to 20: width of a bit position in the tail
+/// - bits 21 to 23: number of bit positions in the tail, at most [`MAX_POSITIONS`]
+/// - bit 24: whether the tail has a distance back, in 4 bits after the bit positions
+/// - bit 25: whether the symbol is a gap symbol; then the tail has the h bits below the top bit of the gap
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WordGroup8<'a> {
     pub(crate) words: &'a [u32; 8],
@@ -13,12 +19,12 @@ pub(crate) struct WordGroup8<'a> {
     pub(crate) end: usize,
 }
 
-/// Largest number of positions in a tail.
+/// Maximum number of bit positions in a tail.
 pub(crate) const MAX_POSITIONS: u32 = 5;
-/// Length of the longest tail that one load always contains, in bits.
+/// Length in bits of the longest tail that one load contains wherever the tail starts.
 const MAX_LOADED_TAIL_BITS: u64 = 57;
 
-/// The steps from earlier fingerprints to eight fingerprints: fingerprint = (earlier + `add`) xor `flip`.
+/// The steps from earlier fingerprints to eight fingerprints. Each fingerprint is (earlier fingerprint + `add`) xor `flip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deltas8 {
     /// Distance from the predecessor back to the earlier fingerprint; 0 is the predecessor.
@@ -29,7 +35,7 @@ pub(crate) struct Deltas8 {
     pub(crate) tail_starts: [u64; 8],
     /// Mask of the words that are 0.
     pub(crate) invalid_words: u8,
-    /// Mask of the gaps with a tail of more than 57 bits. Their `add` is wrong.
+    /// Mask of the gap symbols with a tail of more than 57 bits. For these, `add` is wrong.
     pub(crate) long_gaps: u8,
 }
 
@@ -45,8 +51,9 @@ impl Deltas8 {
 }
 
 impl WordGroup8<'_> {
-    /// Computes the steps to the eight fingerprints, with h modulo 64. `load` returns the 64 bits of the block from a
-    /// byte on, with zeros beyond the end.
+    /// Computes the steps to the eight fingerprints, for fingerprints of 64 bits. Of wider fingerprints, `back` and
+    /// `tail_starts` are still right. `load` takes the block and the index of a byte. It returns the 64 bits from this byte
+    /// on, with zeros beyond the end.
     #[inline(always)]
     pub(crate) fn decode(&self, load: impl Fn(&[u8], usize) -> u64, all: &mut Deltas8) {
         #[cfg(target_arch = "x86_64")]
@@ -57,7 +64,7 @@ impl WordGroup8<'_> {
         self.decode_plain(load, all);
     }
 
-    /// Equivalent of [`WordGroup8::decode`] without special instructions.
+    /// The version of [`WordGroup8::decode`] for processors without AVX-512.
     #[inline(always)]
     pub(crate) fn decode_plain(&self, load: impl Fn(&[u8], usize) -> u64, all: &mut Deltas8) {
         *all = Deltas8::NONE;

@@ -25,7 +25,7 @@ use crate::threads::Process;
 pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     disk: Arc<dyn Fs>,
-    /// Once the folder is locked, `options.fs` is `locked`.
+    /// Options of the build. Once the folder is locked, their `fs` is the file system `locked`.
     options: BuildOptions,
     /// File number of the new segment.
     number: u64,
@@ -33,7 +33,7 @@ pub struct Builder<F: Fingerprint> {
     pub(super) highest_id: Option<u64>,
     /// Whether a fingerprint has been inserted.
     has_inserted: bool,
-    /// File names of the store that is replaced.
+    /// Names of all files of the old store that this build replaces.
     replaced: Vec<String>,
     /// File names of the new segment, until the manifest lists them. Dropping the builder removes them.
     created_files: Vec<String>,
@@ -48,8 +48,8 @@ impl<F: Fingerprint> Builder<F> {
     /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the folder holds other files, a store without its manifest, or a store and
-    /// `options.replace` is not set. [`Error::Locked`] if this process or another one is building the store, or
+    /// [`Error::AlreadyExists`] if the folder holds other files or a store without its manifest, or if it holds a store
+    /// and `options.replace` is not set. [`Error::Locked`] if this process or another one is building the store, or
     /// writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options. [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // Refuses impossible options before any file is created.
@@ -178,12 +178,13 @@ impl<F: Fingerprint> Builder<F> {
         self.insert(fingerprint, id)
     }
 
-    /// Returns the file system for files in the folder. It checks that the folder is still the locked one.
+    /// Returns the file system for files in the folder. Each of its operations first checks that the folder at the path is
+    /// still the locked one.
     pub(super) fn fs(&self) -> &Arc<dyn Fs> {
         &self.options.fs
     }
 
-    /// Sets the name of a document, which may have no fingerprints. Ids must be ascending.
+    /// Sets the name of a document, even of one without fingerprints. Ids must be ascending.
     pub(super) fn set_name(&mut self, id: u64, name: &str) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.add_name(id, name))
     }
@@ -212,12 +213,13 @@ impl<F: Fingerprint> Builder<F> {
         self.publish(written)
     }
 
-    /// Like [`Builder::finish`], with the fingerprints of a sorted source instead of inserted ones, and without ids.
+    /// Like [`Builder::finish`], for a store without ids whose fingerprints come sorted from `source`, not from inserts.
     /// The first table needs no sorting, and no memory except for its block index.
     ///
-    /// If `codec_objective` is set, `source` is first called once to choose the codec. Then it is called once to count
-    /// the fingerprints, and once for each table. Each call must pass the same strictly ascending fingerprints, in
-    /// batches, to its argument, and return any error of its argument.
+    /// `source` is called several times: once to choose the codec if `codec_objective` is set, once to count the
+    /// fingerprints, and once for each table. Its argument is a function that takes a batch of fingerprints. In each
+    /// call, `source` must pass all fingerprints, strictly ascending, to this function. It must return any error of
+    /// this function.
     ///
     /// ```
     /// use simstore::{BuildOptions, Builder};
@@ -232,8 +234,8 @@ impl<F: Fingerprint> Builder<F> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if `has_ids` is set in the options, if
-    /// fingerprints were inserted, or if the source yields different numbers of fingerprints.
+    /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if `ids` is set in the options, if
+    /// fingerprints were inserted, or if two calls of `source` yield different numbers of fingerprints.
     pub fn finish_sorted(
         mut self,
         source: impl Fn(&mut dyn FnMut(&[F]) -> Result<()>) -> Result<()> + Send + Sync + 'static,
@@ -263,7 +265,7 @@ impl<F: Fingerprint> Builder<F> {
         self.publish(written)
     }
 
-    /// Makes the files of a segment durable, and the store visible.
+    /// Makes the files of the new segment durable, then makes the store visible by its manifest.
     fn publish(mut self, written: Option<(SegmentEntry, Codec)>) -> Result<Snapshot<F>> {
         self.created_files = written.iter().flat_map(|(entry, _)| entry.file_names()).collect();
         let fs: Arc<dyn Fs> = self.options.fs.clone();

@@ -20,7 +20,7 @@ pub(super) struct DamagedStore<F: Fingerprint> {
     pub(super) path: PathBuf,
     pub(super) settings: Settings,
     pub(super) is_manifest_lost: bool,
-    /// Oldest first.
+    /// Readable parts of the segments, oldest first.
     pub(super) segments: Vec<DamagedSegment<F>>,
     /// Operations of the logs.
     pub(super) memtable: Memtable<F>,
@@ -245,8 +245,8 @@ fn manifest_issue(path: &Path, error: &Error) -> Issue {
     Issue { path: path.join(MANIFEST), offset, description, is_loss: true }
 }
 
-/// Returns the issue for a file that cannot be opened, with its consequences. For tables and ids, it is no loss: the salvage reports
-/// their losses as numbers of fingerprints.
+/// Returns the issue for a file that cannot be opened, with its consequences. The issue of a table or id file is not marked as a
+/// loss, because the salvage counts the lost fingerprints and ids separately.
 fn file_issue(error: &Error) -> Issue {
     let mut issue = Issue::from_error(error, false);
     match issue.path.extension().and_then(|extension| extension.to_str()) {
@@ -268,14 +268,14 @@ fn file_issue(error: &Error) -> Issue {
     issue
 }
 
-/// Turns an issue of a metadata file into a loss, with its consequences.
+/// Marks the issue of a metadata file as a loss, and adds the consequences to its description.
 fn metadata_issue(issue: Issue) -> Issue {
     let description = format!("{}; marks are lost, such as how far inputs have been read", issue.description);
     Issue { description, is_loss: true, ..issue }
 }
 
-/// Reconstructs the entries of all segments from the file names in the folder, ordered by number. Counts of names, notes, metadata and
-/// tombstones are 1 if such a file exists, and the count of fingerprints is 0.
+/// Reconstructs the entries of all segments, ordered by number, from the file names in the folder. File names do not show counts.
+/// So the count of names is 1 if the segment has a name file, likewise for notes, metadata and tombstones; other counts are 0.
 fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
     let keeps_ids = names.iter().any(|name| name.ends_with(".ids"));
     let mut entries: BTreeMap<u64, SegmentEntry> = BTreeMap::new();

@@ -18,7 +18,7 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// Converts an error of the library.
+    /// Converts an error of the library to an issue with its path, offset and description.
     pub(super) fn from_error(error: &Error, is_loss: bool) -> Issue {
         let (path, offset, description) = match error {
             Error::Corrupt { path, offset, damage } => (path.clone(), Some(*offset), damage.to_string()),

@@ -60,7 +60,7 @@ impl LogInfo {
         crate::manifest::log_file_name(self.number)
     }
 
-    /// Returns [`Error::TornEnd`] if the log has a torn tail that may be damage. `store` is the folder of the store.
+    /// Returns [`Error::TornEnd`] if the log has a torn tail that damage may have caused. `store` is the folder of the store.
     pub(super) fn torn_tail(&self, store: &Path) -> Option<Error> {
         let path = store.join(self.file_name());
         let (offset, bytes) = (self.bytes - self.torn_bytes, self.torn_bytes);
@@ -88,7 +88,8 @@ impl LogCursor {
         Ok(LogCursor { end, info })
     }
 
-    /// Visits the operations after this position, and returns the new position. After an error, only some have been visited.
+    /// Visits the operations after this position, and returns the position after them. If it returns an error, it may have
+    /// visited some of the operations.
     pub(super) fn advance<F: Fingerprint>(
         &self,
         path: &Path,
@@ -123,7 +124,7 @@ pub(super) struct LogChain {
     pub(super) logs: Vec<LogInfo>,
     /// Number and length of the last log. The header of the next log must repeat them.
     pub(super) last: Option<PreviousLog>,
-    /// Number and length of the log before the last one, from the last log's header.
+    /// Number and length of the log before the last one, as the last log's header records them.
     pub(super) before_last: Option<PreviousLog>,
 }
 
@@ -152,7 +153,8 @@ impl LogChain {
     }
 }
 
-/// Compares the header of log `number`, which records the number and length of its predecessor, with the log `last`.
+/// Checks that the header of log `number` records the number and length of its predecessor correctly. `recorded` is from the
+/// header, and `last` is from reading the predecessor.
 fn check_previous(path: &Path, last: PreviousLog, number: u64, recorded: Option<PreviousLog>) -> Result<()> {
     match recorded {
         Some(recorded) if recorded == last => Ok(()),

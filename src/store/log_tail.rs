@@ -1,4 +1,5 @@
-//! Log tails: a reader without the lock keeps the log records that it has read in memory, and reads only new ones.
+//! Log tails: how a reader without the lock follows the logs. It keeps the contents of all records read so far in memtables, and
+//! a refresh reads only new records.
 //!
 //! This relies on three rules of `format-spec/log.md`: records are only appended; a log with a successor does not grow; and the
 //! number of a log is reused only if the log has no records. The newest log may have grown. Before its new records are read,
@@ -23,8 +24,8 @@ use crate::wal::{count_inserts, is_unchanged};
 const SHARED_MEMTABLE_BYTES: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
 /// Smallest capacity of a memtable, in pairs.
 const MIN_PAIRS: u64 = if cfg!(test) { 64 } else { 1024 };
-/// Most pairs in a memtable, as a multiple of its planned number. If more would be added, its buckets would be overfull, so the
-/// logs are read again into a larger memtable.
+/// Maximum number of pairs in a memtable, as a multiple of the number that the memtable was sized for (`planned_pairs`). More
+/// pairs would overfill the hash buckets of the memtable, so the logs are then read again into a larger memtable.
 const MAX_GROWTH: u64 = 4;
 
 /// Consecutive logs, and the memtable that they were read into.
@@ -39,19 +40,19 @@ pub(super) struct LogTail<F> {
 
 /// The contents of all logs of a store, after a read.
 pub(super) struct LogContents<F> {
-    /// Oldest first.
+    /// Log tails, oldest first. Together they cover all logs.
     pub(super) tails: Vec<LogTailSnapshot<F>>,
     pub(super) logs: Vec<LogInfo>,
 }
 
-/// A log tail as of one moment.
+/// A log tail, and the part of it that one snapshot sees.
 pub(super) struct LogTailSnapshot<F> {
     pub(super) tail: Arc<LogTail<F>>,
     /// Numbers of the logs in the memtable, ascending.
     pub(super) log_numbers: Vec<u64>,
     /// Sequence number of the first record of the oldest of these logs.
     pub(super) first_sequence: u64,
-    /// Version of the memtable at that moment.
+    /// Version of the memtable that the snapshot sees.
     pub(super) version: u64,
 }
 
@@ -119,8 +120,8 @@ pub(super) fn read_logs<F: Fingerprint>(
 /// A log tail whose list of logs is locked by this reader.
 type LockedTail<'a, F> = (&'a Arc<LogTail<F>>, MutexGuard<'a, Vec<LogCursor>>);
 
-/// Returns the known tails that still describe the first logs of the store (`numbers`), locked. If they do not fit these logs,
-/// returns none.
+/// Locks the known tails, and returns those whose logs are still in the store. `numbers` are the numbers of the store's logs. The
+/// list is empty unless the logs of these tails are exactly the oldest logs of the store.
 fn reusable_tails<'a, F: Fingerprint>(
     manifest: &Manifest,
     numbers: &[u64],
@@ -138,13 +139,13 @@ fn reusable_tails<'a, F: Fingerprint>(
     if fits && reusable.iter().all(|(tail, _)| has_distance(tail)) { reusable } else { Vec::new() }
 }
 
-/// Whether the next log shares a memtable with logs of these sizes in bytes.
+/// Whether the next log is read into the same memtable as the logs before it, whose sizes in bytes are given.
 fn shares_memtable(bytes: impl Iterator<Item = u64>) -> bool {
     bytes.sum::<u64>() < SHARED_MEMTABLE_BYTES
 }
 
 impl<F: Fingerprint> LogTail<F> {
-    /// Reads logs, each a number and the content of the file, into a new memtable.
+    /// Reads logs into a new memtable. `logs` has the number and the file content of each log.
     fn read(
         path: &Path,
         manifest: &Manifest,
@@ -166,7 +167,7 @@ impl<F: Fingerprint> LogTail<F> {
         Ok(LogTail { memtable: Arc::new(memtable), planned_pairs, logs: Mutex::new(read) })
     }
 
-    /// Whether the known part of a log is unchanged, and its new records fit into the memtable.
+    /// Whether the log's header and last known record are unchanged, and its new records fit into the memtable.
     fn can_continue(&self, path: &Path, log: &LogCursor, bytes: &Bytes) -> bool {
         is_unchanged::<F>(&path.join(log.info.file_name()), bytes.as_ref(), log.info.number, &log.end)
             && self.has_room(bytes, log.end.sound_bytes)

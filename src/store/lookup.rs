@@ -33,7 +33,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// takes as long as a million. A call uses 2 to 4 bytes of memory for each wanted id, and the memory of the result.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block with a wanted id.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block with a fingerprint to return.
     pub fn pairs_of_ids(&self, ids: &HashSet<u64>) -> Result<Vec<StoredPair<F>>> {
         if ids.is_empty() || !self.keeps_ids() {
             return Ok(Vec::new());
@@ -125,7 +125,8 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest_value(id, Memtable::note, Segment::note)
     }
 
-    /// Returns the newest name or note of an id; `None` if a newer segment or memtable deletes a pair with the id.
+    /// Returns the newest name or note of an id. `None` if it has none, or if a newer segment or memtable deletes a pair with
+    /// the id. `in_memtable` and `in_segment` look the value up.
     fn newest_value<V>(
         &self,
         id: u64,

@@ -3,28 +3,30 @@
 use crate::fingerprint::Fingerprint;
 use crate::simd;
 
-/// An index that finds the block of a fingerprint. The leading bits choose a line of the directory; the next 16 bits are
-/// compared with the keys in the line.
+/// An index that finds the block of a fingerprint. The leading bits of the fingerprint choose a line of the directory. The
+/// next 16 bits are compared with the keys in this line.
 #[derive(Debug)]
 pub(super) struct BlockIndex<F> {
     /// The last fingerprint of each block, strictly ascending.
     last: Vec<F>,
-    /// One line for each value of the leading bits, with the blocks whose last fingerprint has this value.
+    /// One line for each value of the leading bits. It has the blocks whose last fingerprint has these leading bits.
     directory: Vec<DirectoryLine>,
-    /// Number of leading bits.
+    /// Number of leading bits of a fingerprint that choose a line.
     leading_bits: u32,
 }
 
-/// Largest number of blocks in a line.
+/// Maximum number of blocks in a line of the directory.
 const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
-/// Marker in place of the number of blocks: more than [`LINE_BLOCKS`].
+/// Stored in place of a line's number of blocks if there are more than [`LINE_BLOCKS`].
 const OVERFULL: u16 = u16::MAX;
-/// Filler after the last key of a line. No key is greater.
+/// Fills the places after the last key of a line. No key is greater than this value.
 const NO_KEY: u16 = u16::MAX;
 
-/// A cache line with all that most look-ups need: the keys, the number of keys, and the number of the first block. The key of
-/// a block is the 16 bits of its last fingerprint after the leading bits. If the line has no block, the first block is the next
-/// line's.
+/// A line of the directory, which fills a cache line. Its elements, in this order:
+///
+/// - a key for each block of the line: the 16 bits after the leading bits of the block's last fingerprint
+/// - the number of keys
+/// - the number of the line's first block, in two elements; if the line has no block, the number of the block that comes next
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct DirectoryLine([u16; LINE_BLOCKS + 3]);
@@ -100,7 +102,8 @@ impl<F: Fingerprint> BlockIndex<F> {
         simd::prefetch(&self.directory, leading(fingerprint, self.leading_bits) as usize);
     }
 
-    /// Returns the first block whose last fingerprint is at least `fingerprint`, or the number of blocks if no block qualifies.
+    /// Returns the first block whose last fingerprint is at least `fingerprint`. If there is no such block, returns the number
+    /// of blocks.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
         match self.find_range(fingerprint, F::BITS) {
@@ -109,9 +112,9 @@ impl<F: Fingerprint> BlockIndex<F> {
         }
     }
 
-    /// Returns the blocks that can have the fingerprints whose first `shared` bits equal the first bits of `low`: the
-    /// first block whose last fingerprint is at least `low`, and the number of further blocks. `low` has zeros after
-    /// these bits. Returns `None` if one line of the directory does not decide it.
+    /// Finds the blocks that may contain a range: all fingerprints whose first `shared` bits are those of `low`. `low` is the
+    /// start of the range, with zeros after these bits. Returns the first block whose last fingerprint is at least `low`,
+    /// and the number of further blocks. Returns `None` if one line of the directory does not have enough information.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);
@@ -142,14 +145,14 @@ impl<F: Fingerprint> BlockIndex<F> {
     }
 }
 
-/// Returns the first `bits` bits.
+/// Returns the first `bits` bits of a fingerprint, as a number.
 #[inline(always)]
 fn leading<F: Fingerprint>(fingerprint: F, bits: u32) -> u64 {
     // Shifts in two steps, because an index with few blocks has no leading bits and shifts out all bits.
     (fingerprint >> 1 >> (F::BITS - 1 - bits)).low_u64()
 }
 
-/// Returns the 16 bits after the first `bits` bits.
+/// Returns the key of a fingerprint: the 16 bits after the first `bits` bits.
 #[inline(always)]
 fn key<F: Fingerprint>(fingerprint: F, bits: u32) -> u16 {
     (fingerprint << bits >> (F::BITS - 16)).low_u64() as u16

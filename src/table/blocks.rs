@@ -46,7 +46,7 @@ impl TableBlocks {
         self.bytes.as_ref()
     }
 
-    /// Size in memory without the file's bytes, in bytes.
+    /// Memory in bytes, without the file's own bytes.
     pub(super) fn memory(&self) -> usize {
         self.verified.len() / 8
     }
@@ -56,7 +56,7 @@ impl TableBlocks {
         start..(start + self.block_size).min(self.extent.end)
     }
 
-    /// Returns the bytes of a block. Verifies its checksum the first time.
+    /// Returns the bytes of a block. The first call for a block verifies its checksum.
     #[inline(always)]
     pub(super) fn get(&self, block: usize) -> Result<&[u8]> {
         let bytes = self.unverified(block);
@@ -101,7 +101,7 @@ impl TableBlocks {
         self.bytes.will_need(self.range(block));
     }
 
-    /// Advises the operating system to read ahead these blocks and equally many blocks after them.
+    /// Advises the operating system to read these blocks ahead, and as many blocks after them.
     pub(super) fn read_ahead(&self, blocks: Range<usize>) {
         let start = self.extent.start + blocks.start * self.block_size;
         let end = start + 2 * blocks.len() * self.block_size;

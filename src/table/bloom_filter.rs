@@ -1,11 +1,15 @@
-//! A Bloom filter of the prefixes in a table. It ends most probes that find nothing before any part of the table is read.
+//! A Bloom filter of the prefixes in a table. A probe looks for a prefix of the query with some bits flipped. If the filter
+//! shows that the table does not have this prefix, the probe ends before it reads any part of the table.
 //!
-//! Few probes with r flips find a prefix: in a small table one in thousands. The filter sets two bits of one cache line for
-//! each prefix in the table. The bits of the prefix that no probe flips choose the line; in a large table, a few other bits do
-//! too. So all probes of a query together read one or a few lines, not one line each. After B. H. Bloom, "Space/time
-//! trade-offs in hash coding with allowable errors", Comm. ACM 13 (1970); with blocks of one cache line as in F. Putze,
-//! P. Sanders, J. Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007. With eight bits for each fingerprint,
-//! one in twenty probes that find nothing passes the filter.
+//! Of the probes that flip as many bits as the plan allows, few find their prefix: in a small table one in thousands. With
+//! eight bits of the filter for each fingerprint, one in twenty of the others passes the filter.
+//!
+//! The filter sets two bits of one cache line for each prefix in the table. The line is chosen by the bits of the prefix
+//! that no probe flips, and in a large table also by a few other bits. So all probes of a query together read one or a few
+//! lines, not one line each.
+//!
+//! B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", Comm. ACM 13 (1970). With blocks of one cache
+//! line as in F. Putze, P. Sanders, J. Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007.
 
 use std::marker::PhantomData;
 
@@ -14,10 +18,10 @@ use crate::simd;
 
 /// Approximate number of bits of the filter for each fingerprint.
 const BITS_PER_FINGERPRINT: u64 = 8;
-/// Binary logarithm of the bits of a line.
+/// Binary logarithm of the number of bits in a line.
 const LINE_BITS_LOG2: u32 = 9;
-/// Binary logarithm of the sparsity that a filter needs: a table with more than one in 2^3 of all possible prefixes gains
-/// nothing.
+/// Binary logarithm of the minimum ratio of possible prefixes to fingerprints. With this value, a table gets a filter only if
+/// it has at most one fingerprint for each 2^3 possible prefixes. Filters of denser tables gain nothing.
 const MIN_SPARSITY_LOG2: u32 = 3;
 
 /// A Bloom filter of the prefixes in a table.
@@ -25,9 +29,9 @@ const MIN_SPARSITY_LOG2: u32 = 3;
 pub(super) struct BloomFilter<F> {
     lines: Vec<FilterLine>,
     shape: FilterShape,
-    /// Change of a [`BitPair`], by xor, for each mask of flipped bits.
+    /// For each mask of flipped bits, the change of a prefix's [`BitPair`]. The change is applied by xor.
     flips: Vec<BitPair>,
-    /// The distinct lines of `flips`.
+    /// The distinct line numbers in `flips`.
     flipped_lines: Vec<u32>,
     fingerprints: PhantomData<F>,
 }
@@ -36,7 +40,7 @@ pub(super) struct BloomFilter<F> {
 #[repr(align(64))]
 struct FilterLine([u64; 1 << (LINE_BITS_LOG2 - 6)]);
 
-/// The division of a prefix, and the division of the filter into runs of lines.
+/// The division of a prefix into flipped and fixed bits, and of the filter into runs of consecutive lines.
 #[derive(Clone, Copy, Debug)]
 struct FilterShape {
     /// Number of leading bits of the prefix that probes may flip.
@@ -49,8 +53,8 @@ struct FilterShape {
     run_lines_log2: u32,
 }
 
-/// A line of a run, and the positions of two bits in it. It is linear in the flipped bits: if a mask flips some of them, the
-/// bit pair of the mask is xored to the bit pair of the prefix.
+/// The number of a line in its run, and the positions of two bits in this line. Prefixes and masks have bit pairs. The bit pair
+/// of a flipped prefix is the bit pair of the prefix xor the bit pair of the mask.
 #[derive(Clone, Copy, Debug)]
 struct BitPair {
     line: u32,
@@ -72,7 +76,7 @@ impl FilterShape {
         Some(FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 })
     }
 
-    /// Returns the bit pair of a prefix or of a mask, from its flipped bits.
+    /// Returns the bit pair of a prefix or of a mask. It depends only on the leading bits that probes may flip.
     #[inline(always)]
     fn bit_pair<F: Fingerprint>(&self, permuted: F) -> BitPair {
         const MASK: u64 = (1 << LINE_BITS_LOG2) - 1;
@@ -89,7 +93,7 @@ impl FilterShape {
     }
 }
 
-/// The first line of the run of a query, and the bits in the run for its unflipped prefix.
+/// The location of a query's prefix in the filter, before any flips: the first line of its run, and its bit pair.
 #[derive(Clone, Copy)]
 pub(super) struct QueryBits {
     first_line: usize,
@@ -97,8 +101,8 @@ pub(super) struct QueryBits {
 }
 
 impl<F: Fingerprint> BloomFilter<F> {
-    /// Creates an empty filter for a number of fingerprints. Probes flip some of the first `flipped_bits` bits of a prefix, each
-    /// probe according to one of `masks`. Returns `None` if a filter would gain nothing.
+    /// Creates an empty filter for a number of fingerprints. Each probe flips the bits of one of `masks`; all masks lie within
+    /// the first `flipped_bits` bits of a prefix. Returns `None` if a filter would gain nothing.
     pub(super) fn new(fingerprints: u64, flipped_bits: u32, prefix_bits: u32, masks: &[F]) -> Option<Self> {
         let shape = FilterShape::new(fingerprints, flipped_bits, prefix_bits)?;
         let lines =
@@ -110,7 +114,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         Some(BloomFilter { lines, shape, flips, flipped_lines, fingerprints: PhantomData })
     }
 
-    /// Returns the location of a query's prefix. The fixed bits choose the run, and are mixed into the bit positions.
+    /// Returns the location of a query's prefix in the filter. The fixed bits choose the run. They also change the positions
+    /// of the two bits in their line.
     #[inline(always)]
     pub(super) fn query_bits(&self, permuted: F) -> QueryBits {
         let FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 } = self.shape;
@@ -141,8 +146,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         }
     }
 
-    /// Whether the table may have the prefix of a query's probe that flips the bits of mask number `mask`. Never false if the
-    /// table has the prefix.
+    /// Whether the table may have the query's prefix with the bits of mask number `mask` flipped. Never false if the table has
+    /// this prefix.
     #[inline(always)]
     pub(super) fn may_contain(&self, query: QueryBits, mask: usize) -> bool {
         let flip = self.flips[mask];
@@ -200,8 +205,8 @@ mod tests {
         }
     }
 
-    /// One in twenty probes passes, for runs of one line and of several lines. If the number of lines is rounded down to
-    /// a power of two, one in ten may pass.
+    /// One in twenty random prefixes passes the filter, with runs of one line and of several lines. If the number of lines is
+    /// rounded down to a power of two, one in ten may pass.
     #[test]
     fn little_else_passes() {
         for (count, flipped_bits, most) in

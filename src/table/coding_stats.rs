@@ -7,8 +7,8 @@ use crate::error::{Damage, Result};
 use crate::fingerprint::Fingerprint;
 
 impl<F: Fingerprint> Table<F> {
-    /// Returns the position, from the top bit, of the first bit that differs between a permuted fingerprint and its predecessor.
-    /// With [`Codec::Gap`], returns the position of the top bit of their numeric difference.
+    /// Returns the position of the first bit that differs between a permuted fingerprint and its predecessor. With
+    /// [`Codec::Gap`], returns the position of the top bit of their numeric difference. Positions are counted from the top.
     pub fn differing_bit(&self, previous: F, next: F) -> u32 {
         let difference = match self.header().codec {
             Codec::Gap => next.wrapping_sub(previous),
@@ -17,7 +17,7 @@ impl<F: Fingerprint> Table<F> {
         difference.leading_zeros()
     }
 
-    /// Counts the positions returned by [`Table::differing_bit`] between neighbours, in every `step`-th block from the first one
+    /// Counts the positions that [`Table::differing_bit`] returns for neighbours, in every `step`-th block from the first one
     /// on. Returns one count for each position.
     ///
     /// # Errors
@@ -38,8 +38,8 @@ impl<F: Fingerprint> Table<F> {
         Ok(counts)
     }
 
-    /// Returns the coding of each fingerprint of a block, in order. It is `None` for restart points, and for all
-    /// fingerprints in a codec without symbols.
+    /// Returns the coding of each fingerprint of a block, in order. The coding is `None` for restart points, and for all
+    /// fingerprints if the codec has no Huffman code.
     ///
     /// # Errors
     /// [`Error::BadArgument`](crate::Error::BadArgument) if the table has no block of this number,

@@ -44,7 +44,8 @@ pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
 }
 
 impl<F: Fingerprint> TableHeader<F> {
-    /// Creates the header of a table of the counted fingerprints. A block size or span of `None` is the codec's default.
+    /// Creates the header of a table with the fingerprints that `counts` has counted. If the block size or the span is `None`,
+    /// it is the codec's default.
     pub(crate) fn new(
         plan: TablePlan<F>,
         codec: Codec,
@@ -62,7 +63,7 @@ impl<F: Fingerprint> TableHeader<F> {
 
     /// Offset of the first block, in bytes.
     ///
-    /// In tables of at least about 4 MiB the blocks start at a page. Smaller tables save these bytes.
+    /// In tables of at least about 4 MiB, the first block starts at a page boundary. Smaller tables save the padding up to it.
     pub(crate) fn blocks_offset(&self) -> u32 {
         let least_bytes = self.fingerprints.saturating_mul(u64::from(F::BITS) / 2) / 8;
         if least_bytes >= 1 << 22 {

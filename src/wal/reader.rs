@@ -206,7 +206,7 @@ pub(super) fn read_header<F: Fingerprint>(
         Damage::Field { name: "previous", found: previous, expected: "less than the number of this log" };
     field(log_header::PREVIOUS, damage, previous < number)?;
     let len = LittleEndian::read_u64(&header[log_header::PREVIOUS_LEN..]);
-    let expected = "a multiple of 8, 56 at min_sequence; 0 where there is no previous log";
+    let expected = "a multiple of 8, 56 at least; 0 where there is no previous log";
     let damage = Damage::Field { name: "previous length", found: len, expected };
     let is_len = len.is_multiple_of(log_record::ALIGNMENT as u64) && len >= log_header::LEN as u64;
     field(log_header::PREVIOUS_LEN, damage, if previous == 0 { len == 0 } else { is_len })?;

@@ -1,11 +1,11 @@
-//! Rules of every file, and of chunked ones: `format-spec/README.md`.
+//! Rules for all files and for chunked files: `format-spec/README.md`.
 
 use super::forging::{ForgedChunkedFile, SpecPage, put, seal_footer, whole_store};
 use crate::support::seal::{StoreFiles, seal_file};
 
 const CHUNKED: [&str; 4] = [".ids", ".names", ".notes", ".marks"];
 
-/// The name of the first file with this ending.
+/// Name of the first file with this ending.
 fn first(files: &StoreFiles, ending: &str) -> String {
     files.keys().find(|name| name.ends_with(ending)).unwrap_or_else(|| panic!("no {ending}")).clone()
 }
@@ -30,9 +30,15 @@ fn every_file(base: &StoreFiles, page: &mut SpecPage) {
         page.add_named("magic", &format!("{ending}, at the start"), "another kind of file", base, |files| {
             change(files, ending, |bytes| bytes[0] ^= 1);
         });
-        page.add_named("magic", &format!("{ending}, at the end"), "expected the file to end", base, |files| {
-            change(files, ending, |bytes| *bytes.last_mut().unwrap() ^= 1);
-        });
+        page.add_named(
+            "magic",
+            &format!("{ending}, at the end"),
+            "expected the file to end",
+            base,
+            |files| {
+                change(files, ending, |bytes| *bytes.last_mut().unwrap() ^= 1);
+            },
+        );
         let mut short = base.clone();
         change(&mut short, ending, |bytes| {
             let magic = bytes[..8].to_vec();
@@ -59,7 +65,7 @@ fn every_file(base: &StoreFiles, page: &mut SpecPage) {
     }
 }
 
-/// Makes the checksum of the header of each log right.
+/// Recomputes the header checksum of each log.
 fn seal_log_header(files: &mut StoreFiles) {
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name.ends_with(".log")) {
         let crc = crc32fast::hash(&bytes[..52]);
@@ -101,12 +107,12 @@ fn chunked(base: &StoreFiles, ending: &'static str, page: &mut SpecPage) {
             put(bytes, at, &(1_u64 << 60).to_le_bytes());
         });
     });
-    for (part, at, says) in [
+    for (part, at, message) in [
         ("header", 8, "checksum of the header"),
         ("directory", 16, "checksum of the directory"),
         ("footer", 20, "checksum of the footer"),
     ] {
-        page.add_named("frame-checksum", &format!("{ending}, {part}"), says, base, |files| {
+        page.add_named("frame-checksum", &format!("{ending}, {part}"), message, base, |files| {
             change(files, ending, |bytes| {
                 let at = foot(bytes) + at;
                 bytes[at] ^= 1;
@@ -120,7 +126,7 @@ fn chunked(base: &StoreFiles, ending: &'static str, page: &mut SpecPage) {
         change(files, ending, |bytes| {
             let start = if ending == ".ids" { 32 } else { 16 };
             bytes[start] ^= 1;
-            // The checksum of all checksums is right.
+            // The checksum of all chunk checksums stays valid.
             let (at, crc) = (foot(bytes), crc32fast::hash(&bytes[start..start + 4]));
             put(bytes, at + 12, &crc.to_le_bytes());
             seal_footer(bytes, 20);
@@ -133,20 +139,20 @@ fn chunked(base: &StoreFiles, ending: &'static str, page: &mut SpecPage) {
             seal_footer(bytes, 20);
         });
     });
-    let says = "the offsets of the directory are not ascending";
-    page.add_sealed("directory", &format!("{ending}, another start"), says, base, |files| {
+    let message = "the offsets of the directory are not ascending";
+    page.add_sealed("directory", &format!("{ending}, another start"), message, base, |files| {
         change(files, ending, |bytes| {
             let at = foot(bytes) - 8 - entry;
             bytes[at] += 1;
         });
     });
-    page.add_sealed("directory", &format!("{ending}, another end"), says, base, |files| {
+    page.add_sealed("directory", &format!("{ending}, another end"), message, base, |files| {
         change(files, ending, |bytes| {
             let at = foot(bytes) - 8;
             bytes[at] -= 1;
         });
     });
-    page.add_named("directory", &format!("{ending}, descending"), says, base, |files| {
+    page.add_named("directory", &format!("{ending}, descending"), message, base, |files| {
         let name = first(files, ending);
         let bytes = files.get_mut(&name).unwrap();
         let mut chunked = ForgedChunkedFile::read(&name, bytes);

@@ -1,4 +1,4 @@
-//! Files of a store taken apart, changed, and put together again with the right checksums.
+//! Forged stores: files are parsed, changed, and written again with valid checksums.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use simstore::fs::Fs;
 use simstore::{BuildOptions, Builder, Codec, Durability, PlanChoice, Store, StoreOptions};
 
 use crate::support::disk::SimulatedDisk;
-use crate::support::seal::{StoreFiles, update_manifest, seal_file, seal_store};
+use crate::support::seal::{StoreFiles, seal_file, seal_store, update_manifest};
 
 /// A forged store, and the rule that it breaks.
 pub(super) struct Case {
     pub(super) page: &'static str,
     pub(super) rule: &'static str,
-    /// How the rule is broken.
-    pub(super) how: String,
-    /// A part of the crate's message.
-    pub(super) says: &'static str,
+    /// Short description of how the store breaks the rule.
+    pub(super) variant: String,
+    /// Part of the expected error message of the engine, without backticks.
+    pub(super) message: &'static str,
     pub(super) files: StoreFiles,
 }
 
-/// The cases of one page.
+/// Cases for the rules of one page of `format-spec/`.
 pub(super) struct SpecPage {
     pub(super) name: &'static str,
     pub(super) cases: Vec<Case>,
@@ -30,43 +30,49 @@ impl SpecPage {
         SpecPage { name, cases: Vec::new() }
     }
 
-    /// Adds a case whose checksums are as they should be or as the case wants them.
-    pub(super) fn add(&mut self, rule: &'static str, how: &str, says: &'static str, files: StoreFiles) {
-        self.cases.push(Case { page: self.name, rule, how: how.to_owned(), says, files });
+    /// Adds a case with these files. Does not change checksums.
+    pub(super) fn add(
+        &mut self,
+        rule: &'static str,
+        variant: &str,
+        message: &'static str,
+        files: StoreFiles,
+    ) {
+        self.cases.push(Case { page: self.name, rule, variant: variant.to_owned(), message, files });
     }
 
-    /// Adds a case of a changed store, with the right checksums.
+    /// Adds a case of a changed store, and recomputes all checksums.
     pub(super) fn add_sealed(
         &mut self,
         rule: &'static str,
-        how: &str,
-        says: &'static str,
+        variant: &str,
+        message: &'static str,
         base: &StoreFiles,
         change: impl FnOnce(&mut StoreFiles),
     ) {
         let mut files = base.clone();
         change(&mut files);
         seal_store(&mut files);
-        self.add(rule, how, says, files);
+        self.add(rule, variant, message, files);
     }
 
-    /// Adds a case of a changed store whose manifest names the changed files; their checksums are left as they are.
+    /// Adds a case of a changed store. Updates the manifest with the footer checksums of the files, but no other checksums.
     pub(super) fn add_named(
         &mut self,
         rule: &'static str,
-        how: &str,
-        says: &'static str,
+        variant: &str,
+        message: &'static str,
         base: &StoreFiles,
         change: impl FnOnce(&mut StoreFiles),
     ) {
         let mut files = base.clone();
         change(&mut files);
         update_manifest(&mut files);
-        self.add(rule, how, says, files);
+        self.add(rule, variant, message, files);
     }
 }
 
-/// The files on a simulated disk with one store, `store`.
+/// Files of the store `store` on a simulated disk, without its lock.
 pub(super) fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     let paths = disk.paths().into_iter().filter(|path| path != Path::new("store"));
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
@@ -74,7 +80,7 @@ pub(super) fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
-/// A simulated disk with these files.
+/// A simulated disk with a store `store` of these files.
 pub(super) fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
@@ -82,7 +88,7 @@ pub(super) fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     disk
 }
 
-/// The name of the only file with this ending.
+/// Name of the only file with this ending.
 pub(super) fn file_name(files: &StoreFiles, ending: &str) -> String {
     let names: Vec<&String> = files.keys().filter(|name| name.ends_with(ending)).collect();
     let [name] = names[..] else { panic!("{ending}: {names:?}") };
@@ -94,7 +100,7 @@ pub(super) fn file_mut<'f>(files: &'f mut StoreFiles, ending: &str) -> &'f mut V
     files.get_mut(&name).unwrap()
 }
 
-/// Two segments, the second with tombstones, and a log. The first has ids, names, notes and marks.
+/// A store with two segments and a log. The first segment has ids, names, notes and metadata, the second has tombstones.
 pub(super) fn whole_store() -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {
@@ -134,7 +140,7 @@ pub(super) fn whole_store() -> StoreFiles {
     files_of(&disk)
 }
 
-/// One segment of one table without ids.
+/// A store with one segment, which has one table and no ids.
 pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = BuildOptions {
@@ -164,7 +170,7 @@ fn u32_at(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// Writes a field of bits.
+/// Writes the low `width` bits of `value` at bit offset `at`, the lowest bit first.
 pub(super) fn put_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     for bit in 0..width {
         let (byte, mask) = ((at + bit) / 8, 1 << ((at + bit) % 8));
@@ -172,7 +178,7 @@ pub(super) fn put_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     }
 }
 
-/// Where the segments of a manifest start.
+/// Byte offsets of the segments in a manifest.
 pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
     let mut at = 68 + u32_at(manifest, 64);
     at += 4 + u32_at(manifest, at);
@@ -186,24 +192,24 @@ pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Changes a field of a segment in the manifest, by its offset in the entry.
+/// Writes `value` to the manifest's entry of a segment, at byte offset `field` in the entry.
 pub(super) fn put_segment(files: &mut StoreFiles, segment: usize, field: usize, value: &[u8]) {
     let manifest = files.get_mut("MANIFEST").unwrap();
     let at = segments(manifest)[segment];
     put(manifest, at + field, value);
 }
 
-/// Makes the checksum of the last `covered` bytes before the footer's own right.
+/// Recomputes the checksum of a footer, which covers the `covered` bytes before it.
 pub(super) fn seal_footer(bytes: &mut [u8], covered: usize) {
     let at = bytes.len() - 12;
     let crc = crc32fast::hash(&bytes[at - covered..at]);
     put(bytes, at, &crc.to_le_bytes());
 }
 
-/// A chunked file.
+/// A parsed chunked file.
 pub(super) struct ForgedChunkedFile {
     header: Vec<u8>,
-    /// Of each chunk the key, if the directory has keys, and the bytes.
+    /// Key and bytes of each chunk. The key is `None` if the directory has no keys.
     pub(super) chunks: Vec<(Option<u64>, Vec<u8>)>,
     magic: Vec<u8>,
 }
@@ -230,7 +236,7 @@ impl ForgedChunkedFile {
         }
     }
 
-    /// The bytes of the file; its checksums are sealed later.
+    /// Encodes the file without valid checksums.
     pub(super) fn write(&self) -> Vec<u8> {
         let mut bytes = self.header.clone();
         let mut directory = Vec::new();
@@ -248,7 +254,7 @@ impl ForgedChunkedFile {
     }
 }
 
-/// Gives the only file with this ending other chunks.
+/// Replaces the chunks of the only file with this ending.
 pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Option<u64>, Vec<u8>)>) {
     let name = file_name(files, ending);
     let bytes = files.get_mut(&name).unwrap();
@@ -258,7 +264,7 @@ pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Opti
     seal_file(&name, bytes);
 }
 
-/// A table file.
+/// A parsed table file.
 pub(super) struct ForgedTable {
     pub(super) header: Vec<u8>,
     pub(super) blocks: Vec<Vec<u8>>,
@@ -277,7 +283,7 @@ impl ForgedTable {
         }
     }
 
-    /// The bytes of the file with the right checksums.
+    /// Encodes the file with valid checksums.
     pub(super) fn write(&self) -> Vec<u8> {
         let mut bytes = self.header.clone();
         self.blocks.iter().for_each(|block| bytes.extend(block));

@@ -1,9 +1,9 @@
-//! Rules of logs.
+//! Rules for logs.
 
 use super::forging::{SpecPage, file_name, put, whole_store};
 use crate::support::seal::StoreFiles;
 
-/// A record, whose checksum is made right when its place is known.
+/// A log record. Its checksum covers its offset, so it is computed when the log is encoded.
 #[derive(Clone)]
 struct ForgedRecord {
     sequence: u64,
@@ -13,7 +13,7 @@ struct ForgedRecord {
     padding: u8,
 }
 
-/// The fields of a header that cases change, and records.
+/// Fields of a log's header that cases change, and the log's records.
 #[derive(Clone)]
 struct ForgedLog {
     version: u8,
@@ -65,7 +65,7 @@ fn insert(fingerprint: u64, id: u64) -> Vec<u8> {
     [&[1][..], &fingerprint.to_le_bytes(), &id.to_le_bytes()].concat()
 }
 
-/// An operation that ends with a text or value.
+/// Appends texts, each after its length, to the start of an operation.
 fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = start.to_vec();
     for text in texts {
@@ -75,7 +75,7 @@ fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A store whose only log is one that a test makes: two records.
+/// A store whose only log is forged and has two records.
 struct LogBase {
     files: StoreFiles,
     name: String,
@@ -88,7 +88,8 @@ impl LogBase {
         let name = file_name(&files, ".log");
         let field = |at: usize| u64::from_le_bytes(files["MANIFEST"][at..at + 8].try_into().unwrap());
         let (number, sequence) = (field(32), field(40));
-        let record = |sequence, payload| ForgedRecord { sequence, durable: 0, payload, reserved: 0, padding: 0 };
+        let record =
+            |sequence, payload| ForgedRecord { sequence, durable: 0, payload, reserved: 0, padding: 0 };
         let log = ForgedLog {
             version: 4,
             bits: 64,
@@ -109,14 +110,14 @@ impl LogBase {
         files
     }
 
-    /// The store with a changed log.
+    /// Returns the store with a changed log.
     fn changed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut log = self.log.clone();
         change(&mut log);
         self.with(log.bytes())
     }
 
-    /// The store with a log after this one.
+    /// Returns the store with a second log, changed by `change`.
     fn followed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut next = self.log.clone();
         next.previous = (self.log.number, self.log.bytes().len() as u64);
@@ -137,7 +138,7 @@ fn insert_named(fingerprint: u64, id: u64) -> Vec<u8> {
     bytes
 }
 
-/// The stores that the others are made from: nothing is wrong with them.
+/// Valid stores that the cases are made from.
 pub(super) fn sound() -> Vec<StoreFiles> {
     let base = LogBase::new();
     vec![base.changed(|_| ()), base.followed(|_| ())]
@@ -156,31 +157,36 @@ fn header(base: &LogBase, page: &mut SpecPage) {
     page.add("header-magic", "another", "another kind of file", base.with(other));
     page.add("width", "128 bits", "128", base.changed(|log| log.bits = 128));
     page.add("width", "32 bits", "bits is 32", base.changed(|log| log.bits = 32));
-    let says = "the number of the log and the name of its file";
-    page.add("number", "another", says, base.changed(|log| log.number += 1));
-    let says = "first sequence is";
-    page.add("first-sequence", "2^63 + 1", says, base.changed(|log| log.first_sequence = (1 << 63) + 1));
+    let message = "the number of the log and the name of its file";
+    page.add("number", "another", message, base.changed(|log| log.number += 1));
+    let message = "first sequence is";
+    page.add("first-sequence", "2^63 + 1", message, base.changed(|log| log.first_sequence = (1 << 63) + 1));
     let number = base.log.number;
     page.add("previous", "its own", "previous is", base.changed(|log| log.previous = (number, 56)));
-    for (how, previous) in
+    for (variant, previous) in
         [("57", (1, 57)), ("48", (1, 48)), ("56 without a previous log", (0, 56)), ("0 with one", (1, 0))]
     {
-        page.add("previous-length", how, "previous length is", base.changed(|log| log.previous = previous));
+        page.add(
+            "previous-length",
+            variant,
+            "previous length is",
+            base.changed(|log| log.previous = previous),
+        );
     }
-    let says = "the header of this log and its checksum";
+    let message = "the header of this log and its checksum";
     let mut log = base.log.clone();
     log.records.clear();
     let header = log.bytes();
-    page.add("damaged-header", "cut short", says, base.with(header[..20].to_vec()));
-    page.add("damaged-header", "no bytes", says, base.with(Vec::new()));
-    page.add("damaged-header", "all zero", says, base.with(vec![0; 56]));
+    page.add("damaged-header", "cut short", message, base.with(header[..20].to_vec()));
+    page.add("damaged-header", "no bytes", message, base.with(Vec::new()));
+    page.add("damaged-header", "all zero", message, base.with(vec![0; 56]));
     let mut wrong = header;
     wrong[30] ^= 1;
-    page.add("damaged-header", "a wrong checksum", says, base.with(wrong));
+    page.add("damaged-header", "a wrong checksum", message, base.with(wrong));
 
-    let says = "the sound part of this log and what the next log says was synced of it";
-    page.add("next-log", "ends behind", says, base.followed(|next| next.previous.1 -= 8));
-    page.add("next-log", "ends before", says, base.followed(|next| next.previous.1 += 8));
+    let message = "the sound part of this log and what the next log says was synced of it";
+    page.add("next-log", "ends behind", message, base.followed(|next| next.previous.1 -= 8));
+    page.add("next-log", "ends before", message, base.followed(|next| next.previous.1 += 8));
     page.add(
         "missing-log",
         "between two",
@@ -192,11 +198,11 @@ fn header(base: &LogBase, page: &mut SpecPage) {
     let mut files = base.files.clone();
     files.remove(&base.name);
     page.add("missing-log", "the first", "open", files);
-    let says = "the records of this log and of what comes before it";
+    let message = "the records of this log and of what comes before it";
     page.add(
         "sequence",
         "of the first log",
-        says,
+        message,
         base.changed(|log| {
             log.first_sequence += 1;
             log.records.iter_mut().for_each(|record| record.sequence += 1);
@@ -205,7 +211,7 @@ fn header(base: &LogBase, page: &mut SpecPage) {
     page.add(
         "sequence",
         "of the next log",
-        says,
+        message,
         base.followed(|next| {
             next.first_sequence += 1;
             next.records[0].sequence += 1;
@@ -222,16 +228,11 @@ fn records(base: &LogBase, page: &mut SpecPage) {
     let mut torn = base.log.bytes();
     torn.extend(b"torn");
     page.add("torn-end", "four bytes", "bytes", base.with(torn));
-    let says = "reserved is 1";
-    // A rule of README.md, and only records have these bytes.
-    page.add("padding", "reserved bytes", says, base.changed(|log| log.records[0].reserved = 1));
-    page.add("padding", "of 1", says, base.changed(|log| log.records[0].padding = 1));
-    page.add(
-        "durable",
-        "above the offset",
-        "durable is 57",
-        base.changed(|log| log.records[0].durable = 57),
-    );
+    let message = "reserved is 1";
+    // This is the rule `reserved` of README.md, but only records have these bytes.
+    page.add("padding", "reserved bytes", message, base.changed(|log| log.records[0].reserved = 1));
+    page.add("padding", "of 1", message, base.changed(|log| log.records[0].padding = 1));
+    page.add("durable", "above the offset", "durable is 57", base.changed(|log| log.records[0].durable = 57));
     page.add(
         "durable",
         "below that of an end record",
@@ -241,11 +242,11 @@ fn records(base: &LogBase, page: &mut SpecPage) {
             log.records[1].durable = 56;
         }),
     );
-    let mut payload = |rule, how: &str, says, version: u8, payload: Vec<u8>| {
+    let mut payload = |rule, variant: &str, message, version: u8, payload: Vec<u8>| {
         page.add(
             rule,
-            how,
-            says,
+            variant,
+            message,
             base.changed(|log| {
                 log.version = version;
                 log.records[1].payload = payload;

@@ -1,10 +1,10 @@
-//! Rules of the manifest.
+//! Rules for the manifest.
 
 use super::forging::{SpecPage, one_table, put, put_segment, segments, whole_store};
 use crate::support::seal::StoreFiles;
 use simstore::Codec;
 
-/// Changes some bytes of the manifest.
+/// Returns a change of the manifest that writes `value` at byte offset `at`.
 fn bytes(at: usize, value: &[u8]) -> impl FnOnce(&mut StoreFiles) + use<> {
     let value = value.to_vec();
     move |files| put(files.get_mut("MANIFEST").unwrap(), at, &value)
@@ -61,9 +61,9 @@ pub(super) fn page() -> SpecPage {
             files,
         );
     }
-    let says = "the numbers of fingerprints of the table and of the manifest";
+    let message = "the numbers of fingerprints of the table and of the manifest";
     let table = one_table(Codec::Gap, None, &[1, 2, 3]);
-    page.add_sealed("other-file", "another number of fingerprints", says, &table, |files| {
+    page.add_sealed("other-file", "another number of fingerprints", message, &table, |files| {
         put_segment(files, 0, 8, &4_u64.to_le_bytes());
     });
     page.add_sealed(
@@ -84,9 +84,15 @@ pub(super) fn page() -> SpecPage {
     });
     page.add_sealed("incomplete", "a larger distance", "are found by no table", &base, bytes(13, &[4]));
 
-    let says = "highest id";
-    page.add_sealed("highest-id", "299, and 300 is stored", says, &base, bytes(48, &299_u64.to_le_bytes()));
-    page.add_sealed("highest-id", "none", says, &base, |files| {
+    let message = "highest id";
+    page.add_sealed(
+        "highest-id",
+        "299, and 300 is stored",
+        message,
+        &base,
+        bytes(48, &299_u64.to_le_bytes()),
+    );
+    page.add_sealed("highest-id", "none", message, &base, |files| {
         bytes(15, &[1])(files);
         bytes(48, &[0; 8])(files);
     });
@@ -94,7 +100,7 @@ pub(super) fn page() -> SpecPage {
 }
 
 fn header(base: &StoreFiles, page: &mut SpecPage) {
-    for (how, at, value, says) in [
+    for (variant, at, value, message) in [
         ("bits 32", 12, &[32][..], "bits is 32"),
         ("distance 17", 13, &[17], "distance is 17"),
         ("codec 4", 14, &[4], "codec"),
@@ -107,7 +113,7 @@ fn header(base: &StoreFiles, page: &mut SpecPage) {
         ("next number above 2^48", 24, &[1, 0, 0, 0, 0, 0, 1, 0], "next number is"),
         ("first log not below the next number", 32, &[0xff], "first log is 255"),
     ] {
-        page.add_sealed("field", how, says, base, bytes(at, value));
+        page.add_sealed("field", variant, message, base, bytes(at, value));
     }
     page.add_sealed(
         "field",
@@ -122,14 +128,14 @@ fn header(base: &StoreFiles, page: &mut SpecPage) {
         let manifest = files.get_mut("MANIFEST").unwrap();
         let at = segments(manifest)[0];
         manifest[8] = 4;
-        // The number of notes.
+        // Inserts the number of notes.
         manifest.splice(at + 56..at + 56, [0; 8]);
     });
 }
 
 fn segment(base: &StoreFiles, page: &mut SpecPage) {
     let number = |value: u64| value.to_le_bytes().to_vec();
-    for (how, field, value, says) in [
+    for (variant, field, value, message) in [
         ("number above the next", 0, number(99), "number is 99"),
         ("fewer ids than fingerprints", 16, number(3), "ids is 3"),
         ("no names, and a name file", 24, number(0), "names is 0"),
@@ -141,7 +147,9 @@ fn segment(base: &StoreFiles, page: &mut SpecPage) {
         ("no id file, and the store keeps ids", 52, vec![26, 0, 0, 0], "ids is 5"),
         ("no notes, and a note file", 56, number(0), "notes is 0"),
     ] {
-        page.add_sealed("segment-field", how, says, base, |files| put_segment(files, 0, field, &value));
+        page.add_sealed("segment-field", variant, message, base, |files| {
+            put_segment(files, 0, field, &value);
+        });
     }
     page.add_sealed("segment-field", "the number of another segment", "number is", base, |files| {
         let manifest = &files["MANIFEST"];

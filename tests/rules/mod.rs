@@ -1,12 +1,13 @@
-//! The rules of the format: a reader must reject some files, and a full check must find more. Each has a name in its page in
-//! `format-spec/`, and a forged store here, whose checksums are right unless the rule is about them.
+//! The rules of the format: which files a reader must reject, and which problems a full check must find. Each rule has a name
+//! in a page of `format-spec/`, and at least one forged store here. The checksums of the store are valid unless the rule is
+//! about them.
 
 mod blocks;
-mod segment_values;
-mod forging;
 mod file_frame;
+mod forging;
 mod log;
 mod manifest;
+mod segment_values;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,15 +24,15 @@ use self::forging::{Case, disk_of, one_table, whole_store};
 use crate::structure::root;
 use crate::support::seal::StoreFiles;
 
-/// Pages of files that the engine does not read: parts and stages are tested in the corpus package, shards in the wheel, similar
-/// documents and sketches in the text package.
+/// Pages about files that the engine does not read. Other packages test them: `dedup` parts and stages, `corpus` and
+/// `python` shards, `text` similar documents and signatures.
 const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RuleKind {
-    /// A reader must reject it.
+    /// A reader must reject the file.
     Reject,
-    /// A full check must find it.
+    /// A full check must find the problem.
     Find,
 }
 
@@ -50,7 +51,7 @@ fn cases() -> Vec<Case> {
     pages.into_iter().flat_map(|page| page.cases).collect()
 }
 
-/// The rules of the pages, by page and name.
+/// Rules in the pages of `format-spec/`, by page and name.
 fn rules() -> BTreeMap<(String, String), RuleKind> {
     let mut rules = BTreeMap::new();
     for entry in fs::read_dir(root().join("format-spec")).unwrap().map(|entry| entry.unwrap()) {
@@ -85,7 +86,7 @@ fn each_rule_of_the_pages_has_a_case() {
     let tested: BTreeSet<_> =
         cases().iter().map(|case| (case.page.to_owned(), case.rule.to_owned())).collect();
     assert_eq!(named, tested, "the rules of format-spec/ (left) are not those that have a case");
-    // A rule outside of a list would be missed.
+    // Rules outside of lists would not be found.
     for (page, _) in named {
         let text = fs::read_to_string(root().join("format-spec").join(&page)).unwrap();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -94,7 +95,7 @@ fn each_rule_of_the_pages_has_a_case() {
     }
 }
 
-/// The problems of a store for one who reads all of it, and for a full check.
+/// Errors of a reader that reads the whole store, and problems that a full check finds.
 fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
     let snapshot = match Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store")) {
         Ok(snapshot) => snapshot,
@@ -113,7 +114,7 @@ fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
     for method in [BatchMethod::Stream, BatchMethod::LookUp] {
         refused(snapshot.batch_query_by(&[0x10, 0x13, 0x20], snapshot.distance(), method).err());
     }
-    // A merge reads more than look-ups, such as all marks.
+    // A merge also reads data that look-ups do not read, such as all metadata.
     let disk = disk_of(files);
     let options = StoreOptions { fs: disk.as_fs(), compaction: false, ..StoreOptions::default() };
     refused(Store::<u64>::open(Path::new("store"), options).and_then(|store| store.compact()).err());
@@ -139,17 +140,19 @@ fn forged_stores_are_refused() {
         let [read, found] = problems(&case.files);
         let kind = rules[&(case.page.to_owned(), case.rule.to_owned())];
         let all = if kind == RuleKind::Reject { &read } else { &found };
-        let says = |all: &[String]| all.iter().any(|problem| problem.replace('`', "").contains(case.says));
-        let is_fine = says(all) && says(&found);
-        let Case { page, rule, how, says, .. } = case;
-        (!is_fine)
-            .then(|| format!("{page} {rule} ({how}): {says:?}\n    read: {read:?}\n    check: {found:?}"))
+        let has_message =
+            |all: &[String]| all.iter().any(|problem| problem.replace('`', "").contains(case.message));
+        let is_fine = has_message(all) && has_message(&found);
+        let Case { page, rule, variant, message, .. } = case;
+        (!is_fine).then(|| {
+            format!("{page} {rule} ({variant}): {message:?}\n    read: {read:?}\n    check: {found:?}")
+        })
     };
     let missed: Vec<String> = cases.par_iter().filter_map(missed).collect();
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), cases.len(), missed.join("\n"));
 }
 
-/// Prints the verdict of the reader in `format-spec/` on each store, one on a line.
+/// Python program that prints a line for each store: the problem that `format-spec/reader.py` finds, or an empty line.
 const DRIVER: &str = "
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -191,6 +194,6 @@ fn the_independent_reader_refuses_them_too() {
     assert!(said[..sound.len()].iter().all(|said| said.is_empty()), "{:?}", &said[..sound.len()]);
     let missed = cases.iter().zip(&said[sound.len()..]).filter(|(_, said)| said.is_empty());
     let missed: Vec<String> =
-        missed.map(|(case, _)| format!("{} {} ({})", case.page, case.rule, case.how)).collect();
+        missed.map(|(case, _)| format!("{} {} ({})", case.page, case.rule, case.variant)).collect();
     assert!(missed.is_empty(), "not found by reader.py:\n{}", missed.join("\n"));
 }

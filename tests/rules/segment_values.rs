@@ -1,16 +1,16 @@
-//! Rules of ids, names, notes, marks and tombstones.
+//! Rules for the files of a segment with ids, names, notes, metadata and tombstones.
 
 use super::forging::{SpecPage, file_mut, put, put_chunks, put_segment, whole_store};
 use crate::support::seal::StoreFiles;
 
-/// In the manifest's entry of a segment.
-const IDS: usize = 16;
-const NAMES: usize = 24;
-const TOMBSTONES: usize = 32;
-const MARKS: usize = 40;
-const NOTES: usize = 56;
+// Byte offsets in the manifest's entry of a segment.
+const IDS_OFFSET: usize = 16;
+const NAMES_OFFSET: usize = 24;
+const TOMBSTONES_OFFSET: usize = 32;
+const METADATA_OFFSET: usize = 40;
+const NOTES_OFFSET: usize = 56;
 
-/// A chunk of ids: flags for fingerprints with several ids, and the ids minus the base.
+/// Encodes a chunk of ids. `flags` has a 1 for the first id of each fingerprint; `ids` are differences from the base.
 fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     let bits = flags.len() + ids.len() * usize::from(width);
     let mut chunk = vec![0; 20 + bits.div_ceil(8)];
@@ -28,7 +28,7 @@ fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     chunk
 }
 
-/// The store with the ids of its first segment in a chunk like this; the second one has one too.
+/// Replaces the ids of the first segment with this chunk.
 fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     let name = files.keys().find(|name| name.ends_with(".ids")).unwrap().clone();
     let bytes = files.get_mut(&name).unwrap();
@@ -37,6 +37,7 @@ fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     *bytes = chunked.write();
 }
 
+/// Flags and id differences of a valid chunk of ids with base 1: four fingerprints, one of them with two ids.
 const FLAGS: [u64; 5] = [1, 1, 0, 1, 1];
 const DIFFERENCES: [u64; 5] = [0, 1, 299, 6, 7];
 
@@ -48,8 +49,20 @@ pub(super) fn ids() -> SpecPage {
             put(files.get_mut(&name).unwrap(), field, &value.to_le_bytes());
         }
     };
-    page.add_sealed("fingerprints", "5 in the header", "the numbers of fingerprints of", &base, header(16, 5));
-    page.add_sealed("few-ids", "3 in the header", "the numbers of ids and of fingerprints", &base, header(24, 3));
+    page.add_sealed(
+        "fingerprints",
+        "5 in the header",
+        "the numbers of fingerprints of",
+        &base,
+        header(16, 5),
+    );
+    page.add_sealed(
+        "few-ids",
+        "3 in the header",
+        "the numbers of ids and of fingerprints",
+        &base,
+        header(24, 3),
+    );
     page.add_sealed("chunks", "one more", "the chunks of ids and the blocks", &base, |files| {
         let name = files.keys().find(|name| name.ends_with(".ids")).unwrap().clone();
         let bytes = files.get_mut(&name).unwrap();
@@ -57,8 +70,8 @@ pub(super) fn ids() -> SpecPage {
         chunked.chunks.push((None, ids_chunk(0, 0, &[], &[])));
         *bytes = chunked.write();
     });
-    let mut chunk = |rule, how: &str, says, chunk: Vec<u8>| {
-        page.add_sealed(rule, how, says, &base, |files| with_ids(files, chunk));
+    let mut chunk = |rule, variant: &str, message, chunk: Vec<u8>| {
+        page.add_sealed(rule, variant, message, &base, |files| with_ids(files, chunk));
     };
     chunk("width", "65", "width is 65", ids_chunk(1, 65, &FLAGS, &DIFFERENCES));
     let mut grouped = ids_chunk(1, 9, &FLAGS, &DIFFERENCES);
@@ -74,24 +87,29 @@ pub(super) fn ids() -> SpecPage {
         chunk.push(0);
         chunk
     });
-    let says = "the number of fingerprints of a chunk of ids and of its block";
-    chunk("groups", "five", says, ids_chunk(1, 9, &[1; 5], &DIFFERENCES));
-    chunk("groups", "three", says, ids_chunk(1, 9, &[1, 1, 0, 1, 0], &DIFFERENCES));
-    chunk("groups", "five without flags", says, ids_chunk(1, 9, &[], &DIFFERENCES));
-    chunk("groups", "the first flag is 0", says, ids_chunk(1, 9, &[0, 1, 1, 1, 1], &DIFFERENCES));
-    let says = "base is 18446744073709551516";
-    chunk("large-id", "base plus difference wraps", says, ids_chunk(u64::MAX - 99, 9, &FLAGS, &DIFFERENCES));
-    let says = "the ids of a fingerprint are not ascending";
-    chunk("order", "descending", says, ids_chunk(1, 9, &FLAGS, &[0, 299, 1, 6, 7]));
-    chunk("order", "one twice", says, ids_chunk(1, 9, &FLAGS, &[0, 299, 299, 6, 7]));
-    let says = "the number of ids, the header and the manifest";
-    page.add_sealed("count", "6 in the header", says, &base, header(24, 6));
-    page.add_sealed("count", "6 in the manifest", says, &base, |files| {
-        put_segment(files, 0, IDS, &6_u64.to_le_bytes());
+    let message = "the number of fingerprints of a chunk of ids and of its block";
+    chunk("groups", "five", message, ids_chunk(1, 9, &[1; 5], &DIFFERENCES));
+    chunk("groups", "three", message, ids_chunk(1, 9, &[1, 1, 0, 1, 0], &DIFFERENCES));
+    chunk("groups", "five without flags", message, ids_chunk(1, 9, &[], &DIFFERENCES));
+    chunk("groups", "the first flag is 0", message, ids_chunk(1, 9, &[0, 1, 1, 1, 1], &DIFFERENCES));
+    let message = "base is 18446744073709551516";
+    chunk(
+        "large-id",
+        "base plus difference wraps",
+        message,
+        ids_chunk(u64::MAX - 99, 9, &FLAGS, &DIFFERENCES),
+    );
+    let message = "the ids of a fingerprint are not ascending";
+    chunk("order", "descending", message, ids_chunk(1, 9, &FLAGS, &[0, 299, 1, 6, 7]));
+    chunk("order", "one twice", message, ids_chunk(1, 9, &FLAGS, &[0, 299, 299, 6, 7]));
+    let message = "the number of ids, the header and the manifest";
+    page.add_sealed("count", "6 in the header", message, &base, header(24, 6));
+    page.add_sealed("count", "6 in the manifest", message, &base, |files| {
+        put_segment(files, 0, IDS_OFFSET, &6_u64.to_le_bytes());
     });
-    page.add_sealed("count", "6 in both", says, &base, |files| {
+    page.add_sealed("count", "6 in both", message, &base, |files| {
         header(24, 6)(files);
-        put_segment(files, 0, IDS, &6_u64.to_le_bytes());
+        put_segment(files, 0, IDS_OFFSET, &6_u64.to_le_bytes());
     });
     page
 }
@@ -106,41 +124,48 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A chunk of so many entries.
+/// Encodes a chunk that says it has `count` entries.
 fn chunk(count: u32, entries: &[Vec<u8>]) -> Vec<u8> {
     [&[0; 4][..], &count.to_le_bytes(), &entries.concat()].concat()
 }
 
-/// Names or notes.
+/// Properties of name files or of note files.
 struct ValueFile {
-    ending: &'static str,
-    /// Where the manifest's entry has their number.
+    extension: &'static str,
+    /// Byte offset of the number of values in the manifest's entry of a segment.
     count: usize,
-    shares: bool,
-    longest: usize,
-    longest_chunk: usize,
-    too_long: &'static str,
-    malformed: &'static str,
+    has_shared_prefixes: bool,
+    max_value_bytes: usize,
+    max_chunk_bytes: usize,
+    too_long_message: &'static str,
+    malformed_message: &'static str,
 }
 
 impl ValueFile {
     fn entry(&self, delta: u64, value: &[u8]) -> Vec<u8> {
-        let shared: &[u8] = if self.shares { &[0] } else { &[] };
+        let shared: &[u8] = if self.has_shared_prefixes { &[0] } else { &[] };
         [&varint(delta), shared, &varint(value.len() as u64), value].concat()
     }
 
-    fn case(&self, page: &mut SpecPage, rule: &'static str, how: &str, says: &'static str, chunks: Chunks) {
+    fn case(
+        &self,
+        page: &mut SpecPage,
+        rule: &'static str,
+        variant: &str,
+        message: &'static str,
+        chunks: Chunks,
+    ) {
         let count: u64 = chunks.iter().map(|(_, chunk)| u64::from(chunk[4])).sum();
-        page.add_sealed(rule, how, says, &whole_store(), |files| {
-            put_chunks(files, self.ending, chunks);
+        page.add_sealed(rule, variant, message, &whole_store(), |files| {
+            put_chunks(files, self.extension, chunks);
             put_segment(files, 0, self.count, &count.to_le_bytes());
         });
     }
 
     fn page(&self, mut page: SpecPage) -> SpecPage {
         let one = |entries: &[Vec<u8>]| vec![(Some(1), chunk(entries.len() as u32, entries))];
-        let malformed = self.malformed;
-        let first_ids = if self.shares {
+        let malformed_message = self.malformed_message;
+        let first_ids = if self.has_shared_prefixes {
             "the first ids of the chunks of names are not ascending"
         } else {
             "the first ids of the chunks of notes are not ascending"
@@ -152,20 +177,20 @@ impl ValueFile {
             ];
             self.case(&mut page, "keys", &format!("5, then {key}"), first_ids, two);
         }
-        let value = vec![b'a'; self.longest / 2 + 100];
-        let long = (0..=self.longest_chunk / value.len()).map(|i| self.entry(u64::from(i > 0), &value));
+        let value = vec![b'a'; self.max_value_bytes / 2 + 100];
+        let long = (0..=self.max_chunk_bytes / value.len()).map(|i| self.entry(u64::from(i > 0), &value));
         self.case(
             &mut page,
             "long-chunk",
             "several long values",
-            self.too_long,
+            self.too_long_message,
             one(&long.collect::<Vec<_>>()),
         );
         self.case(
             &mut page,
             "empty-chunk",
             "between others",
-            malformed,
+            malformed_message,
             vec![
                 (Some(1), chunk(1, &[self.entry(0, b"a")])),
                 (Some(2), chunk(0, &[])),
@@ -173,34 +198,40 @@ impl ValueFile {
             ],
         );
         let overlong = [vec![0xff; 9], vec![2]].concat();
-        self.case(&mut page, "varint", "2^64", malformed, one(&[self.entry(0, b"a"), overlong]));
+        self.case(&mut page, "varint", "2^64", malformed_message, one(&[self.entry(0, b"a"), overlong]));
         self.case(
             &mut page,
             "varint",
             "eleven bytes",
-            malformed,
+            malformed_message,
             one(&[self.entry(0, b"a"), vec![0x80; 11]]),
         );
-        self.case(&mut page, "varint", "cut off", malformed, one(&[self.entry(0, b"a"), vec![0x81]]));
-        self.case(&mut page, "difference", "0", malformed, one(&[self.entry(0, b"a"), self.entry(0, b"b")]));
-        self.case(&mut page, "difference", "1 for the first", malformed, one(&[self.entry(1, b"a")]));
+        self.case(&mut page, "varint", "cut off", malformed_message, one(&[self.entry(0, b"a"), vec![0x81]]));
+        self.case(
+            &mut page,
+            "difference",
+            "0",
+            malformed_message,
+            one(&[self.entry(0, b"a"), self.entry(0, b"b")]),
+        );
+        self.case(&mut page, "difference", "1 for the first", malformed_message, one(&[self.entry(1, b"a")]));
         let large = one(&[self.entry(0, b"a"), self.entry(u64::MAX, b"b")]);
-        self.case(&mut page, "difference", "to 2^64", malformed, large);
+        self.case(&mut page, "difference", "to 2^64", malformed_message, large);
         let left_over = vec![(Some(1), chunk(1, &[self.entry(0, b"a"), vec![0]]))];
-        self.case(&mut page, "left-over", "a byte", malformed, left_over);
+        self.case(&mut page, "left-over", "a byte", malformed_message, left_over);
         for next in [3, 2] {
             let two = vec![
                 (Some(1), chunk(2, &[self.entry(0, b"a"), self.entry(2, b"b")])),
                 (Some(next), chunk(1, &[self.entry(0, b"c")])),
             ];
-            self.case(&mut page, "next-key", &format!("3, then {next}"), malformed, two);
+            self.case(&mut page, "next-key", &format!("3, then {next}"), malformed_message, two);
         }
-        let says = if self.shares {
+        let message = if self.has_shared_prefixes {
             "the number of names and the manifest"
         } else {
             "the number of notes and the manifest"
         };
-        page.add_sealed("count", "one more", says, &whole_store(), |files| {
+        page.add_sealed("count", "one more", message, &whole_store(), |files| {
             put_segment(files, 0, self.count, &4_u64.to_le_bytes());
         });
         page
@@ -211,48 +242,54 @@ type Chunks = Vec<(Option<u64>, Vec<u8>)>;
 
 pub(super) fn names() -> SpecPage {
     let kind = ValueFile {
-        ending: ".names",
-        count: NAMES,
-        shares: true,
-        longest: 1 << 16,
-        longest_chunk: 1 << 17,
-        too_long: "at most 131072 bytes",
-        malformed: "the entries of a chunk of names are not ascending",
+        extension: ".names",
+        count: NAMES_OFFSET,
+        has_shared_prefixes: true,
+        max_value_bytes: 1 << 16,
+        max_chunk_bytes: 1 << 17,
+        too_long_message: "at most 131072 bytes",
+        malformed_message: "the entries of a chunk of names are not ascending",
     };
     let mut page = kind.page(SpecPage::new("names.md"));
     let one = |entries: &[Vec<u8>]| vec![(Some(1), chunk(entries.len() as u32, entries))];
     let first = kind.entry(0, b"ab");
     let shared =
         |a: u64, rest: &[u8]| [varint(1), varint(a), varint(rest.len() as u64), rest.to_vec()].concat();
-    kind.case(&mut page, "shared", "3 of 2 bytes", kind.malformed, one(&[first.clone(), shared(3, b"c")]));
+    kind.case(
+        &mut page,
+        "shared",
+        "3 of 2 bytes",
+        kind.malformed_message,
+        one(&[first.clone(), shared(3, b"c")]),
+    );
     let long = kind.entry(0, &vec![b'a'; (1 << 16) + 1]);
-    kind.case(&mut page, "long-name", "65537 bytes", kind.malformed, one(&[long]));
+    kind.case(&mut page, "long-name", "65537 bytes", kind.malformed_message, one(&[long]));
     let long = [kind.entry(0, &vec![b'a'; 1 << 16]), shared(1 << 16, b"b")];
-    kind.case(&mut page, "long-name", "65537 bytes, most of them shared", kind.malformed, one(&long));
+    kind.case(&mut page, "long-name", "65537 bytes, most of them shared", kind.malformed_message, one(&long));
     let beyond = [vec![0, 0], varint(9), b"a".to_vec()].concat();
-    kind.case(&mut page, "long-name", "longer than its chunk", kind.malformed, one(&[beyond]));
-    kind.case(&mut page, "utf-8", "a byte of none", kind.malformed, one(&[kind.entry(0, b"\xff")]));
+    kind.case(&mut page, "long-name", "longer than its chunk", kind.malformed_message, one(&[beyond]));
+    kind.case(&mut page, "utf-8", "a byte of none", kind.malformed_message, one(&[kind.entry(0, b"\xff")]));
     let cut = [kind.entry(0, "文".as_bytes()), shared(1, b"a")];
-    kind.case(&mut page, "utf-8", "a shared start inside a character", kind.malformed, one(&cut));
+    kind.case(&mut page, "utf-8", "a shared start inside a character", kind.malformed_message, one(&cut));
     page
 }
 
 pub(super) fn notes() -> SpecPage {
     let kind = ValueFile {
-        ending: ".notes",
-        count: NOTES,
-        shares: false,
-        longest: 1 << 24,
-        longest_chunk: (1 << 24) + (1 << 16),
-        too_long: "at most 16842752 bytes",
-        malformed: "the entries of a chunk of notes are not ascending",
+        extension: ".notes",
+        count: NOTES_OFFSET,
+        has_shared_prefixes: false,
+        max_value_bytes: 1 << 24,
+        max_chunk_bytes: (1 << 24) + (1 << 16),
+        too_long_message: "at most 16842752 bytes",
+        malformed_message: "the entries of a chunk of notes are not ascending",
     };
     let mut page = kind.page(SpecPage::new("notes.md"));
     let one = |entries: &[Vec<u8>]| vec![(Some(1), chunk(entries.len() as u32, entries))];
     let long = kind.entry(0, &vec![1; (1 << 24) + 1]);
-    kind.case(&mut page, "long-note", "16777217 bytes", kind.malformed, one(&[long]));
+    kind.case(&mut page, "long-note", "16777217 bytes", kind.malformed_message, one(&[long]));
     let beyond = [vec![0], varint(9), vec![1]].concat();
-    kind.case(&mut page, "long-note", "longer than its chunk", kind.malformed, one(&[beyond]));
+    kind.case(&mut page, "long-note", "longer than its chunk", kind.malformed_message, one(&[beyond]));
     page
 }
 
@@ -261,34 +298,39 @@ pub(super) fn marks() -> SpecPage {
     let entry = |key: &[u8], value: &[u8]| {
         [&(key.len() as u16).to_le_bytes(), &(value.len() as u16).to_le_bytes()[..], key, value].concat()
     };
-    let mut case = |rule, how: &str, says, chunks: Vec<Vec<u8>>| {
+    let mut case = |rule, variant: &str, message, chunks: Vec<Vec<u8>>| {
         let count: u64 = chunks.iter().map(|chunk| u64::from(chunk[4])).sum();
-        page.add_sealed(rule, how, says, &whole_store(), |files| {
+        page.add_sealed(rule, variant, message, &whole_store(), |files| {
             put_chunks(files, ".marks", chunks.into_iter().map(|chunk| (None, chunk)).collect());
-            put_segment(files, 0, MARKS, &count.to_le_bytes());
+            put_segment(files, 0, METADATA_OFFSET, &count.to_le_bytes());
         });
     };
-    let malformed = "the entries of a chunk of marks are not ascending";
+    let malformed_message = "the entries of a chunk of marks are not ascending";
     let long = |first: &str| {
         let keys = (0..5).map(|i| entry(format!("{first}{i}").as_bytes(), &[7; 4000]));
         keys.collect::<Vec<_>>()
     };
     case("long-chunk", "20,000 bytes", "at most 16384 bytes", vec![chunk(5, &long("a"))]);
-    case("empty-chunk", "after another", malformed, vec![chunk(1, &[entry(b"a", b"")]), chunk(0, &[])]);
-    case("long-mark", "a key of 4097 bytes", malformed, vec![chunk(1, &[entry(&[b'a'; 4097], b"")])]);
-    case("long-mark", "a value of 4097 bytes", malformed, vec![chunk(1, &[entry(b"a", &[1; 4097])])]);
+    case(
+        "empty-chunk",
+        "after another",
+        malformed_message,
+        vec![chunk(1, &[entry(b"a", b"")]), chunk(0, &[])],
+    );
+    case("long-mark", "a key of 4097 bytes", malformed_message, vec![chunk(1, &[entry(&[b'a'; 4097], b"")])]);
+    case("long-mark", "a value of 4097 bytes", malformed_message, vec![chunk(1, &[entry(b"a", &[1; 4097])])]);
     let beyond = [9, 0, 0, 0, b'a'].to_vec();
-    case("long-mark", "longer than its chunk", malformed, vec![chunk(1, &[beyond])]);
-    case("left-over", "a byte", malformed, vec![chunk(1, &[entry(b"a", b""), vec![0]])]);
-    case("utf-8", "a byte of none", malformed, vec![chunk(1, &[entry(b"\xff", b"")])]);
-    case("order", "descending", malformed, vec![chunk(2, &[entry(b"b", b""), entry(b"a", b"")])]);
-    case("order", "one twice", malformed, vec![chunk(2, &[entry(b"b", b""), entry(b"b", b"")])]);
+    case("long-mark", "longer than its chunk", malformed_message, vec![chunk(1, &[beyond])]);
+    case("left-over", "a byte", malformed_message, vec![chunk(1, &[entry(b"a", b""), vec![0]])]);
+    case("utf-8", "a byte of none", malformed_message, vec![chunk(1, &[entry(b"\xff", b"")])]);
+    case("order", "descending", malformed_message, vec![chunk(2, &[entry(b"b", b""), entry(b"a", b"")])]);
+    case("order", "one twice", malformed_message, vec![chunk(2, &[entry(b"b", b""), entry(b"b", b"")])]);
     for second in [b"a", b"b"] {
         let chunks = vec![chunk(1, &[entry(b"b", b"")]), chunk(1, &[entry(second, b"")])];
-        case("next-chunk", &format!("b, then {}", second[0] as char), malformed, chunks);
+        case("next-chunk", &format!("b, then {}", second[0] as char), malformed_message, chunks);
     }
     page.add_sealed("count", "one more", "the number of marks and the manifest", &whole_store(), |files| {
-        put_segment(files, 0, MARKS, &3_u64.to_le_bytes());
+        put_segment(files, 0, METADATA_OFFSET, &3_u64.to_le_bytes());
     });
     page
 }
@@ -300,14 +342,22 @@ pub(super) fn tombstones() -> SpecPage {
         let at = bytes.len() - 12;
         bytes[at] ^= 1;
     });
-    page.add_sealed("length", "one pair more", "count is 3", &base, |files| file_mut(files, ".tombstones")[16] = 3);
+    page.add_sealed("length", "one pair more", "count is 3", &base, |files| {
+        file_mut(files, ".tombstones")[16] = 3;
+    });
     page.add_sealed("length", "a byte more", "count is 2", &base, |files| {
         file_mut(files, ".tombstones").insert(24, 0);
     });
     page.add_sealed("bits", "128", "128", &base, |files| file_mut(files, ".tombstones")[12] = 128);
-    page.add_sealed("count", "3 in the manifest", "the number of tombstones and the manifest", &base, |files| {
-        put_segment(files, 1, TOMBSTONES, &3_u64.to_le_bytes());
-    });
+    page.add_sealed(
+        "count",
+        "3 in the manifest",
+        "the number of tombstones and the manifest",
+        &base,
+        |files| {
+            put_segment(files, 1, TOMBSTONES_OFFSET, &3_u64.to_le_bytes());
+        },
+    );
     page.add_sealed("order", "descending", "tombstones are not ascending", &base, |files| {
         file_mut(files, ".tombstones")[24..56].rotate_left(16);
     });

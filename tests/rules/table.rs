@@ -1,24 +1,27 @@
-//! Rules of tables. Most tables here have one symbol, whose word is the bit 0: with small tails a block is mostly zeros.
+//! Rules for tables. Most tables here have a code with one symbol, whose code word is the bit 0. With small tails, a block is
+//! mostly zeros.
 
 use simstore::Codec;
 
-use super::forging::{SpecPage, ForgedTable, file_mut, one_table, put, put_bits, put_segment, seal_footer, whole_store};
+use super::forging::{
+    ForgedTable, SpecPage, file_mut, one_table, put, put_bits, put_segment, seal_footer, whole_store,
+};
 use crate::support::seal::{StoreFiles, update_manifest};
 
-/// Four fingerprints with gaps of 16, 16 and 24: symbol 4, and tails of 4 bits.
-const FEW: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
-/// In a table's header.
-const FINGERPRINTS: usize = 28;
-const PERMUTATION: usize = 36;
-const LENGTHS: usize = 36 + 64;
-/// In a block.
-const COUNT: usize = 4;
-const WIDTH: usize = 6;
-const FIRST: usize = 8;
-/// Where the fields after the first fingerprint of a block start, in bits.
-const FIELDS: usize = 128;
+/// Four fingerprints with gaps of 16, 16 and 24: all have symbol 4 and a tail of 4 bits.
+const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
+// Byte offsets in the header of a table.
+const FINGERPRINTS_OFFSET: usize = 28;
+const PERMUTATION_OFFSET: usize = 36;
+const CODE_LENGTHS_OFFSET: usize = 36 + 64;
+// Byte offsets in a block.
+const COUNT_OFFSET: usize = 4;
+const WIDTH_OFFSET: usize = 6;
+const FIRST_OFFSET: usize = 8;
+/// Bit offset of the fields after the first fingerprint in a block.
+const FIELDS_BIT_OFFSET: usize = 128;
 
-/// Changes the only table of a store.
+/// Changes the only table of a store, and recomputes the checksums.
 fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
     let bytes = file_mut(files, ".table");
     let mut table = ForgedTable::read(bytes);
@@ -27,14 +30,14 @@ fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
     update_manifest(files);
 }
 
-/// A store with a changed table, whose checksums are right.
+/// Returns the store with a changed table and valid checksums.
 fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
     let mut files = base.clone();
     table(&mut files, change);
     files
 }
 
-/// Changes the footer of the only table, from its start, and seals it and the manifest.
+/// Returns the store with a changed footer of its only table. Recomputes the checksums of the footer and the manifest.
 fn with_footer(base: &StoreFiles, change: impl FnOnce(&mut [u8])) -> StoreFiles {
     let mut files = base.clone();
     let bytes = file_mut(&mut files, ".table");
@@ -56,8 +59,8 @@ pub(super) fn page() -> SpecPage {
 }
 
 fn opening(page: &mut SpecPage) {
-    let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FEW));
-    for (how, at, value, says) in [
+    let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FINGERPRINTS));
+    for (variant, at, value, message) in [
         ("bits 128", 12, &[128][..], "bits is 128"),
         ("codec 4", 13, &[4], "codec"),
         ("65 prefix bits", 14, &[65], "prefix bits is 65"),
@@ -69,7 +72,7 @@ fn opening(page: &mut SpecPage) {
         ("blocks offset 255", 24, &[255, 0, 0, 0], "blocks offset is 255"),
         ("blocks offset 4097", 24, &[1, 16, 0, 0], "blocks offset is 4097"),
     ] {
-        page.add("field", how, says, changed(&gap, |table| put(&mut table.header, at, value)));
+        page.add("field", variant, message, changed(&gap, |table| put(&mut table.header, at, value)));
     }
     page.add(
         "field",
@@ -77,51 +80,63 @@ fn opening(page: &mut SpecPage) {
         "span is 1",
         changed(&elias_fano, |table| table.header[20] = 1),
     );
-    let version = |codec, version| changed(&one_table(codec, None, &FEW), |table| table.header[8] = version);
+    let version =
+        |codec, version| changed(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version);
     page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
     page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
     page.add(
         "permutation",
         "bit 1 twice",
         "permutation is 1",
-        changed(&gap, |table| table.header[PERMUTATION] = 1),
+        changed(&gap, |table| table.header[PERMUTATION_OFFSET] = 1),
     );
     page.add(
         "permutation",
         "bit 64",
         "permutation is 64",
-        changed(&gap, |table| table.header[PERMUTATION] = 64),
+        changed(&gap, |table| table.header[PERMUTATION_OFFSET] = 64),
     );
-    // Symbol 4 alone has a word, of one bit.
-    for (how, lengths) in [("one of two bits", [2]), ("three of one bit", [0x11]), ("13 bits", [13])] {
+    // Only symbol 4 has a code word, of one bit.
+    for (variant, lengths) in [("one of two bits", [2]), ("three of one bit", [0x11]), ("13 bits", [13])] {
         page.add(
             "code",
-            how,
+            variant,
             "code",
             changed(&gap, |table| {
-                put(&mut table.header, LENGTHS + 2, &lengths);
-                table.header[LENGTHS] = u8::from(how == "three of one bit");
+                put(&mut table.header, CODE_LENGTHS_OFFSET + 2, &lengths);
+                table.header[CODE_LENGTHS_OFFSET] = u8::from(variant == "three of one bit");
             }),
         );
     }
-    page.add("no-words", "a word", "code", changed(&elias_fano, |table| table.header[LENGTHS] = 1));
+    page.add(
+        "no-words",
+        "a word",
+        "code",
+        changed(&elias_fano, |table| table.header[CODE_LENGTHS_OFFSET] = 1),
+    );
 }
 
 fn parts(page: &mut SpecPage) {
-    let base = one_table(Codec::Gap, None, &FEW);
-    let says = "cut short";
-    page.add("parts", "longer blocks", says, with_footer(&base, |foot| foot[8] += 1));
-    page.add("parts", "one block more", says, with_footer(&base, |foot| foot[0] += 1));
-    let says = "blocks is";
-    page.add("blocks", "an entry of the index more", says, changed(&base, |table| table.index.push(0x100)));
-    let fingerprints =
-        |count: u64| changed(&base, |table| put(&mut table.header, FINGERPRINTS, &count.to_le_bytes()));
-    page.add("blocks", "more than fingerprints", says, fingerprints(0));
-    page.add("blocks", "too many fingerprints in each", says, fingerprints(65_536));
+    let base = one_table(Codec::Gap, None, &FINGERPRINTS);
+    let message = "cut short";
+    page.add("parts", "longer blocks", message, with_footer(&base, |foot| foot[8] += 1));
+    page.add("parts", "one block more", message, with_footer(&base, |foot| foot[0] += 1));
+    let message = "blocks is";
+    page.add(
+        "blocks",
+        "an entry of the index more",
+        message,
+        changed(&base, |table| table.index.push(0x100)),
+    );
+    let fingerprints = |count: u64| {
+        changed(&base, |table| put(&mut table.header, FINGERPRINTS_OFFSET, &count.to_le_bytes()))
+    };
+    page.add("blocks", "more than fingerprints", message, fingerprints(0));
+    page.add("blocks", "too many fingerprints in each", message, fingerprints(65_536));
     page.add(
         "last-block",
         "8 bytes",
-        says,
+        message,
         changed(&base, |table| {
             table.blocks[0].resize(256, 0);
             table.blocks.push(vec![0; 8]);
@@ -129,20 +144,20 @@ fn parts(page: &mut SpecPage) {
         }),
     );
     for (part, at) in [("header", 16), ("block index", 24)] {
-        let says = ["checksum of the header", "checksum of the block index"][usize::from(at == 24)];
-        page.add("checksum", part, says, with_footer(&base, |foot| foot[at] ^= 1));
+        let message = ["checksum of the header", "checksum of the block index"][usize::from(at == 24)];
+        page.add("checksum", part, message, with_footer(&base, |foot| foot[at] ^= 1));
     }
     page.add_named("checksum", "footer", "checksum of the footer", &base, |files| {
         let bytes = file_mut(files, ".table");
         let at = bytes.len() - 12;
         bytes[at] ^= 1;
     });
-    let says = "the fingerprints of the block index are not ascending";
+    let message = "the fingerprints of the block index are not ascending";
     for second in [0x48, 0x47] {
         page.add(
             "index-order",
             &format!("72, then {second}"),
-            says,
+            message,
             changed(&base, |table| {
                 table.blocks[0].resize(256, 0);
                 table.blocks.push(table.blocks[0][..20].to_vec());
@@ -153,7 +168,7 @@ fn parts(page: &mut SpecPage) {
     let mut wrong = base.clone();
     let bytes = file_mut(&mut wrong, ".table");
     bytes[256] ^= 1;
-    // The checksum of all checksums is right.
+    // The checksum of all block checksums stays valid.
     let (foot, crc) = (bytes.len() - 40, crc32fast::hash(&bytes[256..260]));
     put(bytes, foot + 20, &crc.to_le_bytes());
     seal_footer(bytes, 28);
@@ -161,33 +176,34 @@ fn parts(page: &mut SpecPage) {
     page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// Rules of a full check, without the rules for the coding of blocks.
+/// Rules for a full check, except the rules for the coding of blocks.
 fn checking(page: &mut SpecPage) {
-    let base = one_table(Codec::Gap, Some(1), &FEW);
-    let says = "the fingerprints of a block are not ascending";
-    // Of spans of one fingerprint, each is a restart point; 0x38 above the first take 6 bits, positions 11.
+    let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
+    let message = "the fingerprints of a block are not ascending";
+    // With spans of one fingerprint, each fingerprint is a restart point. A restart point is at most 0x38 above the first
+    // fingerprint, so it takes 6 bits. A position takes 11 bits.
     page.add(
         "order",
         "restart points that descend",
-        says,
+        message,
         changed(&base, |table| {
-            put_bits(&mut table.blocks[0], FIELDS, 6, 0x20);
-            put_bits(&mut table.blocks[0], FIELDS + 17, 6, 0x10);
+            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 6, 0x20);
+            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET + 17, 6, 0x10);
         }),
     );
-    let gap = one_table(Codec::Gap, None, &FEW[..2]);
+    let gap = one_table(Codec::Gap, None, &FINGERPRINTS[..2]);
     page.add(
         "order",
         "a block that starts before the end of the one before",
-        says,
+        message,
         changed(&gap, |table| {
-            // Both blocks are of two fingerprints, and the padding is between words and tails.
+            // Each block has two fingerprints. The padding is between code words and tails.
             let mut second = table.blocks[0].clone();
-            put(&mut second, FIRST, &0x18_u64.to_le_bytes());
+            put(&mut second, FIRST_OFFSET, &0x18_u64.to_le_bytes());
             table.blocks[0].resize(256, 0);
             table.blocks.push(second);
             table.index.push(0x28);
-            put(&mut table.header, FINGERPRINTS, &4_u64.to_le_bytes());
+            put(&mut table.header, FINGERPRINTS_OFFSET, &4_u64.to_le_bytes());
         }),
     );
     let last = page.cases.last_mut().unwrap();
@@ -196,7 +212,7 @@ fn checking(page: &mut SpecPage) {
 
     let top = [u64::MAX - 19, u64::MAX - 3];
     let wrapped = 11_u64;
-    for (codec, span, how) in [
+    for (codec, span, variant) in [
         (Codec::Gap, None, "a gap"),
         (Codec::Gap, Some(1), "a restart point"),
         (Codec::EliasFano, None, "elias-fano"),
@@ -204,15 +220,15 @@ fn checking(page: &mut SpecPage) {
         let base = one_table(codec, span, &top);
         page.add(
             "large-sum",
-            how,
-            says,
+            variant,
+            message,
             changed(&base, |table| {
                 let end = table.blocks[0].len() * 8;
                 match (codec, span) {
                     (Codec::Gap, None) => put_bits(&mut table.blocks[0], end - 4, 4, 15),
-                    (Codec::Gap, _) => put_bits(&mut table.blocks[0], FIELDS, 5, 31),
+                    (Codec::Gap, _) => put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 5, 31),
                     _ => {
-                        let width = usize::from(table.blocks[0][WIDTH]);
+                        let width = usize::from(table.blocks[0][WIDTH_OFFSET]);
                         put_bits(&mut table.blocks[0], end - width, width, u64::MAX >> (64 - width));
                     }
                 }
@@ -233,7 +249,7 @@ fn checking(page: &mut SpecPage) {
         "one more in the header",
         "the number of fingerprints in the blocks and in the header",
         {
-            let mut files = changed(&base, |table| table.header[FINGERPRINTS] += 1);
+            let mut files = changed(&base, |table| table.header[FINGERPRINTS_OFFSET] += 1);
             put_segment(&mut files, 0, 8, &5_u64.to_le_bytes());
             update_manifest(&mut files);
             files
@@ -247,14 +263,20 @@ fn checking(page: &mut SpecPage) {
             foot[20] ^= 1;
         }),
     );
-    let says = "the fingerprints of the first table and of this one";
-    page.add_sealed("same-set", "another fingerprint in the second table", says, &whole_store(), |files| {
-        let name = files.keys().find(|name| name.ends_with("-01.table")).unwrap().clone();
-        let mut table = ForgedTable::read(&files[&name]);
-        assert_eq!((table.blocks.len(), usize::from(table.blocks[0][COUNT])), (1, 4));
-        // The first fingerprint of the second table is moved, with those that follow from it, by one bit.
-        table.blocks[0][FIRST + 7] ^= 0x80;
-        table.index[0] ^= 1 << 63;
-        files.insert(name, table.write());
-    });
+    let message = "the fingerprints of the first table and of this one";
+    page.add_sealed(
+        "same-set",
+        "another fingerprint in the second table",
+        message,
+        &whole_store(),
+        |files| {
+            let name = files.keys().find(|name| name.ends_with("-01.table")).unwrap().clone();
+            let mut table = ForgedTable::read(&files[&name]);
+            assert_eq!((table.blocks.len(), usize::from(table.blocks[0][COUNT_OFFSET])), (1, 4));
+            // Flips one bit of the first fingerprint, and so of all fingerprints in the block.
+            table.blocks[0][FIRST_OFFSET + 7] ^= 0x80;
+            table.index[0] ^= 1 << 63;
+            files.insert(name, table.write());
+        },
+    );
 }

@@ -1,8 +1,8 @@
-//! Random numbers, the same on every run and every machine; for all tests and benches.
-#![allow(dead_code, reason = "some need only one of these")]
+//! Pseudorandom numbers for tests and benches, the same on every run and every machine.
+#![allow(dead_code, reason = "some users need only a part of this file")]
 
-/// `SplitMix64`: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
-/// OOPSLA 2014.
+/// Returns the next number of `SplitMix64` and updates its state. Source: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014.
 pub(crate) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -10,13 +10,13 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The generator, with its state.
+/// A `SplitMix64` generator with its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// The random number of a number.
-    pub(crate) fn of(number: u64) -> u64 {
+    /// Returns the first random number with `number` as seed.
+    pub(crate) fn hash(number: u64) -> u64 {
         Random(number).next()
     }
 
@@ -28,7 +28,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// A place among so many.
+    /// Returns a random index below `len`.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }

@@ -1,4 +1,6 @@
-//! Documents for tests, the same on every run.
+//! Sample documents for tests, the same on every run.
+
+use std::collections::BTreeSet;
 
 use simstore::{Builder, Fingerprint, Snapshot};
 
@@ -10,12 +12,12 @@ impl Random {
         F::from_u128(high | u128::from(self.next()))
     }
 
-    /// The fingerprint with `count` random bits flipped, the same one perhaps twice.
+    /// Flips `count` random bits of a fingerprint, which may include the same bit twice.
     pub(crate) fn flip<F: Fingerprint>(&mut self, fingerprint: F, count: u64) -> F {
         (0..count).fold(fingerprint, |x, _| x ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32))
     }
 
-    /// Fingerprints around few centres, each a few bits from its own.
+    /// Returns `count` fingerprints in groups of 20, each at most four bits from the centre of its group.
     pub(crate) fn clustered<F: Fingerprint>(&mut self, count: usize) -> Vec<F> {
         let centres: Vec<F> = (0..count / 20 + 1).map(|_| self.fingerprint()).collect();
         (0..count)
@@ -27,10 +29,13 @@ impl Random {
     }
 }
 
-/// A fingerprint, the id of its document, and the document's name if it has one.
+/// Expected pairs of fingerprint and id in a store.
+pub(crate) type PairModel<F> = BTreeSet<(F, u64)>;
+
+/// Fingerprint, id and optional name of a document.
 pub(crate) type SampleDocument<F> = (F, u64, Option<String>);
 
-/// Gives each fingerprint to a document: ids ascend with gaps, every third document has a name.
+/// Makes a document for each fingerprint. Ids ascend with gaps, and every third document has a name.
 pub(crate) fn documents<F: Fingerprint>(random: &mut Random, fingerprints: &[F]) -> Vec<SampleDocument<F>> {
     let mut id = 0;
     let document = |(i, &fingerprint): (usize, &F)| {
@@ -50,7 +55,7 @@ fn name(i: usize) -> String {
     }
 }
 
-/// Fills and finishes a store.
+/// Inserts the documents and finishes the store.
 pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[SampleDocument<F>]) -> Snapshot<F> {
     for (fingerprint, id, name) in documents {
         match name {

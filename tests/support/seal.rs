@@ -1,10 +1,10 @@
-//! Makes the checksums of changed files right again, so that what lies behind them is reached.
+//! Recomputes the checksums of changed files, so that tests reach the code behind the checksums.
 //!
-//! The bytes may be anything: a checksum without a place is left as it is.
+//! Files may hold any bytes. A checksum whose field is outside the file is not written.
 
 use std::collections::BTreeMap;
 
-/// The files of a store by name.
+/// Contents of the files of a store by file name.
 pub(crate) type StoreFiles = BTreeMap<String, Vec<u8>>;
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
@@ -22,7 +22,7 @@ fn put_crc(bytes: &mut [u8], at: usize, crc: u32) {
     }
 }
 
-/// Seals a block or chunk; `all` becomes the checksum of the checksums.
+/// Recomputes the checksum of a block or chunk, and adds it to `all`, the checksum of all these checksums.
 fn seal_block(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
     if part.len() < 4 {
         return;
@@ -77,29 +77,29 @@ fn seal_manifest(bytes: &mut [u8]) {
     put_crc(bytes, foot, crc);
 }
 
-/// Seals a file by the ending of its name.
+/// Recomputes the checksums of a file. The extension of `name` determines the kind of file.
 pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     match name {
         _ if name.ends_with(".table") => seal_table(bytes),
         _ if name.ends_with(".ids") => seal_chunked(bytes, 32, 8),
         _ if name.ends_with(".names") || name.ends_with(".notes") => seal_chunked(bytes, 16, 16),
         _ if name.ends_with(".marks") => seal_chunked(bytes, 16, 8),
-        // Its records have checksums of their own.
+        // A log has no checksum of the whole file.
         _ if name.ends_with(".log") => {}
         _ => seal_manifest(bytes),
     }
 }
 
-/// Seals all files, and the manifest with the footers of the others.
+/// Recomputes the checksums of all files, and copies their footer checksums to the manifest.
 pub(crate) fn seal_store(files: &mut StoreFiles) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
     update_manifest(files);
 }
 
-/// Puts the footers of all files into the manifest, and seals it.
+/// Copies the footer checksums of all files to the manifest, and recomputes the manifest's checksum.
 pub(crate) fn update_manifest(files: &mut StoreFiles) {
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
-    // After two texts.
+    // Skips the names of the profile and the plan.
     let mut at = 68 + u32_at(&manifest, 64);
     at += 4 + u32_at(&manifest, at);
     for _ in 0..u32_at(&manifest, 56) {
@@ -108,7 +108,7 @@ pub(crate) fn update_manifest(files: &mut StoreFiles) {
         }
         let (number, tables, flags) =
             (u64_at(&manifest, at), u32_at(&manifest, at + 48), u32_at(&manifest, at + 52));
-        // In version 4 with the number of notes.
+        // From version 4 on, an entry has the number of notes.
         at += if u32_at(&manifest, 8) < 4 { 56 } else { 64 };
         let mut names: Vec<String> =
             (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();

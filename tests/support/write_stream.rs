@@ -1,4 +1,4 @@
-//! What a writer does to a store, and what is there after any number of its operations.
+//! Streams of writes to a store, with the expected contents after any number of operations.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -7,27 +7,27 @@ use simstore::{Durability, Error, Insertion, Snapshot, Store, Transaction};
 
 use super::random::Random;
 
-/// The pairs that one thread writes; nobody else touches them.
+/// Reproducible operations of one thread. No other stream writes the same pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteStream {
     number: u64,
-    /// Operations done.
+    /// Number of operations done.
     pub(crate) done: u64,
     ids: BTreeSet<u64>,
-    mark: Option<u64>,
+    metadata: Option<u64>,
 }
 
 enum StreamOperation {
     Insert(u64),
     InsertIfNew(u64),
     Delete(u64),
-    /// Inserts these, deletes one, and sets the stream's mark.
+    /// Ids to insert and one id to delete. The batch also sets the stream's metadata.
     Batch(Vec<u64>, u64),
 }
 
-/// The fingerprint of an id; no two are within a few bits.
+/// Fingerprint of an id. Fingerprints of different ids are not near each other.
 fn fingerprint(id: u64) -> u64 {
-    Random::of(!id)
+    Random::hash(!id)
 }
 
 fn name(id: u64) -> String {
@@ -39,7 +39,7 @@ impl WriteStream {
         WriteStream { number, ..WriteStream::default() }
     }
 
-    /// The stream after some operations.
+    /// A stream after its first `done` operations.
     pub(crate) fn with_done(number: u64, done: u64) -> WriteStream {
         let mut stream = WriteStream::new(number);
         (0..done).for_each(|_| stream.advance());
@@ -50,13 +50,13 @@ impl WriteStream {
         self.number << 40 | operation << 4 | part
     }
 
-    fn mark_key(&self) -> String {
+    fn metadata_key(&self) -> String {
         format!("stream {}", self.number)
     }
 
     fn next_operation(&self) -> StreamOperation {
-        let random = Random::of(self.number << 32 | self.done);
-        // Often one that is still there, sometimes one that is not.
+        let random = Random::hash(self.number << 32 | self.done);
+        // The id of an earlier operation, which is often still stored.
         let earlier = self.id((random >> 8) % (self.done + 1), random >> 60 & 1);
         match random % 8 {
             0..=2 => StreamOperation::Insert(self.id(self.done, 0)),
@@ -66,7 +66,7 @@ impl WriteStream {
         }
     }
 
-    /// Takes the next operation for done.
+    /// Applies the next operation to the expected contents only.
     fn advance(&mut self) {
         match self.next_operation() {
             StreamOperation::Insert(id) | StreamOperation::InsertIfNew(id) => {
@@ -78,13 +78,13 @@ impl WriteStream {
             StreamOperation::Batch(ids, deleted) => {
                 self.ids.extend(ids);
                 self.ids.remove(&deleted);
-                self.mark = Some(self.done);
+                self.metadata = Some(self.done);
             }
         }
         self.done += 1;
     }
 
-    /// Does the next operation.
+    /// Performs the next operation on a store, and applies it to the expected contents.
     pub(crate) fn perform(&mut self, store: &Store<u64>, durability: Durability) -> Result<(), Error> {
         match self.next_operation() {
             StreamOperation::Insert(id) => {
@@ -96,7 +96,7 @@ impl WriteStream {
                 let mut transaction = store.transaction();
                 transaction.insert_named(fingerprint(id), id, &name(id))?;
                 let inserted = transaction.commit_if_new(durability)?;
-                // It may have been done just before the process was killed.
+                // An earlier process may have done this operation just before it was killed.
                 let repeated = matches!(&inserted, Insertion::DuplicateOf(all) if all[0].id == Some(id));
                 assert!(inserted == Insertion::Inserted || repeated, "{id:x}: {inserted:?}");
             }
@@ -111,7 +111,7 @@ impl WriteStream {
                 let mut batch: Transaction<u64> = store.transaction();
                 ids.iter().try_for_each(|&id| batch.insert_named(fingerprint(id), id, &name(id)))?;
                 batch.delete(fingerprint(deleted), deleted);
-                batch.set_metadata(&self.mark_key(), &self.done.to_le_bytes())?;
+                batch.set_metadata(&self.metadata_key(), &self.done.to_le_bytes())?;
                 batch.commit(durability)?;
             }
         }
@@ -119,8 +119,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Advances to what a snapshot shows of the stream, which is the state after some number of operations within a
-    /// range; the smallest one if there are several.
+    /// Advances until the expected contents equal the stream's contents in a snapshot. Panics unless the number of operations is
+    /// in `range`.
     pub(crate) fn advance_to_snapshot(&mut self, snapshot: &Snapshot<u64>, range: RangeInclusive<u64>) {
         let mut found = BTreeSet::new();
         for entry in snapshot.iter() {
@@ -131,21 +131,21 @@ impl WriteStream {
                 found.insert(id);
             }
         }
-        let mark = snapshot.metadata(&self.mark_key()).unwrap();
-        let mark = mark.map(|value| u64::from_le_bytes(value.try_into().unwrap()));
+        let metadata = snapshot.metadata(&self.metadata_key()).unwrap();
+        let metadata = metadata.map(|value| u64::from_le_bytes(value.try_into().unwrap()));
         while self.done < *range.start() {
             self.advance();
         }
         let first = self.clone();
-        while (&self.ids, self.mark) != (&found, mark) {
+        while (&self.ids, self.metadata) != (&found, metadata) {
             assert!(
                 self.done < *range.end(),
                 "stream {}: what is there is not what there is after any of {range:?} operations; after the first:\n\
-                 missing {:x?}\nbut there {:x?}\nmark {mark:?}, not {:?}",
+                 missing {:x?}\nbut there {:x?}\nmark {metadata:?}, not {:?}",
                 self.number,
                 first.ids.difference(&found).collect::<Vec<_>>(),
                 found.difference(&first.ids).collect::<Vec<_>>(),
-                first.mark
+                first.metadata
             );
             self.advance();
         }

@@ -9,9 +9,10 @@ use std::time::Instant;
 use simstore::simd::{Kernel, dispatch};
 use simstore_text::minhash;
 
+/// Number of minima in a signature.
 const POSITIONS: usize = 512;
 const SETS: usize = 64;
-const REPEATED: usize = 20;
+const REPETITIONS: usize = 20;
 
 /// Returns the next output of SplitMix64.
 fn random(state: &mut u64) -> u64 {
@@ -21,18 +22,20 @@ fn random(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-struct Constants {
+/// Constants of the hash functions `member * odd + add`.
+struct SignatureConstants {
     odd: [u32; POSITIONS],
     add: [u32; POSITIONS],
+    /// `(odd, add)` of the rounds, then of the minima for empty positions.
     rounds: Vec<(u64, u64)>,
 }
 
-impl Constants {
+impl SignatureConstants {
     fn new() -> Self {
         let mut state = 1;
         let mut small = || std::array::from_fn(|_| random(&mut state) as u32 | 1);
         let (odd, add) = (small(), small());
-        Constants {
+        SignatureConstants {
             odd,
             add,
             rounds: (0..2 * POSITIONS).map(|_| (random(&mut state) | 1, random(&mut state))).collect(),
@@ -41,7 +44,7 @@ impl Constants {
 }
 
 /// Computes the minimum over all members for each position.
-struct Minima<'a>(&'a [u64], &'a Constants);
+struct Minima<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Minima<'_> {
     type Output = [u32; POSITIONS];
@@ -50,8 +53,8 @@ impl Kernel for Minima<'_> {
     fn run(self) -> [u32; POSITIONS] {
         let Minima(members, constants) = self;
         let mut minima = [u32::MAX; POSITIONS];
-        let parts = constants.odd.as_chunks::<64>().0.iter().zip(constants.add.as_chunks::<64>().0);
-        for ((odd, add), minima) in parts.zip(minima.as_chunks_mut::<64>().0) {
+        let lanes = constants.odd.as_chunks::<64>().0.iter().zip(constants.add.as_chunks::<64>().0);
+        for ((odd, add), minima) in lanes.zip(minima.as_chunks_mut::<64>().0) {
             let mut least = [u32::MAX; 64];
             for &member in members {
                 for lane in 0..64 {
@@ -67,7 +70,7 @@ impl Kernel for Minima<'_> {
 
 /// Assigns each member to one position in each round, until every position has a member. Positions that are empty after 512 rounds
 /// get their minimum over all members, one by one.
-struct Rounds<'a>(&'a [u64], &'a Constants);
+struct Rounds<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Rounds<'_> {
     type Output = [u64; POSITIONS];
@@ -76,15 +79,15 @@ impl Kernel for Rounds<'_> {
     fn run(self) -> [u64; POSITIONS] {
         let Rounds(members, constants) = self;
         let mut minima = [u64::MAX; POSITIONS];
-        let mut gone = 0;
+        let mut assigned = 0;
         for (round, &(odd, add)) in (0..).zip(&constants.rounds[..POSITIONS]) {
             for &member in members {
                 let hash = member.wrapping_mul(odd).wrapping_add(add);
-                let place = &mut minima[(hash >> 55) as usize];
-                *place = (*place).min(round << 32 | hash >> 23 & 0xffff_ffff);
+                let minimum = &mut minima[(hash >> 55) as usize];
+                *minimum = (*minimum).min(round << 32 | hash >> 23 & 0xffff_ffff);
             }
-            gone += members.len();
-            if gone > 2 * POSITIONS && !minima.contains(&u64::MAX) {
+            assigned += members.len();
+            if assigned > 2 * POSITIONS && !minima.contains(&u64::MAX) {
                 return minima;
             }
         }
@@ -99,17 +102,17 @@ impl Kernel for Rounds<'_> {
 }
 
 /// Returns the time per set in microseconds.
-fn microseconds(sets: &[Vec<u64>], make: impl Fn(&[u64])) -> f64 {
+fn microseconds(sets: &[Vec<u64>], sign: impl Fn(&[u64])) -> f64 {
     let time = || {
         let started = Instant::now();
-        sets.iter().for_each(|set| make(set));
+        sets.iter().for_each(|set| sign(set));
         started.elapsed().as_secs_f64() * 1e6 / sets.len() as f64
     };
-    (0..REPEATED).map(|_| time()).fold(f64::INFINITY, f64::min)
+    (0..REPETITIONS).map(|_| time()).fold(f64::INFINITY, f64::min)
 }
 
 fn main() {
-    let (constants, mut state) = (Constants::new(), 7);
+    let (constants, mut state) = (SignatureConstants::new(), 7);
     println!("| members | minima of all | rounds | four rounds, then minima |\n|---|---|---|---|");
     for members in [5, 30, 58, 120, 250, 498, 1000, 5000] {
         let sets: Vec<Vec<u64>> =

@@ -10,13 +10,15 @@ use std::time::Instant;
 
 use simstore_text::{Profile, SignatureSteps};
 
+/// Timing rounds. The fastest round of a step counts.
 const ROUNDS: usize = 7;
 
 type BoxError = Box<dyn std::error::Error>;
 /// The name of a step, and the function that runs it for one text.
 type TimedStep<'a> = (&'a str, Box<dyn FnMut(&str) + 'a>);
 
-fn texts(path: &str, count: usize) -> Result<Vec<String>, BoxError> {
+/// Reads the texts of the first `count` documents of a file.
+fn read_texts(path: &str, count: usize) -> Result<Vec<String>, BoxError> {
     let lines = std::io::BufReader::new(std::fs::File::open(path)?).lines().take(count);
     let text = |line: std::io::Result<String>| -> Result<String, BoxError> {
         let document: serde_json::Value = serde_json::from_str(&line?)?;
@@ -39,7 +41,7 @@ fn main() -> Result<(), BoxError> {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for file in files {
-        let texts = texts(&file, count)?;
+        let texts = read_texts(&file, count)?;
         let [mut clean, mut shingle, mut distinct, mut sign] = [(); 4].map(|()| SignatureSteps::default());
         let mut timed: Vec<TimedStep> = vec![
             ("clean", Box::new(|text| _ = black_box(clean.clean(&shingles, text)))),

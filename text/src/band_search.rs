@@ -28,9 +28,10 @@ pub(crate) fn binomial_cdfs(bits: u32, p: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Search for similar sets by the bands of their [signatures](crate::Signature). Two sets become a candidate pair if at least
-/// one of the first `bands` bands differs in at most `band_distance` bits, and the whole signatures differ in at most
-/// `signature_distance` bits.
+/// Parameters of a search for similar sets by the bands of their [signatures](crate::Signature). A band is one 64-bit word of
+/// a signature. Two sets become a candidate pair if both conditions hold:
+/// - at least one of the first `bands` bands differs in at most `band_distance` bits;
+/// - the whole signatures differ in at most `signature_distance` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BandSearch {
     /// Number of bands that are searched, from 1 to 8.
@@ -42,9 +43,11 @@ pub struct BandSearch {
 }
 
 impl BandSearch {
-    /// Returns the search by `bands` bands that finds pairs of at least this similarity with probability `recall` or more. The
-    /// band distance is the smallest that reaches the recall. The signature distance may miss at most a tenth of the pairs that
-    /// `recall` allows to miss. `None` if no band distance up to `max_distance` bits reaches the recall.
+    /// Returns the search by `bands` bands that finds a pair of at least this similarity with probability `recall` or more.
+    ///
+    /// The band distance is the smallest that reaches the recall. The signature distance is the smallest that loses a pair with
+    /// a probability of at most (1 - `recall`) / 10. Returns `None` if no band distance up to `max_distance` bits reaches the
+    /// recall.
     pub fn new(similarity: f64, recall: f64, bands: usize, max_distance: u32) -> Option<BandSearch> {
         let p = bit_difference_probability(similarity);
         let signature_distance = binomial_cdfs(SIGNATURE_BITS as u32, p)
@@ -54,7 +57,7 @@ impl BandSearch {
             signature_distance.map_or(SIGNATURE_BITS as u32, |(_, signature_distance)| signature_distance);
         let too_far = 1.0 - binomial_cdf(SIGNATURE_BITS as u32, p, signature_distance);
         let mut found = binomial_cdfs(u64::BITS, p).chain([1.0]).zip(0..=max_distance.min(u64::BITS));
-        let (_, band_distance) = found.find(|&(found, _)| joint_recall(found, bands, too_far) >= recall)?;
+        let (_, band_distance) = found.find(|&(found, _)| min_recall(found, bands, too_far) >= recall)?;
         Some(BandSearch { bands, band_distance, signature_distance })
     }
 
@@ -72,14 +75,15 @@ impl BandSearch {
     pub fn recall(&self, similarity: f64) -> f64 {
         let p = bit_difference_probability(similarity);
         let too_far = 1.0 - binomial_cdf(SIGNATURE_BITS as u32, p, self.signature_distance);
-        joint_recall(binomial_cdf(u64::BITS, p, self.band_distance), self.bands, too_far)
+        min_recall(binomial_cdf(u64::BITS, p, self.band_distance), self.bands, too_far)
     }
 }
 
-/// Returns a lower bound of the probability of a candidate pair. `found` is the probability that one band is within the band
-/// distance, `too_far` the probability that the whole signatures are too far apart.
-fn joint_recall(found: f64, bands: usize, too_far: f64) -> f64 {
-    let missed = (1.0 - found).powi(bands as i32);
+/// Returns a lower bound of the probability that two sets become a candidate pair. `band_match` is the probability that a single
+/// band of the two signatures differs in at most the band distance. `too_far` is the probability that the whole signatures differ
+/// in more than the signature distance.
+fn min_recall(band_match: f64, bands: usize, too_far: f64) -> f64 {
+    let missed = (1.0 - band_match).powi(bands as i32);
     (1.0 - missed - too_far).max(0.0)
 }
 

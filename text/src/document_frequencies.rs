@@ -31,7 +31,7 @@ use crate::Profile;
 pub struct DocumentFrequencies {
     documents: u64,
     features: HashMap<Box<str>, FeatureCount>,
-    /// Total length of the features in bytes.
+    /// Total length in bytes of the distinct features' texts.
     bytes: usize,
 }
 
@@ -42,13 +42,14 @@ const FEATURE_OVERHEAD_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct FeatureCount {
     documents: u64,
-    /// Number, from 1, of the last document with the feature. A document counts a feature only once.
+    /// Number of the last added document that contains the feature; documents are numbered from 1. If the feature occurs again in
+    /// this document, it is not counted again.
     last_document: u64,
 }
 
 impl DocumentFrequencies {
-    /// Counts each distinct feature of a document once, for any weights of the profile. In Chinese texts, every word that may
-    /// become a keyword counts, not only the words of greatest weight.
+    /// Adds a document, given by its text. Counts each distinct feature once, whatever its weight. If the profile selects
+    /// keywords, every word that may become a keyword is counted, not only the words of greatest weight.
     ///
     /// Memory grows with the number of distinct features.
     pub fn add(&mut self, profile: &Profile, text: &str) {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counts and merged counts equal a count by sets of words.
+        /// The IDF table of two merged counters equals a table computed from the set of words of each text.
         #[test]
         fn document_frequencies(texts in prop::collection::vec("[a-d ]{0,12}", 0..12), cut in 0_usize..12, min in 0_u64..4) {
             let profile: Profile = "words-1,weights=none".parse().unwrap();

@@ -108,8 +108,8 @@ impl FromStr for FeatureHash {
     }
 }
 
-/// Combines 32-bit hashes with the initial values 0, 1, ... to a hash of the fingerprint's width. The first is the least
-/// significant.
+/// Concatenates the 32-bit hashes for the initial values 0, 1, ... into a hash as wide as the fingerprint `F`. The hash for 0 is
+/// the least significant part.
 fn widen<F: Fingerprint>(hash: impl Fn(u32) -> u32) -> F {
     let parts = (0..F::BITS / 32).rev();
     F::from_u128(parts.fold(0, |wide, part| wide << 32 | u128::from(hash(part))))
@@ -189,7 +189,8 @@ fn words(block: &[u8; 12]) -> [u32; 3] {
     [0, 1, 2].map(|word| u32::from_le_bytes(words[word]))
 }
 
-/// Bob Jenkins, "Hash functions", Dr. Dobb's Journal, September 1997.
+/// Bob Jenkins's one-at-a-time hash ("Hash functions", Dr. Dobb's Journal, September 1997), which starts from `initial` instead
+/// of 0.
 fn one_at_a_time(bytes: &[u8], initial: u32) -> u32 {
     let mut hash = initial;
     for &byte in bytes {
@@ -202,7 +203,7 @@ fn one_at_a_time(bytes: &[u8], initial: u32) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// Python's string hash up to version 3.3, but computed from characters instead of bytes, and modulo 2^128.
+/// The string hash of Python before version 3.4, but computed from characters instead of bytes, and modulo 2^128.
 fn string_hash(feature: &str) -> u128 {
     let Some(first) = feature.chars().next() else { return 0 };
     let mut characters = 0;
@@ -214,7 +215,7 @@ fn string_hash(feature: &str) -> u128 {
     hash ^ characters
 }
 
-/// Fowler, Noll, Eastlake, Hansen, "The FNV Non-Cryptographic Hash Algorithm" (RFC 9923).
+/// FNV-1a with 64 bits (Fowler, Noll, Eastlake, Hansen, "The FNV Non-Cryptographic Hash Algorithm", RFC 9923).
 fn fnv_1a_64(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -349,7 +350,8 @@ mod tests {
     }
 
     proptest! {
-        /// Blocks have 12 bytes, and the last block may have any length.
+        /// Changing any one byte of a feature changes every hash. Features have up to 40 bytes: lookup2 and lookup3 process blocks
+        /// of 12 bytes, and the last block may be incomplete.
         #[test]
         fn every_byte_counts(feature in "[a-z]{1,40}", at in any::<prop::sample::Index>()) {
             let at = at.index(feature.len());

@@ -13,7 +13,7 @@ pub const BANDS: usize = 8;
 /// Number of bits in a signature, one for each minimum.
 pub(crate) const SIGNATURE_BITS: usize = 64 * BANDS;
 
-/// Number of rounds. In each round, a word is a candidate for the minimum of one position.
+/// Number of rounds. In each round, each word (the hash of a member) is a candidate for the minimum of one position.
 const ROUNDS: usize = 4;
 /// Up to this number of words, the minima over all words are computed for every position. With more words, it is faster to
 /// compute them only for the positions that the rounds leave empty.
@@ -87,7 +87,7 @@ impl HashConstants {
     }
 }
 
-/// Computes the bands of a signature from the words of a set, with the SIMD instructions of the processor.
+/// Computes the bands of a signature from the words (hashes) of a set's members, with the SIMD instructions of the processor.
 struct SignatureKernel<'a>(&'a [u64]);
 
 impl Kernel for SignatureKernel<'_> {
@@ -118,9 +118,11 @@ impl Kernel for SignatureKernel<'_> {
 
 const NO_WORD: u64 = u64::MAX;
 
-/// Returns for each position the first round that assigns a word to it (high 32 bits) and the minimum of this round (low 32
-/// bits), or [`NO_WORD`]. Also returns the number of empty positions, which is exact only for more than
-/// [`ALL_POSITIONS_MAX_WORDS`] words.
+/// Runs the rounds. Returns one number for each position, and the number of positions that no round assigns a word to.
+///
+/// The high 32 bits of a position's number are the first round that assigns a word to it. The low 32 bits are the minimum of
+/// this round. If no round assigns a word, the position's number is [`NO_WORD`]. These positions are counted only if there are
+/// more than [`ALL_POSITIONS_MAX_WORDS`] words; otherwise the count is [`SIGNATURE_BITS`].
 #[inline(always)]
 fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     let mut first = [NO_WORD; SIGNATURE_BITS];
@@ -143,7 +145,8 @@ fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     (first, empty)
 }
 
-/// Sets the minimum of each empty position to its minimum over all words.
+/// Computes the minima of the positions to which no round assigns a word, from all words, and writes them to `minima`. `first` is
+/// the result of [`round_minima`].
 #[inline(always)]
 fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &mut [u32; SIGNATURE_BITS]) {
     let (mut positions, mut count) = ([0_u16; SIGNATURE_BITS], 0);
@@ -164,12 +167,13 @@ fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &m
     }
 }
 
-/// Minimum and preferred number of positions that are computed together. `LANES_BEST` positions fill four registers of 512 bits.
+/// Smallest number of positions whose minima are computed together.
 const LANES_MIN: usize = 16;
+/// Preferred number of positions whose minima are computed together. They fill four registers of 512 bits.
 const LANES_BEST: usize = 64;
 
-/// Computes the minimum over all words for each position. `odd`, `add` and `minima` have one element for each position; their
-/// length is a multiple of [`LANES_MIN`].
+/// Writes the minimum of the hashes of all words to each position of `minima`. The hash function of position i is
+/// `word * odd[i] + add[i]`. The length of the three slices is a multiple of [`LANES_MIN`].
 #[inline(always)]
 fn minima_over_all(words: &[u64], odd: &[u32], add: &[u32], minima: &mut [u32]) {
     let best = minima.len() / LANES_BEST * LANES_BEST;

@@ -1,4 +1,4 @@
-//! Jobs for a process of their own, and their answers.
+//! Requests that run in a child process, and their responses, as JSON on standard input and output.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use crate::join::{self, JoinJob, JoinRow};
 use crate::measure::{self, QueryJob, QueryRow};
 
-/// What a child is asked.
+/// Request to a child process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// To build an index and ask it.
+    /// Builds an index and measures its queries.
     Query(QueryJob),
-    /// To find all pairs.
+    /// Measures a self-join.
     Join(JoinJob),
 }
 
-/// What a child answers.
+/// Response of a child process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Response {
-    /// The figures of an index.
+    /// Measurements of an index.
     Query(QueryRow),
-    /// The figures of a self-join.
+    /// Measurements of a self-join.
     Join(JoinRow),
 }
 
-/// Starts this program again to do a job.
+/// Starts this program again as a child process, and runs a request in it.
 ///
 /// # Errors
-/// Why there are no figures.
+/// If the child fails. The message says why there are no measurements.
 pub(crate) fn run_in_child(request: &Request) -> Result<Response> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("--child")
@@ -45,17 +45,17 @@ pub(crate) fn run_in_child(request: &Request) -> Result<Response> {
     if !output.status.success() {
         bail!("its process ended with {}", output.status);
     }
-    let answer: Result<Response, String> = serde_json::from_slice(&output.stdout)?;
-    answer.map_err(|reason| anyhow!(reason))
+    let response: Result<Response, String> = serde_json::from_slice(&output.stdout)?;
+    response.map_err(|reason| anyhow!(reason))
 }
 
-/// Does the job that standard input has.
+/// Runs the request on standard input, and writes its response to standard output.
 pub(crate) fn serve_request() -> Result<()> {
-    let answer = match serde_json::from_reader(io::stdin().lock())? {
+    let response = match serde_json::from_reader(io::stdin().lock())? {
         Request::Query(job) => measure::run(&job).map(Response::Query),
         Request::Join(job) => join::run(&job).map(Response::Join),
     };
-    let answer = answer.map_err(|error| format!("{error:#}"));
-    io::stdout().write_all(&serde_json::to_vec(&answer)?)?;
+    let response = response.map_err(|error| format!("{error:#}"));
+    io::stdout().write_all(&serde_json::to_vec(&response)?)?;
     Ok(())
 }

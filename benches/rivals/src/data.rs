@@ -1,4 +1,4 @@
-//! The fingerprints and the queries, the same for all indexes.
+//! Fingerprints and queries, the same for all indexes.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::random;
 
-/// What SplitMix64 adds to its state for each number; lets one of them be made without those before it.
+/// Increment of SplitMix64's state for each number. With it, any number is generated without the previous ones.
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The state that the random fingerprints start from.
+/// Seed of the random fingerprints.
 const SEED: u64 = 1;
-/// The state that the queries start from.
+/// Seed of the queries.
 const QUERY_SEED: u64 = 99;
 
-/// Where fingerprints come from.
+/// Source of fingerprints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum FingerprintSource {
-    /// SplitMix64, which never gives the same number twice.
+    /// SplitMix64, whose numbers are distinct.
     Random,
-    /// A raw little-endian file.
+    /// File of little-endian 64-bit fingerprints.
     File(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for FingerprintSource {
 }
 
 impl FingerprintSource {
-    /// `count`, or as many as there are.
+    /// Returns `count`, or the number of fingerprints in the source if that is less.
     pub(crate) fn clamp_count(&self, count: usize) -> Result<usize> {
         let count = match self {
             FingerprintSource::Random => count,
@@ -50,21 +50,23 @@ impl FingerprintSource {
         Ok(count)
     }
 
-    /// The first `count` fingerprints.
+    /// Iterates over the first `count` fingerprints.
     pub(crate) fn iter(&self, count: usize) -> Result<SourceIter> {
-        let source = match self {
+        let reader = match self {
             FingerprintSource::Random => SourceReader::Random(SEED),
-            FingerprintSource::File(path) => SourceReader::File(BufReader::with_capacity(1 << 20, open(path)?)),
+            FingerprintSource::File(path) => {
+                SourceReader::File(BufReader::with_capacity(1 << 20, open(path)?))
+            }
         };
-        Ok(SourceIter { source, remaining: count })
+        Ok(SourceIter { reader, remaining: count })
     }
 
-    /// The fingerprints at these positions.
+    /// Returns the fingerprints at the positions.
     pub(crate) fn get_all(&self, positions: impl Iterator<Item = u64>) -> Result<Vec<u64>> {
         match self {
-            FingerprintSource::Random => {
-                Ok(positions.map(|i| random(&mut SEED.wrapping_add(SPLITMIX_INCREMENT.wrapping_mul(i)))).collect())
-            }
+            FingerprintSource::Random => Ok(positions
+                .map(|i| random(&mut SEED.wrapping_add(SPLITMIX_INCREMENT.wrapping_mul(i))))
+                .collect()),
             FingerprintSource::File(path) => {
                 let mut file = open(path)?;
                 positions
@@ -84,15 +86,16 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Iterates over fingerprints; made by [`FingerprintSource::iter`].
+/// Iterator over the first fingerprints of a source; created by [`FingerprintSource::iter`].
 #[derive(Debug)]
 pub(crate) struct SourceIter {
-    source: SourceReader,
+    reader: SourceReader,
     remaining: usize,
 }
 
 #[derive(Debug)]
 enum SourceReader {
+    /// State of SplitMix64.
     Random(u64),
     File(BufReader<File>),
 }
@@ -103,7 +106,7 @@ impl Iterator for SourceIter {
     #[inline]
     fn next(&mut self) -> Option<u64> {
         self.remaining = self.remaining.checked_sub(1)?;
-        match &mut self.source {
+        match &mut self.reader {
             SourceReader::Random(state) => Some(random(state)),
             SourceReader::File(file) => {
                 let mut bytes = [0; 8];
@@ -120,21 +123,26 @@ impl Iterator for SourceIter {
 
 impl ExactSizeIterator for SourceIter {}
 
-/// Three sets of queries, all different: half are stored fingerprints with 0 to k bits flipped, half are
-/// random, in turns.
+/// Three sets of queries. All queries are distinct. Stored fingerprints with 0 to k bits flipped and random
+/// fingerprints alternate.
 #[derive(Debug)]
 pub(crate) struct QuerySets {
-    /// Asked before anything is timed.
+    /// Queries that run before the measurement.
     pub(crate) warm_up: Vec<u64>,
-    /// Timed one by one.
+    /// Queries that are timed one by one.
     pub(crate) single: Vec<u64>,
-    /// Timed as a whole, then asked from all cores.
+    /// Queries that are timed as a whole, first on one thread, then on all cores.
     pub(crate) whole: Vec<u64>,
 }
 
 impl QuerySets {
-    /// Twice `each` queries, and a fifth of it to warm up.
-    pub(crate) fn generate(source: &FingerprintSource, count: usize, distance: u32, each: usize) -> Result<QuerySets> {
+    /// Generates two sets of `each` queries, and a fifth of `each` queries to warm up.
+    pub(crate) fn generate(
+        source: &FingerprintSource,
+        count: usize,
+        distance: u32,
+        each: usize,
+    ) -> Result<QuerySets> {
         let mut state = QUERY_SEED;
         let warm_up = (each / 5).max(1);
         let needed = warm_up + 2 * each;
@@ -157,7 +165,7 @@ impl QuerySets {
     }
 }
 
-/// The fingerprint with 0 to `distance` of its bits flipped.
+/// Flips 0 to `distance` random bits of the fingerprint.
 pub(crate) fn flip_bits(fingerprint: u64, distance: u32, state: &mut u64) -> u64 {
     let flips = random(state) % u64::from(distance + 1);
     let mut mask = 0u64;
@@ -167,7 +175,7 @@ pub(crate) fn flip_bits(fingerprint: u64, distance: u32, state: &mut u64) -> u64
     fingerprint ^ mask
 }
 
-/// Writes the fingerprints and the queries as `.u64` files, under the names that `faiss.py` reads.
+/// Writes the fingerprints and the queries as `.u64` files, with the file names that `faiss.py` expects.
 pub(crate) fn write_files(
     folder: &Path,
     source: &FingerprintSource,
@@ -176,11 +184,11 @@ pub(crate) fn write_files(
     queries: &QuerySets,
 ) -> Result<()> {
     std::fs::create_dir_all(folder)?;
-    let queries_of = |set: &str| format!("queries-{count}-{distance}-{set}.u64");
+    let query_file = |set: &str| format!("queries-{count}-{distance}-{set}.u64");
     write_fingerprints(&folder.join(format!("fingerprints-{count}.u64")), source.iter(count)?)?;
-    write_fingerprints(&folder.join(queries_of("warm-up")), queries.warm_up.iter().copied())?;
-    write_fingerprints(&folder.join(queries_of("single")), queries.single.iter().copied())?;
-    write_fingerprints(&folder.join(queries_of("whole")), queries.whole.iter().copied())?;
+    write_fingerprints(&folder.join(query_file("warm-up")), queries.warm_up.iter().copied())?;
+    write_fingerprints(&folder.join(query_file("single")), queries.single.iter().copied())?;
+    write_fingerprints(&folder.join(query_file("whole")), queries.whole.iter().copied())?;
     Ok(())
 }
 

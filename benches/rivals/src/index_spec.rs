@@ -1,4 +1,4 @@
-//! Which index, as the command line and the rows name it.
+//! Index specifications: names on the command line and in the table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use anyhow::{Error, Result, bail};
 use serde::{Deserialize, Serialize};
 use simstore::Codec;
 
-/// One index with its settings; its name is what [`FromStr`] reads.
+/// An index with its settings. [`Display`](fmt::Display) writes the name that [`FromStr`] parses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) enum IndexSpec {
-    /// mih-rs with so many blocks.
+    /// mih-rs with this number of blocks.
     Mih { blocks: usize },
-    /// gaoya's simhash index with so many blocks.
+    /// gaoya's simhash index with this number of blocks.
     Gaoya { blocks: usize },
     /// bk-tree.
     BkTree,
-    /// All fingerprints, one after the other.
+    /// Linear scan of all fingerprints.
     Scan,
-    /// A store.
+    /// A simstore store.
     Simstore {
         plan: String,
         codec: Codec,
@@ -31,10 +31,10 @@ pub(crate) enum IndexSpec {
 }
 
 impl IndexSpec {
-    /// What is compared if nothing is said.
+    /// Returns the indexes that are compared by default.
     pub(crate) fn defaults(distance: u32) -> Vec<IndexSpec> {
         let mut specs: Vec<IndexSpec> = (2..=4).map(|blocks| IndexSpec::Mih { blocks }).collect();
-        // Its tables leave out one more block than the distance, see `index/gaoya.rs`.
+        // gaoya needs at least `distance + 2` blocks (`index/gaoya.rs`).
         specs.extend([2, 3].map(|more| IndexSpec::Gaoya { blocks: distance as usize + more }));
         specs.extend([IndexSpec::BkTree, IndexSpec::Scan]);
         let plans: &[&str] = match distance {

@@ -1,4 +1,4 @@
-//! Self-joins: all pairs of one set.
+//! Comparison of self-joins: all near pairs of one set.
 
 use std::time::Instant;
 
@@ -6,28 +6,28 @@ use all_pairs_hamming::ChunkedJoiner;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::child::{self, Response, Request};
+use crate::child::{self, Request, Response};
 use crate::data::{FingerprintSource, flip_bits};
 use crate::random::random;
-use crate::{memory, markdown_table};
+use crate::{markdown_table, memory};
 
-/// Every so many fingerprints one is a near copy of another, so that there are pairs to be found.
+/// One in this many fingerprints is a near copy of an earlier one, so that the set has near pairs.
 const COPY_INTERVAL: usize = 10;
-/// The state that the copies are made from.
+/// Seed of the random numbers for the copies.
 const COPY_SEED: u64 = 7;
 
-/// What finds the pairs.
+/// Library, and its settings, that finds the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Joiner {
     /// all-pairs-hamming with one chunk of 64 bits.
     OneChunk,
     /// all-pairs-hamming with two chunks of 32 bits.
     TwoChunks,
-    /// `simstore::join::self_join` with so many threads, 0 for one a core.
+    /// `simstore::join::self_join` with this number of threads; 0 is one thread per core.
     Simstore { threads: usize },
 }
 
-/// A self-join that is to be measured.
+/// Request to measure one self-join.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct JoinJob {
     joiner: Joiner,
@@ -36,7 +36,7 @@ pub(crate) struct JoinJob {
     distance: u32,
 }
 
-/// The figures of a self-join.
+/// Measurements of one self-join.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct JoinRow {
     threads: usize,
@@ -45,9 +45,12 @@ pub(crate) struct JoinRow {
     pairs: usize,
 }
 
-/// One table: all joiners for one size and distance.
+/// Prints one table: all joiners for one number of fingerprints and one distance.
 pub(crate) fn compare_joiners(source: &FingerprintSource, count: usize, distance: u32) -> Result<()> {
-    println!("### Self-join: {} fingerprints ({source}), k = {distance}\n", markdown_table::format_grouped(count as f64));
+    println!(
+        "### Self-join: {} fingerprints ({source}), k = {distance}\n",
+        markdown_table::format_grouped(count as f64)
+    );
     println!(
         "One in {COPY_INTERVAL} is a copy of another with 1 to {distance} bits flipped; sorted, which is not timed.\n"
     );
@@ -81,7 +84,7 @@ pub(crate) fn compare_joiners(source: &FingerprintSource, count: usize, distance
     Ok(())
 }
 
-/// Finds the pairs. The peak counts the fingerprints.
+/// Measures one self-join. The peak memory includes the fingerprints.
 pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
     let threads = match job.joiner {
         Joiner::Simstore { threads } => threads,
@@ -98,7 +101,7 @@ pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
     Ok(JoinRow { threads: pool.current_num_threads(), seconds, peak_bytes, pairs })
 }
 
-/// The number of pairs.
+/// Returns the number of pairs.
 fn count_pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize> {
     let radius = f64::from(distance) / 64.0;
     Ok(match joiner {
@@ -120,8 +123,8 @@ fn count_pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<
     })
 }
 
-/// Different fingerprints, some of them near copies of others, sorted; a few fewer than `count`, since two
-/// copies may be the same.
+/// Generates distinct fingerprints in ascending order; one in [`COPY_INTERVAL`] is a near copy of another. May
+/// return slightly fewer than `count`, because two copies can be equal.
 fn fingerprints_with_copies(source: &FingerprintSource, count: usize, distance: u32) -> Result<Vec<u64>> {
     let mut fingerprints: Vec<u64> = source.iter(count)?.collect();
     let mut state = COPY_SEED;
@@ -142,8 +145,10 @@ mod tests {
 
     #[test]
     fn all_joiners_find_the_same_pairs() {
-        let found = [Joiner::OneChunk, Joiner::TwoChunks, Joiner::Simstore { threads: 1 }]
-            .map(|joiner| count_pairs(joiner, fingerprints_with_copies(&FingerprintSource::Random, 2000, 3).unwrap(), 3).unwrap());
+        let found = [Joiner::OneChunk, Joiner::TwoChunks, Joiner::Simstore { threads: 1 }].map(|joiner| {
+            count_pairs(joiner, fingerprints_with_copies(&FingerprintSource::Random, 2000, 3).unwrap(), 3)
+                .unwrap()
+        });
         assert!(found[0] > 150, "{found:?}");
         assert!(found.iter().all(|pairs| *pairs == found[0]), "{found:?}");
     }

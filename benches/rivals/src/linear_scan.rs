@@ -1,9 +1,9 @@
-//! The linear scan, with the processor's instructions for counting bits where it has them.
+//! Linear scan, with the processor's instructions for counting bits if available.
 //!
-//! The one `unsafe` here: calling a function that was compiled for a feature which the processor was just
-//! found to have.
+//! The only `unsafe` is the call of a function compiled for processor features that were just detected.
 
-/// How many fingerprints are looked at before the hits among them, which are rare, are picked out.
+/// Fingerprints in a chunk. Most chunks have no match, so a first pass only computes the smallest distance in the
+/// chunk.
 const CHUNK_LEN: usize = 512;
 
 /// Appends the positions of the fingerprints within `distance` bits of the query.
@@ -36,12 +36,12 @@ fn find_near_popcnt(fingerprints: &[u64], query: u64, distance: u32, positions: 
     find_near_portable(fingerprints, query, distance, positions);
 }
 
-/// Inlined into each of the above, and compiled there for what the processor has.
+/// Portable version. The functions above inline it and so compile it for their processor features.
 #[inline(always)]
 fn find_near_portable(fingerprints: &[u64], query: u64, distance: u32, positions: &mut Vec<usize>) {
     let distance = u64::from(distance);
     for (chunk, start) in fingerprints.chunks(CHUNK_LEN).zip((0..).step_by(CHUNK_LEN)) {
-        // Without a branch in it, so that it becomes vector code.
+        // The loop has no branch, so the compiler vectorises it.
         let least = chunk.iter().fold(u64::MAX, |least, x| least.min(u64::from((x ^ query).count_ones())));
         if least <= distance {
             let hits =
@@ -61,8 +61,9 @@ mod tests {
         let mut state = 7;
         let mut fingerprints: Vec<u64> = (0..5 * CHUNK_LEN as u64 / 2).map(|_| random(&mut state)).collect();
         let query = random(&mut state);
-        for (i, place) in
-            [0, 1, CHUNK_LEN - 1, CHUNK_LEN, 2 * CHUNK_LEN + 17, fingerprints.len() - 1].into_iter().enumerate()
+        for (i, place) in [0, 1, CHUNK_LEN - 1, CHUNK_LEN, 2 * CHUNK_LEN + 17, fingerprints.len() - 1]
+            .into_iter()
+            .enumerate()
         {
             fingerprints[place] = query ^ ((1 << i) - 1);
         }

@@ -1,23 +1,23 @@
-//! Markdown tables, a line at a time: a run takes long, and each row is there when it is known.
+//! Markdown tables, one line at a time: a run takes long, so each row is printed as soon as it is measured.
 
-/// The two lines that a table starts with.
+/// Formats the two header lines.
 pub(crate) fn header(columns: &[&str]) -> String {
     format!("| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()))
 }
 
-/// One row.
+/// Formats a row.
 pub(crate) fn row(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// The row of what has no figures: its name, why, and empty cells.
+/// Formats the row of a failed measurement: name, reason, empty cells.
 pub(crate) fn failure_row(name: &str, why: &anyhow::Error, columns: usize) -> String {
-    // A bar would end the cell, a new line the row.
+    // A `|` would end the cell, a newline the row.
     let why = format!("{why:#}").replace('|', "/").replace('\n', " ");
     format!("| {name} | not run: {why} {}", "| ".repeat(columns.saturating_sub(2)) + "|")
 }
 
-/// A number with commas, without decimals.
+/// Formats a number with a comma before each three digits, without decimals.
 pub(crate) fn format_grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn format_grouped(number: f64) -> String {
     if number < 0.0 { format!("-{text}") } else { text }
 }
 
-/// A number with about three digits that mean something.
+/// Formats a number with about three significant digits.
 pub(crate) fn format_short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format_grouped(number),

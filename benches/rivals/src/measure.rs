@@ -1,4 +1,4 @@
-//! Measurement of one index, in a process of its own.
+//! Measurement of one index, in a child process.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -8,49 +8,57 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{QuerySets, FingerprintSource};
+use crate::data::{FingerprintSource, QuerySets};
 use crate::index::{self, HammingIndex};
 use crate::index_spec::IndexSpec;
-use crate::{memory, markdown_table};
+use crate::{markdown_table, memory};
 
-/// The index and data of a measurement.
+/// Index and data of one measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QueryJob {
     pub(crate) spec: IndexSpec,
     pub(crate) source: FingerprintSource,
     pub(crate) count: usize,
     pub(crate) distance: u32,
-    /// How many queries are timed one by one, and how many others as a whole.
+    /// Number of queries in each timed set ([`QuerySets::generate`]).
     pub(crate) queries: usize,
     /// Time limit of a set of queries, in seconds.
     pub(crate) seconds: f64,
+    /// Correct matches of a sample of the queries, for the recall.
     pub(crate) truth: Vec<ExpectedMatches>,
 }
 
-/// Matches that the plain loop finds.
+/// Correct matches of a query, by brute force.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedMatches {
     pub(crate) query: u64,
     pub(crate) matches: BTreeSet<u64>,
 }
 
-/// The figures of one index.
+/// Measurements of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QueryRow {
-    /// Parameters that the index chose by itself.
+    /// Plan that the index chose; `None` if the index specification names it.
     chosen_plan: Option<String>,
+    /// Whether and how matches name documents ([`HammingIndex::id_kind`]).
     id_kind: String,
     build_seconds: f64,
-    /// Bytes for each fingerprint.
+    /// Bytes in memory per fingerprint.
     resident_bytes_each: f64,
-    /// Bytes for each fingerprint, if it is or can be kept on disk.
+    /// Bytes on disk per fingerprint; `None` if the index cannot be stored on disk.
     disk_bytes_each: Option<f64>,
+    /// Mean time of a query on one thread, in microseconds.
     mean_us: f64,
+    /// Median time of a query, in microseconds.
     median_us: f64,
+    /// 99th percentile of the time of a query, in microseconds.
     p99_us: f64,
+    /// Queries per second on all cores.
     batch_per_second: f64,
+    /// Share of the correct matches that the index finds.
     recall: f64,
-    asked: usize,
+    /// Number of queries in each timed set; lowered to keep the time limit.
+    query_count: usize,
 }
 
 impl QueryRow {
@@ -71,12 +79,12 @@ impl QueryRow {
             markdown_table::format_short(self.p99_us),
             markdown_table::format_grouped(self.batch_per_second),
             format!("{}", self.recall),
-            markdown_table::format_grouped(self.asked as f64),
+            markdown_table::format_grouped(self.query_count as f64),
         ]
     }
 }
 
-/// Compares each query with each fingerprint.
+/// Compares each query with each fingerprint. Returns the matches of each query.
 pub(crate) fn brute_force(
     source: &FingerprintSource,
     count: usize,
@@ -84,30 +92,30 @@ pub(crate) fn brute_force(
     queries: &[u64],
 ) -> Result<Vec<ExpectedMatches>> {
     let fingerprints: Vec<u64> = source.iter(count)?.collect();
-    let answer = |&query: &u64| {
+    let find_matches = |&query: &u64| {
         let near = fingerprints.iter().copied().filter(|x| (x ^ query).count_ones() <= distance);
         ExpectedMatches { query, matches: near.collect() }
     };
-    Ok(queries.par_iter().map(answer).collect())
+    Ok(queries.par_iter().map(find_matches).collect())
 }
 
-/// The part of the plain loop's matches that the index finds.
+/// Returns the share of the correct matches that the index finds.
 ///
 /// # Errors
-/// If the index finds a fingerprint that the plain loop does not find: it answers another question.
+/// If the index reports a fingerprint that is not a correct match.
 pub(crate) fn recall(index: &dyn HammingIndex, truth: &[ExpectedMatches]) -> Result<f64> {
     let mut searcher = index.searcher();
     let (mut found, mut all) = (0, 0);
-    for answer in truth {
-        let matches: BTreeSet<u64> = searcher.matches(answer.query).into_iter().collect();
-        ensure!(matches.is_subset(&answer.matches), "finds more than is there for {:016x}", answer.query);
+    for expected in truth {
+        let matches: BTreeSet<u64> = searcher.matches(expected.query).into_iter().collect();
+        ensure!(matches.is_subset(&expected.matches), "finds more than is there for {:016x}", expected.query);
         found += matches.len();
-        all += answer.matches.len();
+        all += expected.matches.len();
     }
     Ok(if all == 0 { 1.0 } else { found as f64 / all as f64 })
 }
 
-/// Builds the index and asks it.
+/// Builds the index and measures its queries.
 pub(crate) fn run(job: &QueryJob) -> Result<QueryRow> {
     let needed = index::estimate_bytes(&job.spec, job.count, job.distance);
     if needed > memory::available_bytes()? as f64 {
@@ -123,11 +131,11 @@ pub(crate) fn run(job: &QueryJob) -> Result<QueryRow> {
 
     let queries = QuerySets::generate(&job.source, job.count, job.distance, job.queries)?;
     index.warm_up()?;
-    let asked = warm_up(&*index, &queries.warm_up, job.seconds).clamp(1, job.queries);
-    let mut times = time_each(&*index, &queries.single[..asked]);
+    let query_count = warm_up(&*index, &queries.warm_up, job.seconds).clamp(1, job.queries);
+    let mut times = time_each(&*index, &queries.single[..query_count]);
     times.sort_unstable();
     let percentile = |part: f64| microseconds(times[((times.len() - 1) as f64 * part).round() as usize]);
-    let whole = &queries.whole[..asked];
+    let whole = &queries.whole[..query_count];
     let total = time(|| {
         let mut searcher = index.searcher();
         whole.iter().for_each(|&query| {
@@ -145,39 +153,40 @@ pub(crate) fn run(job: &QueryJob) -> Result<QueryRow> {
         build_seconds,
         resident_bytes_each: each(resident),
         disk_bytes_each: disk.map(each),
-        mean_us: microseconds(total) / asked as f64,
+        mean_us: microseconds(total) / query_count as f64,
         median_us: percentile(0.5),
         p99_us: percentile(0.99),
-        batch_per_second: asked as f64 / batch.as_secs_f64(),
+        batch_per_second: query_count as f64 / batch.as_secs_f64(),
         recall: recall(&*index, &job.truth)?,
-        asked,
+        query_count,
     })
 }
 
-/// Asks queries for a while, and returns how many could be asked in the time of a set.
+/// Runs warm-up queries for about a quarter of the time limit. Returns the estimated number of queries that fit in the
+/// time limit of a set.
 fn warm_up(index: &dyn HammingIndex, queries: &[u64], seconds: f64) -> usize {
     let mut searcher = index.searcher();
     let start = Instant::now();
-    let mut asked = 0;
+    let mut done = 0;
     for &query in queries {
         black_box(searcher.count(query));
-        asked += 1;
+        done += 1;
         if start.elapsed().as_secs_f64() > seconds / 4.0 {
             break;
         }
     }
-    (seconds * f64::from(asked) / start.elapsed().as_secs_f64()) as usize
+    (seconds * f64::from(done) / start.elapsed().as_secs_f64()) as usize
 }
 
-/// The time of each query.
+/// Returns the time of each query.
 fn time_each(index: &dyn HammingIndex, queries: &[u64]) -> Vec<Duration> {
     let mut searcher = index.searcher();
-    let time = |&query: &u64| {
+    let time_query = |&query: &u64| {
         time(|| {
             black_box(searcher.count(query));
         })
     };
-    queries.iter().map(time).collect()
+    queries.iter().map(time_query).collect()
 }
 
 fn time(work: impl FnOnce()) -> Duration {

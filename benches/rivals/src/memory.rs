@@ -1,25 +1,25 @@
-//! What a process takes, as Linux tells it; nothing elsewhere.
+//! Memory of this process and of the machine. Errors without Linux's `/proc`.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// Memory that is resident now and not a file's, in bytes.
+/// Returns the resident anonymous memory (`RssAnon`) in bytes.
 pub(crate) fn resident_bytes() -> Result<u64> {
     status("RssAnon:")
 }
 
-/// The most resident memory since the start or [`reset_peak`], in bytes.
+/// Returns the peak resident memory since the start or [`reset_peak`], in bytes.
 pub(crate) fn peak_bytes() -> Result<u64> {
     status("VmHWM:")
 }
 
-/// Starts [`peak_bytes`] again from what is resident now.
+/// Resets [`peak_bytes`] to the current resident memory.
 pub(crate) fn reset_peak() -> Result<()> {
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak of the memory")
 }
 
-/// Memory that the machine has to give, in bytes.
+/// Returns the available memory of the machine in bytes.
 pub(crate) fn available_bytes() -> Result<u64> {
     field("/proc/meminfo", "MemAvailable:")
 }
@@ -28,7 +28,7 @@ fn status(name: &str) -> Result<u64> {
     field("/proc/self/status", name)
 }
 
-/// A field in KiB of a file of lines `NAME NUMBER kB`.
+/// Reads a field of a file with lines `NAME NUMBER kB`, in bytes.
 fn field(path: &str, name: &str) -> Result<u64> {
     let text =
         fs::read_to_string(path).with_context(|| format!("{path}: memory is measured on Linux only"))?;

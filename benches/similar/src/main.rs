@@ -1,5 +1,5 @@
-//! All pairs of documents whose shingles have a Jaccard similarity of at least a threshold, by counting: no sketch, no sample,
-//! nothing that could miss one.
+//! Finds all pairs of documents with a Jaccard similarity of at least a threshold, by exact counts of shared
+//! shingles. It misses no pair, because it uses no signatures and no samples.
 
 #![allow(missing_docs)]
 
@@ -14,55 +14,57 @@ use serde::Serialize;
 use simstore_io::{DocumentOptions, documents};
 use simstore_text::Profile;
 
-mod counting;
+mod jaccard_join;
 #[cfg(test)]
 #[path = "../../../tests/support/random.rs"]
 mod random;
 
-/// Documents whose shingles are made at once.
-const BATCH: usize = 1024;
+/// Documents in a batch, whose shingles are computed in parallel.
+const BATCH_DOCUMENTS: usize = 1024;
 
-/// Write all pairs of documents that are at least so similar, as `a<TAB>b<TAB>similarity`
+/// Write all pairs of documents with at least the given similarity, as `a<TAB>b<TAB>similarity`
 #[derive(Debug, Parser)]
-struct Arguments {
-    /// The documents, as simstore reads them
+struct SimilarArgs {
+    /// Input files, in any format that simstore reads
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
-    /// The least Jaccard similarity of two documents' shingles
+    /// Smallest Jaccard similarity of the shingles of a pair
     #[arg(long, default_value_t = 0.7)]
     similarity: f64,
-    /// Whose features the shingles are
+    /// Profile whose features are the shingles
     #[arg(long, default_value_t = Profile::shingles())]
     profile: Profile,
-    /// Where the pairs go
+    /// Output file of the pairs
     #[arg(long)]
     pairs: PathBuf,
-    /// Where the shingles go, for other tools: a line of JSON for each document, `id` and `text`, the hashes of its different
-    /// shingles with spaces between
+    /// Output file of the shingles, for other tools: one line of JSON per document, with `id` and `text`, the
+    /// hashes of its distinct shingles separated by spaces
     #[arg(long)]
     shingles: Option<PathBuf>,
 }
 
+/// A line of the file of shingles.
 #[derive(Serialize)]
-struct Shingled<'a> {
+struct ShingledDocument<'a> {
     id: &'a str,
+    /// Hashes of the distinct shingles in hexadecimal, separated by spaces.
     text: String,
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    let (ids, sets) = read(&arguments)?;
+    let arguments = SimilarArgs::parse();
+    let (ids, sets) = read_shingles(&arguments)?;
     if let Some(path) = &arguments.shingles {
-        let mut file = create(path)?;
+        let mut file = create_file(path)?;
         for (id, set) in ids.iter().zip(&sets) {
             let words: Vec<String> = set.iter().map(|hash| format!("{hash:016x}")).collect();
-            serde_json::to_writer(&mut file, &Shingled { id, text: words.join(" ") })?;
+            serde_json::to_writer(&mut file, &ShingledDocument { id, text: words.join(" ") })?;
             file.write_all(b"\n")?;
         }
         file.flush()?;
     }
-    let pairs = counting::similar_pairs(&sets, arguments.similarity);
-    let mut file = create(&arguments.pairs)?;
+    let pairs = jaccard_join::similar_pairs(&sets, arguments.similarity);
+    let mut file = create_file(&arguments.pairs)?;
     for pair in &pairs {
         writeln!(file, "{}\t{}\t{}", ids[pair.a as usize], ids[pair.b as usize], pair.similarity)?;
     }
@@ -72,14 +74,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The ids and the shingles of all documents, in their order.
-fn read(arguments: &Arguments) -> Result<(Vec<String>, Vec<Vec<u64>>)> {
+/// Returns the ids and the shingle sets of all documents, in input order.
+fn read_shingles(arguments: &SimilarArgs) -> Result<(Vec<String>, Vec<Vec<u64>>)> {
     let (mut ids, mut sets) = (Vec::new(), Vec::new());
     let mut batch = Vec::new();
     let mut documents = documents(&arguments.inputs, &DocumentOptions::default());
     loop {
         batch.clear();
-        for document in documents.by_ref().take(BATCH) {
+        for document in documents.by_ref().take(BATCH_DOCUMENTS) {
             let document = document?;
             ids.push(document.id.to_string());
             batch.push(document.text);
@@ -91,7 +93,7 @@ fn read(arguments: &Arguments) -> Result<(Vec<String>, Vec<Vec<u64>>)> {
     }
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>> {
+fn create_file(path: &Path) -> Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(BufWriter::new(file))
 }

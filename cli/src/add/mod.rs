@@ -12,10 +12,10 @@ use simstore_corpus::{InputKind, Inputs, default_text_profile};
 use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar_store};
 
 use self::report::AddReport;
-use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
 use crate::command_error::{CommandError, CommandResult};
+use crate::input_warnings::{warn_about_fingerprints, warn_about_texts};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
-use crate::numbers::{parse_bytes, format_count_of};
+use crate::numbers::{format_count_of, parse_bytes};
 use crate::open_store::{open_store, warn_about_torn_tail};
 use crate::profile_args::check_bits;
 use crate::progress::ProgressDisplay;
@@ -47,7 +47,7 @@ Examples:
   simstore add --durability sync pages.simstore samples/zh.jsonl
   cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
 
-/// How durable what was added is when it counts as added
+/// Value of `--durability`: when a write counts as durable
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DurabilityArg {
     /// Handed to the operating system: survives a crash of simstore
@@ -56,7 +56,7 @@ enum DurabilityArg {
     Sync,
 }
 
-/// Rule for a document whose id is stored with another fingerprint
+/// Value of `--same-id`: rule for a document whose id is stored with another fingerprint
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SameIdArg {
     /// Keep both: an id may have several fingerprints
@@ -211,9 +211,14 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &ProgressDisplay) -> CommandRes
     report.finish(&added, &near, new_store, progress)
 }
 
-/// Returns the settings of a new store of similar documents. `similar` is the least Jaccard similarity.
-pub(crate) fn similar_settings(similar: f64, recall: Option<f64>, with_texts: bool) -> CommandResult<SimilarSettings> {
-    let settings = SimilarSettings::new(similar, recall.unwrap_or(DEFAULT_RECALL)).map_err(CommandError::usage)?;
+/// Returns the settings of a new store of similar documents. `similar` is the threshold of the Jaccard similarity.
+pub(crate) fn similar_settings(
+    similar: f64,
+    recall: Option<f64>,
+    with_texts: bool,
+) -> CommandResult<SimilarSettings> {
+    let settings =
+        SimilarSettings::new(similar, recall.unwrap_or(DEFAULT_RECALL)).map_err(CommandError::usage)?;
     Ok(if with_texts { settings.with_texts() } else { settings })
 }
 

@@ -11,7 +11,7 @@ use simstore_io::{DocumentId, IdRef};
 use simstore_text::SimilarDocument;
 
 use crate::command_error::CommandResult;
-use crate::numbers::{rounded, format_count_of};
+use crate::numbers::{format_count_of, rounded};
 use crate::output::{self, Output, escape_name, object};
 use crate::progress::ProgressDisplay;
 
@@ -51,7 +51,8 @@ impl<F: Fingerprint> DuplicateObserver<F> for AddReport<'_> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let flushed = self.output.as_mut().map_or(Ok(()), |output| output.write_with(|output| output.flush()));
+        let flushed =
+            self.output.as_mut().map_or(Ok(()), |output| output.write_with(|output| output.flush()));
         self.ignore_broken_pipe(flushed)
     }
 }
@@ -76,7 +77,12 @@ fn print<F: Fingerprint>(
         let stored_id = stored.id.map_or_else(|| stored.fingerprint.to_hex(), |id| id.to_string());
         let label = name(stored)?.unwrap_or(stored_id);
         let id = item.id.to_string();
-        output.write_line(format_args!("{}\t{}\t{}", escape_name(&id), escape_name(&label), stored.distance))?;
+        output.write_line(format_args!(
+            "{}\t{}\t{}",
+            escape_name(&id),
+            escape_name(&label),
+            stored.distance
+        ))?;
     }
     Ok(())
 }
@@ -132,7 +138,8 @@ impl<'a> AddReport<'a> {
         new_store: Option<String>,
         progress: &ProgressDisplay,
     ) -> CommandResult {
-        let AddResult { counts, added, duplicates, replaced, already_stored, previously_read, changed_files } = *added;
+        let AddResult { counts, added, duplicates, replaced, already_stored, previously_read, changed_files } =
+            *added;
         if !self.json {
             let mut line = format!("{}: ", self.store.display());
             if let Some(store) = new_store {
@@ -149,7 +156,7 @@ impl<'a> AddReport<'a> {
                 line += &format!(", {} already stored", format_count_of(already_stored, "document"));
             }
             if previously_read > 0 {
-                line += &format!(", {} read by an matches run", format_count_of(previously_read, "document"));
+                line += &format!(", {} read by an earlier run", format_count_of(previously_read, "document"));
             }
             if changed_files > 0 {
                 line += &format!(", {} changed since the last run", format_count_of(changed_files, "file"));

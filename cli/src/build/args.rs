@@ -1,4 +1,4 @@
-//! The arguments of `simstore build`.
+//! Arguments of `simstore build`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use simstore::any::Width;
 use simstore::error::did_you_mean;
-use simstore::{Codec, PlanChoice, CodecObjective};
+use simstore::{Codec, CodecObjective, PlanChoice};
 
 use crate::command_error::{CommandError, CommandResult};
 use crate::inputs::{DocumentArgs, INPUTS_HELP};
@@ -102,7 +102,7 @@ pub(crate) struct BuildArgs {
     pub(super) documents: DocumentArgs,
 }
 
-/// A codec, or `auto`.
+/// Value of `--codec`: a codec, or `auto`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CodecChoice {
     Auto,
@@ -133,13 +133,13 @@ impl fmt::Display for CodecChoice {
     }
 }
 
-/// The codec, and the purpose of `--codec auto`.
+/// Returns the codec and, with `--codec auto`, the objective that replaces it by the best codec.
 pub(super) fn codec_and_objective(args: &BuildArgs) -> CommandResult<(Codec, Option<CodecObjective>)> {
     match args.codec {
         CodecChoice::Auto => Ok((Codec::default(), args.codec_objective.or(Some(CodecObjective::Size)))),
         CodecChoice::Named(codec) if args.codec_objective.is_none() => Ok((codec, None)),
-        CodecChoice::Named(codec) => {
-            Err(CommandError::Usage(format!("--for needs --codec auto: --codec {codec} already names a codec")))
-        }
+        CodecChoice::Named(codec) => Err(CommandError::Usage(format!(
+            "--for needs --codec auto: --codec {codec} already names a codec"
+        ))),
     }
 }

@@ -1,11 +1,11 @@
-//! The summary of `simstore build`.
+//! Summary of `simstore build`.
 
 use simstore::{Fingerprint, Snapshot};
 use simstore_corpus::InputCounts;
 
 use super::args::BuildArgs;
 use crate::command_error::CommandResult;
-use crate::numbers::{bits_per_item, format_bytes, rounded, format_count_of};
+use crate::numbers::{bits_per_item, format_bytes, format_count_of, rounded};
 use crate::output::{self, object};
 use crate::progress::ProgressDisplay;
 

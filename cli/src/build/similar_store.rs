@@ -1,4 +1,4 @@
-//! `simstore build --similar`: a store of similar documents, all at once.
+//! `simstore build --similar`: builds a store of similar documents.
 
 use std::fs;
 
@@ -12,20 +12,21 @@ use simstore_text::open_similar_store;
 use super::args::BuildArgs;
 use super::report::report;
 use crate::add::similar_settings;
-use crate::input_warnings::warn_about_texts;
 use crate::command_error::{CommandError, CommandResult, print_message};
+use crate::input_warnings::warn_about_texts;
 use crate::numbers::{format_bytes, format_count_of};
 use crate::output::UNFINISHED_OUTPUTS;
 use crate::progress::ProgressDisplay;
 
-/// Adds documents to a store in a hidden folder, `.NAME.tmp`, and names it when all are there and durable.
+/// Adds the documents to a store in a hidden folder, `.NAME.tmp`. When all documents are durable, renames the folder to its final name.
 pub(super) fn build(args: &BuildArgs, similar: f64, progress: &ProgressDisplay) -> CommandResult {
     let inputs = args.documents.open_documents(&args.inputs, "--similar", progress)?;
     let settings = similar_settings(similar, args.recall, args.with_texts)?;
     let path = &args.store;
     if path.try_exists().map_err(Error::io(path, "look for"))? {
-        let found = if is_store(path) { "a store already exists" } else { "the path already exists" };
-        let message = format!("{}: {found}: use another path, or `simstore add` for a store", path.display());
+        let reason = if is_store(path) { "a store already exists" } else { "the path already exists" };
+        let message =
+            format!("{}: {reason}: use another path, or `simstore add` for a store", path.display());
         return Err(CommandError::Failed(message));
     }
     let profile = match args.documents.profile.requested_profile()? {
@@ -35,19 +36,19 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &ProgressDisplay) 
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
     }
-    let building = OutputFolder::create(path, &UNFINISHED_OUTPUTS).map_err(CommandError::usage)?;
+    let folder = OutputFolder::create(path, &UNFINISHED_OUTPUTS).map_err(CommandError::usage)?;
     let options = StoreOptions {
         profile: Some(profile.to_string()),
         memory: args.memory,
         compaction: false,
         ..StoreOptions::default()
     };
-    let store = open_similar_store(building.temporary_path(), options, settings)?;
-    let added = AddOptions { names: args.names, ..AddOptions::default() };
-    let added = add(&store, &inputs, &profile, &added, &mut (), progress).map_err(CommandError::usage)?;
+    let store = open_similar_store(folder.temporary_path(), options, settings)?;
+    let options = AddOptions { names: args.names, ..AddOptions::default() };
+    let added = add(&store, &inputs, &profile, &options, &mut (), progress).map_err(CommandError::usage)?;
     store.compact()?;
     drop(store);
-    building.complete()?.publish()?;
+    folder.complete()?.publish()?;
     warn_about_texts(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
         print_message("warning: the inputs have no text; the store is empty");

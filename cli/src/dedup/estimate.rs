@@ -1,9 +1,9 @@
-//! Dry run: the documents of a run, and the memory and disk that it would take.
+//! `dedup --dry-run`: prints the estimated documents, time, memory and disk space of a run.
 
 use simstore::Result;
-use simstore_dedup::{Criterion, Estimate, Search};
+use simstore_dedup::{Criterion, Estimate, SearchEstimate};
 
-use crate::numbers::{format_bytes, format_distinct_bytes, format_count, format_count_of};
+use crate::numbers::{format_bytes, format_count, format_count_of, format_distinct_bytes};
 use crate::output::{self, Output};
 
 pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Result<()> {
@@ -17,7 +17,11 @@ pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> R
 }
 
 fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) -> Result<()> {
-    output.write_line(format_args!("{}, {}", format_count_of(estimate.files as u64, "file"), format_bytes(estimate.bytes)))?;
+    output.write_line(format_args!(
+        "{}, {}",
+        format_count_of(estimate.files as u64, "file"),
+        format_bytes(estimate.bytes)
+    ))?;
     for (format, files) in &estimate.formats {
         let count = format_count_of(files.files as u64, "file");
         output.write_line(format_args!("  {format:<8} {count}, {}", format_bytes(files.bytes)))?;
@@ -42,12 +46,12 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         "memory: about {}; more with --pairs or many near-duplicates",
         format_bytes(estimate.memory),
     ))?;
-    if let (Some(of), Some(left)) = (estimate.budget, estimate.budget_of_documents) {
-        let given = if memory_is_given { "--memory allows" } else { "available:" };
+    if let (Some(budget), Some(left)) = (estimate.budget, estimate.budget_of_documents) {
+        let source = if memory_is_given { "--memory allows" } else { "available:" };
         let [needed, left] = format_distinguishable(estimate.memory_of_documents, left);
         output.write_line(format_args!(
-            "        {given} {}; {left} of it for documents, which need {needed}",
-            format_bytes(of)
+            "        {source} {}; {left} of it for documents, which need {needed}",
+            format_bytes(budget)
         ))?;
         output.write_line(format_args!(
             "        {}",
@@ -80,8 +84,8 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     ))
 }
 
-fn print_search(output: &mut Output, search: &Search) -> Result<()> {
-    let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
+fn print_search(output: &mut Output, search: &SearchEstimate) -> Result<()> {
+    let &SearchEstimate { min_similarity: similar, recall, recall_of_closer, bands: sketches, joined, distance, total, .. } = search;
     let width = 64 * sketches;
     output.write_line(format_args!(
         "search: candidates differ in at most {distance} bits of one of {joined} bands (of {sketches}), and in at most {total} of \
@@ -99,22 +103,22 @@ fn print_search(output: &mut Output, search: &Search) -> Result<()> {
     if let Some(stored) = search.stored_candidates {
         output.write_line(format_args!("        about {} candidates in stores", format_rough(stored)))?;
     }
-    if search.crowded > 0 {
+    if search.dense_documents > 0 {
         output.write_line(format_args!(
             "        about {} documents are in dense groups, such as pages of one template; they are compared by their rare shingles",
-            format_rough(search.crowded as f64)
+            format_rough(search.dense_documents as f64)
         ))?;
     }
     Ok(())
 }
 
-/// Two numbers of bytes, each in its own unit; in one unit if they would look equal otherwise.
+/// Formats two sizes in bytes, each in its own unit. If the results are equal, formats both in one unit that shows the difference.
 fn format_distinguishable(a: u64, b: u64) -> [String; 2] {
-    let shown = [a, b].map(format_bytes);
-    if shown[0] == shown[1] { format_distinct_bytes(a, b) } else { shown }
+    let formatted = [a, b].map(format_bytes);
+    if formatted[0] == formatted[1] { format_distinct_bytes(a, b) } else { formatted }
 }
 
-/// A number that is known by its order of magnitude.
+/// Formats an estimated number, rounded to an integer of two significant digits.
 fn format_rough(number: f64) -> String {
     let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
     format_count(((number / unit).round() * unit) as u64)

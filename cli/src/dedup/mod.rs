@@ -1,4 +1,4 @@
-//! `simstore dedup`: near-duplicate clusters of a corpus.
+//! `simstore dedup`: finds near-duplicates in a corpus, and writes the corpus without them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, Args, ValueEnum};
 use simstore::any::Width;
-use simstore_corpus::{InputKind, Inputs, Diagnostic, Observer};
+use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer};
 use simstore_dedup::{
-    Add, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, Keep, RunObserver, Report, Resume, Shard,
+    AddConfig, ClusterBy, ComparisonConfig, ComparisonOptions, Criterion, DedupConfig, KeepRule, Report,
+    ResumeConfig, RunObserver, WorkShard,
 };
 
+use crate::command_error::{CommandError, CommandResult, options_as_flags, print_message};
 use crate::input_warnings::{warn_about_fingerprints, warn_about_skipped_files, warn_about_texts};
-use crate::command_error::{CommandError, CommandResult, print_message, options_as_flags};
 use crate::inputs::{self, DocumentArgs};
-use crate::numbers::{parse_bytes, format_count_of};
+use crate::numbers::{format_count_of, parse_bytes};
 use crate::output::{self, UNFINISHED_OUTPUTS, object};
 use crate::progress::ProgressDisplay;
 use crate::width::width_parser;
@@ -35,12 +36,12 @@ Examples:
   simstore dedup --sample-pairs=4 samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
-/// Headings of the help, shown in this order after the everyday options.
+/// Headings of options in the help, in this order after the options without a heading.
 const DUPLICATES_HEADING: &str = "What counts as a duplicate";
 const FINGERPRINTS_HEADING: &str = "Compare fingerprints instead of texts";
 const LARGE_INPUTS_HEADING: &str = "Large inputs";
 
-/// How documents are grouped into clusters
+/// Value of `--cluster-by`: how documents are grouped into clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClusterShape {
     Components,
@@ -58,7 +59,7 @@ impl From<ClusterShape> for ClusterBy {
 
 /// Find near-duplicate documents, and write the input without them
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_args(brief))]
+#[command(after_help = EXAMPLES, mut_args(shorten_help))]
 pub(crate) struct DedupArgs {
     /// Files, directories, archives, or globs such as 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
@@ -70,7 +71,7 @@ pub(crate) struct DedupArgs {
     files: output_args::OutputArgs,
     /// Document of each cluster to keep: first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD, or none
     #[arg(long, value_name = "RULE", default_value = "first")]
-    keep: Keep,
+    keep: KeepRule,
     /// Also remove documents similar to a document in this store; repeatable
     #[arg(long, value_name = "STORE")]
     against: Vec<PathBuf>,
@@ -141,7 +142,7 @@ pub(crate) struct DedupArgs {
             "output", "annotated", "clusters", "pairs", "keep_list", "remove_list", "against", "verify_text", "json",
         ]
     )]
-    shard: Option<Shard>,
+    shard: Option<WorkShard>,
     /// A new store of --add also stores the texts, so that later similarities are exact
     #[arg(long, requires = "add")]
     with_texts: bool,
@@ -152,8 +153,8 @@ pub(crate) struct DedupArgs {
     documents: DocumentArgs,
 }
 
-/// Shows a single description for each option, under its heading, so that the help fits two screens.
-fn brief(arg: Arg) -> Arg {
+/// Removes the long description of an option and puts the option under its heading, so that the help fits two screens.
+fn shorten_help(arg: Arg) -> Arg {
     let takes_values = arg.get_action().takes_values();
     let heading = match arg.get_id().as_str() {
         "recall" | "exact" | "cluster_by" | "verify_profile" => Some(DUPLICATES_HEADING),
@@ -184,7 +185,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult
         )));
     }
     let inputs = args.documents.open_inputs(&args.inputs, progress)?;
-    // A pattern without matches is not a usage error: files come and go.
+    // A glob without matches is an ordinary error here, not a usage error, because files come and go.
     inputs.fingerprint_files()?;
     let kind = inputs::kind(&inputs)?;
     let config = args.config(progress)?;
@@ -200,10 +201,17 @@ pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult
     if let Some(shard) = args.shard {
         return make_shard(&config, &inputs, shard, progress);
     }
-    let is_cut_off = Arc::new(AtomicBool::new(false));
-    let outputs = args.files.outputs(args.json, args.documents.null, &is_cut_off, args.add);
-    let (prints, uses_stdout) = (outputs.is_empty(), outputs.use_stdout());
-    let printer = ClusterPrinter { args, kind, prints_clusters: prints, is_stdout_closed: is_cut_off, failure: Mutex::new(None), progress };
+    let is_stdout_closed = Arc::new(AtomicBool::new(false));
+    let outputs = args.files.outputs(args.json, args.documents.null, &is_stdout_closed, args.add);
+    let (prints_clusters, uses_stdout) = (outputs.is_empty(), outputs.uses_stdout());
+    let printer = ClusterPrinter {
+        args,
+        kind,
+        prints_clusters,
+        is_stdout_closed,
+        print_error: Mutex::new(None),
+        progress,
+    };
     let report = match simstore_dedup::run(&config, &inputs, outputs, &printer) {
         Ok(report) => report,
         Err(error) => {
@@ -211,15 +219,15 @@ pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult
                 // Skipped files may be the cause.
                 warn_about_skipped_files(progress);
             }
-            let failure = printer.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-            return Err(failure.unwrap_or_else(|| CommandError::usage(error)));
+            let print_error = printer.print_error.into_inner().unwrap_or_else(PoisonError::into_inner);
+            return Err(print_error.unwrap_or_else(|| CommandError::usage(error)));
         }
     };
     if let Some(added) = report.added_before() {
         return report_already_added(report.summary().documents, added, args.json, progress);
     }
     let summary = report.summary();
-    if args.json && !prints && !uses_stdout {
+    if args.json && !prints_clusters && !uses_stdout {
         let mut output = output::stdout();
         output.write_json(summary)?;
         output.finish()?;
@@ -230,16 +238,16 @@ pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult
     Ok(())
 }
 
-/// Prints warnings and clusters during a run.
+/// Printer of warnings and clusters during a run.
 struct ClusterPrinter<'a> {
     args: &'a DedupArgs,
     kind: InputKind,
-    /// Whether clusters are printed: no output file is requested.
+    /// Whether clusters are printed: true if no output file is requested.
     prints_clusters: bool,
-    /// Whether standard output was closed early.
+    /// Whether the reader of standard output closed it before the end of the output.
     is_stdout_closed: Arc<AtomicBool>,
-    /// The failure that has ended the run, if printing failed.
-    failure: Mutex<Option<CommandError>>,
+    /// Error that ended the run, if printing failed.
+    print_error: Mutex<Option<CommandError>>,
     progress: &'a ProgressDisplay,
 }
 
@@ -248,24 +256,25 @@ impl RunObserver for ClusterPrinter<'_> {
         self.progress
     }
 
-    fn compared(&self, report: &Report) -> simstore::Result<()> {
+    fn before_writing(&self, report: &Report) -> simstore::Result<()> {
         let summary = report.summary();
         match summary.criterion {
             Criterion::Distance(_) => warn_about_fingerprints(&report.counts(), self.kind, self.progress),
-            // Similarity compares the content of short texts, so they need no warning.
+            // Similarity is reliable for short texts too, so they need no warning.
             Criterion::Similarity(_) => warn_about_texts(&report.counts(), self.kind, self.progress),
         }
-        if summary.same_id > 0 {
-            self.progress.print_diagnostic(&Diagnostic::DuplicateIds(summary.same_id as u64));
+        if summary.repeated_ids > 0 {
+            self.progress.print_diagnostic(&Diagnostic::DuplicateIds(summary.repeated_ids as u64));
         }
         Ok(())
     }
 
-    /// Standard output is written before the store. An interrupted run may print the same lines again, but never loses any.
-    fn written(&self, report: &Report) -> simstore::Result<()> {
+    /// Prints the clusters before documents are added to the store. If the run is interrupted, the next run may print the same lines again,
+    /// but no line is lost.
+    fn before_publishing(&self, report: &Report) -> simstore::Result<()> {
         if self.prints_clusters {
-            self.print(report).map_err(|failure| {
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            self.print(report).map_err(|error| {
+                *self.print_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 simstore::Error::Cancelled
             })?;
         }
@@ -297,35 +306,47 @@ impl ClusterPrinter<'_> {
     }
 }
 
-/// Whether an input is a number and no file has that name.
+/// Whether an input is a number without a file of this name. The user probably meant the number for `--sample-pairs`.
 fn is_count_without_file(input: &Path) -> bool {
     input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
 }
 
-/// Makes the parts of a shard.
-fn make_shard(config: &DedupConfig, inputs: &Inputs, shard: Shard, progress: &ProgressDisplay) -> CommandResult {
-    let (counts, tally) =
-        simstore_dedup::make_shard(config, inputs, shard, &UNFINISHED_OUTPUTS, progress).map_err(CommandError::usage)?;
-    // A shard without a part of its own reads nothing.
-    let has_parts = tally.made + tally.found + tally.left > 0;
+/// Processes the parts of one shard.
+fn make_shard(
+    config: &DedupConfig,
+    inputs: &Inputs,
+    shard: WorkShard,
+    progress: &ProgressDisplay,
+) -> CommandResult {
+    let (counts, tally) = simstore_dedup::make_shard(config, inputs, shard, &UNFINISHED_OUTPUTS, progress)
+        .map_err(CommandError::usage)?;
+    // If all parts are finished or belong to other shards, nothing is read. A warning about missing documents would then be wrong.
+    let has_parts = tally.made + tally.reused + tally.left_to_others > 0;
     if !has_parts || counts.read + counts.malformed > 0 {
-        match config.compare {
+        match config.comparison {
             ComparisonConfig::Distance(_) => warn_about_fingerprints(&counts, InputKind::Documents, progress),
-            ComparisonConfig::Default | ComparisonConfig::Similarity(_) => warn_about_texts(&counts, InputKind::Documents, progress),
+            ComparisonConfig::Default | ComparisonConfig::Similarity(_) => {
+                warn_about_texts(&counts, InputKind::Documents, progress);
+            }
         }
     }
-    let belong = if tally.left == 1 { "belongs" } else { "belong" };
+    let belong = if tally.left_to_others == 1 { "belongs" } else { "belong" };
     progress.print_summary(&format!(
         "{} processed, {} reused, {} {belong} to other shards. When all parts are in one directory, run without --shard",
         format_count_of(tally.made, "part"),
-        tally.found,
-        tally.left
+        tally.reused,
+        tally.left_to_others
     ));
     Ok(())
 }
 
 /// Reports that an identical run has already completed.
-fn report_already_added(documents: u64, added_before: u64, json: bool, progress: &ProgressDisplay) -> CommandResult {
+fn report_already_added(
+    documents: u64,
+    added_before: u64,
+    json: bool,
+    progress: &ProgressDisplay,
+) -> CommandResult {
     if json {
         let mut output = output::stdout();
         output.write_json(&object! { documents, added: 0, added_before })?;
@@ -341,7 +362,7 @@ fn report_already_added(documents: u64, added_before: u64, json: bool, progress:
 impl DedupArgs {
     fn config(&self, progress: &ProgressDisplay) -> CommandResult<DedupConfig> {
         let (profile, resources) = self.documents.profile.name_and_resources()?;
-        let compare = ComparisonOptions {
+        let comparison = ComparisonOptions {
             similar: self.similar,
             recall: self.recall,
             distance: self.distance,
@@ -351,18 +372,18 @@ impl DedupArgs {
             verify_profile: self.verify_profile.clone(),
             exact: self.exact,
         };
-        let add = Add::of_options(self.add, self.with_texts, self.again);
+        let add = AddConfig::from_options(self.add, self.with_texts, self.again);
         Ok(DedupConfig {
-            compare: compare.compare(&resources, progress).map_err(CommandError::usage)?,
+            comparison: comparison.into_config(&resources, progress).map_err(CommandError::usage)?,
             resources,
             cluster_by: self.cluster_by.map(ClusterBy::from),
             keep: self.keep.clone(),
             against: self.against.clone(),
             add: add.map_err(CommandError::usage)?,
-            resume: self.resume.clone().map(Resume::from),
+            resume: self.resume.clone().map(ResumeConfig::from),
             pairs: false,
             memory: self.memory,
-            temporary: self.temporary.clone(),
+            temporary_folder: self.temporary.clone(),
         })
     }
 }

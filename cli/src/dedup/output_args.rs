@@ -1,4 +1,4 @@
-//! The options that name output files.
+//! Options of `simstore dedup` that name output files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use simstore_dedup::Outputs;
 
 use crate::output::{ClosableStdout, UNFINISHED_OUTPUTS};
 
-/// Heading of these options in the help.
+/// Heading of the less common of these options in the help.
 pub(super) const RESULT_FILES_HEADING: &str =
     "Results in files (`-` is standard output; a file appears when it is complete)";
 
@@ -51,11 +51,18 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Returns the output files. If there are several, or documents are added to a store, standard output may be closed early.
-    pub(super) fn outputs(&self, json: bool, null: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Outputs {
+    /// Returns the requested outputs. If there are several, or if documents are added to a store, the run continues after the reader of
+    /// standard output closes it, and `is_stdout_closed` becomes true.
+    pub(super) fn outputs(
+        &self,
+        json: bool,
+        null: bool,
+        is_stdout_closed: &Arc<AtomicBool>,
+        add: bool,
+    ) -> Outputs {
         let mut outputs = self.named_outputs(json, null);
-        if add || outputs.all().count() > 1 {
-            outputs.stdout = Some(Box::new(ClosableStdout::new(is_cut_off)));
+        if add || outputs.paths().count() > 1 {
+            outputs.stdout = Some(Box::new(ClosableStdout::new(is_stdout_closed)));
         }
         outputs
     }

@@ -1,4 +1,4 @@
-//! `dedup --sample-pairs`: a histogram of similarities, and pairs above and below the threshold.
+//! `dedup --sample-pairs`: prints a histogram of similarities, and pairs above and below the threshold.
 
 use simstore::Result;
 use simstore_dedup::{PairSample, SampledPair};
@@ -8,11 +8,11 @@ use simstore_io::numbers::format_similarity;
 use crate::compare;
 use crate::histogram::bar;
 use crate::numbers::{format_count, format_count_of};
-use crate::output::{self, Output, escape_text, escape_name, object};
+use crate::output::{self, Output, escape_name, escape_text, object};
 
-/// Width of the longest bar, in columns.
+/// Width of the longest bar, in columns of the terminal.
 const BAR_COLUMNS: usize = 30;
-/// Most passages that are shown of a pair.
+/// Maximum number of differing passages shown of a pair.
 const MAX_PASSAGES: usize = 4;
 
 pub(super) fn print(sample: &PairSample, json: bool) -> Result<()> {
@@ -42,7 +42,7 @@ fn print_json(output: &mut Output, sample: &PairSample) -> Result<()> {
     Ok(())
 }
 
-/// Prints the bins from similarity 1 down, with a line at the threshold.
+/// Prints the similarity bins in descending order, with a line at the threshold.
 fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
     let documents = format_count_of(sample.documents as u64, "document");
     output.write_line(format_args!(
@@ -50,30 +50,36 @@ fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
     ))?;
     output.write_line("")?;
     output.write_line("   similarity       pairs  duplicates  max. removed")?;
-    let most = sample.bins.iter().map(|bin| bin.duplicates).max().unwrap_or(0).max(1);
+    let largest = sample.bins.iter().map(|bin| bin.duplicates).max().unwrap_or(0).max(1);
     for bin in sample.bins.iter().rev() {
         let range =
             if bin.from < bin.to { format!("{:.2} to {:.2}", bin.from, bin.to) } else { "1".to_owned() };
         let pairs = if bin.from < bin.to { format_count(bin.pairs) } else { "-".to_owned() };
-        let bar = bar(bin.duplicates as f64 / most as f64, BAR_COLUMNS);
+        let bar = bar(bin.duplicates as f64 / largest as f64, BAR_COLUMNS);
         let (duplicates, removed) = (format_count(bin.duplicates), format_count(bin.removed_at_most));
-        output.write_line(format!("{range:>13}{pairs:>12}{duplicates:>12}{removed:>14}  {bar}").trim_end())?;
+        output
+            .write_line(format!("{range:>13}{pairs:>12}{duplicates:>12}{removed:>14}  {bar}").trim_end())?;
         let is_threshold = bin.from <= sample.threshold && sample.threshold < bin.to;
         if is_threshold || bin.from >= bin.to && sample.threshold >= 1.0 {
             output.write_line(format!("{:->53} --similar {}", "", sample.threshold).trim_end())?;
         }
     }
     output.write_line("")?;
-    output
-        .write_line("max. removed: most documents that are removed if the threshold is the lower end of the range")
+    output.write_line(
+        "max. removed: most documents that are removed if the threshold is the lower end of the range",
+    )
 }
 
 /// Prints a pair and its first differences.
 fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Result<()> {
     let SampledPair { a, b, similarity } = pair;
-    let side = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };
+    let verdict = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };
     output.write_line("")?;
-    output.write_line(format_args!("similarity {}: {side} at {}", format_similarity(*similarity), threshold))?;
+    output.write_line(format_args!(
+        "similarity {}: {verdict} at {}",
+        format_similarity(*similarity),
+        threshold
+    ))?;
     for (letter, document) in [("A", a), ("B", b)] {
         let id = IdRef::from(&document.id).text();
         output.write_line(format_args!(
@@ -82,10 +88,10 @@ fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Result
             escape_text(&compare::file_and_line(document))
         ))?;
     }
-    let left = compare::print_first_differences(output, &a.text, &b.text, MAX_PASSAGES)?;
-    if left > 0 {
+    let omitted = compare::print_first_differences(output, &a.text, &b.text, MAX_PASSAGES)?;
+    if omitted > 0 {
         output.write_line("")?;
-        output.write_line(format_count_of(left as u64, "more differing passage"))?;
+        output.write_line(format_count_of(omitted as u64, "more differing passage"))?;
     }
     Ok(())
 }

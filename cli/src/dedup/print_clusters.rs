@@ -1,4 +1,4 @@
-//! Clusters, for people and as JSON.
+//! Output of clusters, as text and as JSON.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,7 +10,7 @@ use simstore_io::IdRef;
 use simstore_io::numbers::format_similarity;
 
 use crate::numbers::format_count_of;
-use crate::output::{Output, escape_text, escape_name};
+use crate::output::{Output, escape_name, escape_text};
 
 #[derive(Serialize)]
 pub(super) struct ClusterObject<'a> {
@@ -37,11 +37,11 @@ struct MemberObject<'a> {
     similarity: Option<f64>,
 }
 
-/// A cluster as JSON.
+/// Converts a cluster to its JSON object.
 pub(super) fn cluster_object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
     let members = cluster.members.iter().map(|member| MemberObject {
         id: (&member.id).into(),
-        place: member.place.as_deref(),
+        place: member.location.as_deref(),
         fingerprint: member.fingerprint.as_deref().unwrap_or_default(),
         distance: member.distance,
         similarity: member.similarity,
@@ -50,48 +50,48 @@ pub(super) fn cluster_object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> 
         cluster: cluster.number,
         size: cluster.members.len(),
         representative: (&cluster.representative).into(),
-        place: cluster.place.as_deref(),
+        place: cluster.location.as_deref(),
         stored: cluster.is_stored,
         store: cluster.store.map(Path::to_string_lossy),
         members: members.collect(),
     }
 }
 
-/// Prints a cluster: the representative, then the other documents.
+/// Prints a cluster as text: its size, the representative, then the other documents with their distance or similarity.
 pub(super) fn print_cluster(output: &mut Output, cluster: &Cluster) -> Result<()> {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
-    let like = match (is_stored, cluster.store) {
+    let note = match (is_stored, cluster.store) {
         (true, Some(store)) => format!(", already stored in {}", escape_text(&store.to_string_lossy())),
         (true, None) => ", already stored".to_owned(),
         (false, _) if cluster.members.iter().all(|member| !member.is_kept) => ", no document kept".to_owned(),
         (false, _) => String::new(),
     };
     let documents = format_count_of(cluster.members.len() as u64, "document");
-    output.write_line(format_args!("cluster {number}: {documents}{like}"))?;
+    output.write_line(format_args!("cluster {number}: {documents}{note}"))?;
     let place = |place: &Option<String>| match place {
         Some(place) => format!("  ({})", escape_text(place)),
         None => String::new(),
     };
     let representative = IdRef::from(&cluster.representative).text();
     let is_similar = cluster.members.iter().all(|member| member.distance.is_none());
-    let first = match (is_stored, is_similar) {
+    let representative_score = match (is_stored, is_similar) {
         (true, _) => "=",
         (false, true) => "1",
         (false, false) => "0",
     };
     let width = if is_similar { 5 } else { 2 };
     output.write_line(format_args!(
-        "  {first:>width$}  {}{}",
+        "  {representative_score:>width$}  {}{}",
         escape_name(&representative),
-        place(&cluster.place)
+        place(&cluster.location)
     ))?;
     for member in cluster.members.iter().filter(|member| Some(member.document) != cluster.document) {
-        let (id, place) = (member.id.text(), place(&member.place));
-        let how = match (member.distance, member.similarity) {
+        let (id, place) = (member.id.text(), place(&member.location));
+        let score = match (member.distance, member.similarity) {
             (Some(distance), _) => distance.to_string(),
             (None, similarity) => similarity.map_or(String::new(), format_similarity),
         };
-        output.write_line(format_args!("  {how:>width$}  {}{place}", escape_name(&id)))?;
+        output.write_line(format_args!("  {score:>width$}  {}{place}", escape_name(&id)))?;
     }
     Ok(())
 }

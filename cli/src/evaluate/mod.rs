@@ -1,4 +1,4 @@
-//! `simstore evaluate`: measures recall and precision at each distance, and recommends one.
+//! `simstore evaluate`: measures recall and precision at each distance, and recommends a distance.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled
 use simstore_io::DocumentOptions;
 use simstore_text::Profile;
 
-use crate::evaluate::report::ReportFormat;
 use crate::command_error::{CommandError, CommandResult, options_as_flags};
-use crate::numbers::{format_count, parse_count, format_count_of};
+use crate::evaluate::report::ReportFormat;
+use crate::numbers::{format_count, format_count_of, parse_count};
 use crate::output;
 use crate::profile_args::{ResourceArgs, check_bits};
 use crate::progress::ProgressDisplay;
@@ -104,7 +104,7 @@ pub(crate) struct EvaluateArgs {
     pairs: PairArgs,
 }
 
-/// Where in a line of JSON a pair stands.
+/// Fields of a labelled pair in a JSON line.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pairs")]
 struct PairArgs {
@@ -160,9 +160,12 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &ProgressDisplay) -> CommandRes
     if let Some(svg) = args.svg.as_deref().filter(|svg| svg.as_os_str() != "-")
         && Inputs::new(&args.inputs, DocumentOptions::default()).is_ok_and(|inputs| inputs.contains_path(svg))
     {
-        return Err(CommandError::Usage(format!("{}: is an input; choose another path for --svg", svg.display())));
+        return Err(CommandError::Usage(format!(
+            "{}: is an input; choose another path for --svg",
+            svg.display()
+        )));
     }
-    // Opened first, so that a folder that is not there costs no work.
+    // Created before the evaluation, so that a missing folder is reported at once.
     let svg = args.svg.as_deref().map(output::create).transpose()?;
     let pairs = labelled_pairs(&args.inputs, &args.pairs.options());
     let evaluation = evaluate(pairs, &options, progress)?;

@@ -1,12 +1,15 @@
-//! The report of an evaluation, as a table, in Markdown and in JSON.
+//! Output of an evaluation: a text table, a Markdown table, or JSON.
 
 use simstore::Result;
-use simstore_corpus::evaluate::{Evaluation, FalsePairs, MAX_K, PAPER_K, CurvePoint, ProfileCurve, SimilarityPoint};
+use simstore_corpus::evaluate::{
+    CurvePoint, Evaluation, FalsePairs, MAX_K, PAPER_K, ProfileCurve, SimilarityPoint,
+};
 
 use crate::histogram::bar;
-use crate::numbers::{format_count, format_short, format_count_of};
+use crate::numbers::{format_count, format_count_of, format_short};
 use crate::output::{self, Output, object};
 
+/// Width of the bar for 100%, in columns of the terminal.
 const BAR_COLUMNS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +41,9 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Result<()> {
                 Some(FalsePairs::Expected(count)) => (Some(count), None),
                 Some(FalsePairs::AtMost(count)) => (None, Some(count)),
             };
-            let CurvePoint { k, recall, precision, f1, positives, negatives, random, alike, false_share, .. } =
-                *point;
+            let CurvePoint {
+                k, recall, precision, f1, positives, negatives, random, alike, false_share, ..
+            } = *point;
             output.write_json(&object! {
                 profile: &curve.profile,
                 k, recall, precision, f1, positives, negatives, random, alike, false_share,
@@ -80,7 +84,7 @@ fn is_recommended(curve: &ProfileCurve, k: u32) -> bool {
     curve.recommended().is_some_and(|point| point.k == k)
 }
 
-/// Prints one row for each k.
+/// Prints the evaluation of one profile: a table with a row for each distance k, then the recommendation.
 fn print_curve(
     evaluation: &Evaluation,
     curve: &ProfileCurve,
@@ -93,13 +97,13 @@ fn print_curve(
         _ => text,
     };
     let has_negatives = curve.negatives > 0;
-    let mut head = vec!["k".to_owned()];
-    head.extend(["recall", "precision", "F1"].map(|name| with_bar(name.to_owned(), 0.0)));
+    let mut headings = vec!["k".to_owned()];
+    headings.extend(["recall", "precision", "F1"].map(|name| with_bar(name.to_owned(), 0.0)));
     if has_negatives {
-        head.push("negatives".to_owned());
+        headings.push("negatives".to_owned());
     }
-    head.extend(["random", "alike", "false pairs"].map(str::to_owned));
-    let mut table = TextTable { head, rows: Vec::new() };
+    headings.extend(["random", "alike", "false pairs"].map(str::to_owned));
+    let mut table = TextTable { headings, rows: Vec::new() };
     for point in &curve.points {
         let &CurvePoint { k, recall, precision, f1, .. } = point;
         let mut row = vec![
@@ -116,7 +120,11 @@ fn print_curve(
         if has_negatives {
             row.push(format_count(point.negatives));
         }
-        row.extend([format_count(point.random), format_count(point.alike), format_false_pairs(point.false_pairs)]);
+        row.extend([
+            format_count(point.random),
+            format_count(point.alike),
+            format_false_pairs(point.false_pairs),
+        ]);
         table.rows.push(row);
     }
     for &SimilarityPoint { similar, recall, precision, f1, negatives, .. } in &evaluation.similar {
@@ -156,7 +164,7 @@ fn counts_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     text
 }
 
-/// Returns the sentence that names the corpus size behind the precision.
+/// Returns a sentence with the corpus size for which precision, F1 and false pairs are predicted.
 fn corpus_line(evaluation: &Evaluation) -> String {
     format!(
         "Precision, F1 and false pairs are predicted for a corpus of {}, each with one labelled partner.",
@@ -164,13 +172,17 @@ fn corpus_line(evaluation: &Evaluation) -> String {
     )
 }
 
-/// Returns the sentence about the random pairs whose texts were compared.
+/// Returns a sentence with the number of random pairs whose texts were compared.
 fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
-    let within = curve.points[MAX_K as usize].random;
+    let candidates = curve.points[MAX_K as usize].random;
     let compared = match curve.verified {
-        count if count == within => format!("all {}", format_count_of(within, "random pair")),
+        count if count == candidates => format!("all {}", format_count_of(candidates, "random pair")),
         count => {
-            format!("{} of {}, sampled at each distance,", format_count(count), format_count_of(within, "random pair"))
+            format!(
+                "{} of {}, sampled at each distance,",
+                format_count(count),
+                format_count_of(candidates, "random pair")
+            )
         }
     };
     format!(
@@ -179,8 +191,9 @@ fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     )
 }
 
-/// Recommends a distance, or explains why none is good enough and suggests an alternative. `of` names the choice, such as a distance.
-fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
+/// Returns the recommendation, or explains why nothing is good enough and suggests an alternative. `noun` is the thing to choose: distance
+/// or profile.
+fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, noun: &str) -> String {
     let corpus = format_count_of(evaluation.documents, "document");
     let quality = |point: &CurvePoint| {
         let precision = point.precision.map_or("unknown".to_owned(), format_percent);
@@ -191,13 +204,13 @@ fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) 
             format!("Recommended for a corpus of {corpus}: k = {}. It {}.", point.k, quality(point))
         }
         None if curve.too_few_random => format!(
-            "No {of} is recommended for a corpus of {corpus}: there are too few random pairs to estimate false pairs. Give more \
+            "No {noun} is recommended for a corpus of {corpus}: there are too few random pairs to estimate false pairs. Give more \
              labelled pairs, or --documents {} or less; or compare texts instead of fingerprints: simstore dedup --similar {}.",
             curve.max_documents(),
             evaluation.alike_from
         ),
         None => format!(
-            "No {of} is good enough for a corpus of {corpus}. The best, k = {}, {}. Compare texts instead: simstore dedup \
+            "No {noun} is good enough for a corpus of {corpus}. The best, k = {}, {}. Compare texts instead: simstore dedup \
              --similar {}.",
             curve.best,
             quality(curve.best()),
@@ -206,10 +219,10 @@ fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) 
     }
 }
 
-/// Prints one row for each profile.
+/// Prints a table with a row for each profile, then the recommendation for the best profile.
 fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: ReportFormat) -> Result<()> {
     let paper = if evaluation.has_paper() { "paper, " } else { "" };
-    let head = [
+    let headings = [
         "profile",
         "k",
         "recall",
@@ -221,18 +234,18 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Report
         "F1",
         "false pairs",
     ];
-    let mut table = TextTable { head: head.map(str::to_owned).to_vec(), rows: Vec::new() };
-    // Prefer curves with a recommended distance, then a higher F1. The first wins a tie.
+    let mut table = TextTable { headings: headings.map(str::to_owned).to_vec(), rows: Vec::new() };
+    // The best profile has a recommended distance, and then the highest F1. If profiles tie, the first is best.
     let rank = |curve: &ProfileCurve| (curve.recommended().is_some(), curve.best().f1);
-    let better = |a: &'_ ProfileCurve, b: &'_ ProfileCurve| rank(b) > rank(a);
+    let is_better = |curve: &'_ ProfileCurve, best: &'_ ProfileCurve| rank(curve) > rank(best);
     let best =
-        evaluation.profiles.iter().reduce(|best, curve| if better(best, curve) { curve } else { best });
+        evaluation.profiles.iter().reduce(|best, curve| if is_better(curve, best) { curve } else { best });
     let mut excluded = Vec::new();
     for curve in &evaluation.profiles {
-        let (here, profile) = (curve.best(), &curve.profile);
+        let (best_point, profile) = (curve.best(), &curve.profile);
         let is_best = best.is_some_and(|best| best.recommended().is_some() && best.profile == *profile);
-        let mut row = vec![format!("{profile}{}", if is_best { " *" } else { "" }), here.k.to_string()];
-        for point in [here, &curve.points[PAPER_K as usize]] {
+        let mut row = vec![format!("{profile}{}", if is_best { " *" } else { "" }), best_point.k.to_string()];
+        for point in [best_point, &curve.points[PAPER_K as usize]] {
             row.push(format_percent(point.recall));
             row.push(point.precision.map_or("-".to_owned(), format_percent));
             row.push(format_percent(point.f1));
@@ -246,10 +259,14 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Report
     }
     for point in &evaluation.similar {
         let precision = point.precision.map_or("-".to_owned(), format_percent);
-        let mut row =
-            vec![format!("similar {}", point.similar), "-".to_owned(), format_percent(point.recall), precision];
+        let mut row = vec![
+            format!("similar {}", point.similar),
+            "-".to_owned(),
+            format_percent(point.recall),
+            precision,
+        ];
         row.extend([format_percent(point.f1), "0".to_owned()]);
-        row.resize(table.head.len(), "-".to_owned());
+        row.resize(table.headings.len(), "-".to_owned());
         table.rows.push(row);
     }
     table.print(output, format)?;
@@ -258,9 +275,9 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Report
         if evaluation.has_paper() { "the paper's setting (64 bits, k = 3)" } else { "k = 3" },
     ))?;
     if let Some(best) = best {
-        let advice = recommendation_line(evaluation, best, "profile");
-        let of_best = if best.too_few_random { String::new() } else { format!("{}: ", best.profile) };
-        output.write_line(format_args!("{of_best}{advice}"))?;
+        let recommendation = recommendation_line(evaluation, best, "profile");
+        let prefix = if best.too_few_random { String::new() } else { format!("{}: ", best.profile) };
+        output.write_line(format_args!("{prefix}{recommendation}"))?;
     }
     output.write_line(corpus_line(evaluation))?;
     output.write_line(format_args!(
@@ -283,23 +300,26 @@ fn format_false_pairs(count: Option<FalsePairs>) -> String {
     }
 }
 
-/// Rows of cells: the first column is aligned to the left, the others to the right.
+/// Table of text cells. The first column is aligned to the left, the others to the right.
 struct TextTable {
-    head: Vec<String>,
+    headings: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
     fn print(&self, output: &mut Output, format: ReportFormat) -> Result<()> {
         if format == ReportFormat::Markdown {
-            output.write_line(format_args!("| {} |", self.head.join(" | ")))?;
-            output.write_line(format_args!("|---{}|", "|--:".repeat(self.head.len() - 1)))?;
-            return self.rows.iter().try_for_each(|row| output.write_line(format_args!("| {} |", row.join(" | "))));
+            output.write_line(format_args!("| {} |", self.headings.join(" | ")))?;
+            output.write_line(format_args!("|---{}|", "|--:".repeat(self.headings.len() - 1)))?;
+            return self
+                .rows
+                .iter()
+                .try_for_each(|row| output.write_line(format_args!("| {} |", row.join(" | "))));
         }
-        let all = || std::iter::once(&self.head).chain(&self.rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        for row in all() {
+        let lines = || std::iter::once(&self.headings).chain(&self.rows);
+        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
+        for row in lines() {
             let mut line = format!("{:<1$}", row[0], widths[0]);
             for (cell, width) in row.iter().zip(&widths).skip(1) {
                 line.push_str(&format!("  {cell:>width$}"));

@@ -1,4 +1,4 @@
-//! `simstore inspect`: the contents of a store, and how well it is compressed.
+//! `simstore inspect`: prints the contents and size of a store, a table or a block.
 
 use std::path::PathBuf;
 
@@ -113,8 +113,8 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> CommandResult {
             None if args.json => {
                 let histogram = Some(table.differing_bits(1)?);
                 let symbols = Some(count_symbols(table, 1)?);
-                let described = describe_table(segment, table, [args.segment, number]);
-                output.write_json(&TableDescription { histogram, symbols, ..described })?;
+                let description = describe_table(segment, table, [args.segment, number]);
+                output.write_json(&TableDescription { histogram, symbols, ..description })?;
             }
             None => table::print_table(&mut output, segment, table, number)?,
         }
@@ -146,22 +146,22 @@ fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resul
 }
 
 fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Result<()> {
-    let described = describe_store(store);
-    let (floor, in_segments) = (described.floor_bits_per_fingerprint, store.stats().fingerprints);
-    let part = |name: &str, size: u64| {
-        let each = match in_segments {
+    let description = describe_store(store);
+    let (floor, segment_fingerprints) = (description.floor_bits_per_fingerprint, store.stats().fingerprints);
+    let size_line = |name: &str, size: u64| {
+        let each = match segment_fingerprints {
             0 => String::new(),
             count => format!("  {:>6.2} bits a fingerprint", bits_per_item(size, count)),
         };
         format!("  {name:<8} {:>12}{each}", format_bytes(size))
     };
-    let profile = if described.profile.is_empty() { "unknown" } else { &described.profile };
+    let profile = if description.profile.is_empty() { "unknown" } else { &description.profile };
     let contents = format!(
         "{} of {} bits, {}, {}",
-        format_count_of(described.fingerprints, "fingerprint"),
+        format_count_of(description.fingerprints, "fingerprint"),
         F::BITS,
-        format_count_of(described.ids, "id"),
-        format_count_of(described.names, "name")
+        format_count_of(description.ids, "id"),
+        format_count_of(description.names, "name")
     );
     let path = store.path().display();
     match SimilarSettings::from_store(store)? {
@@ -173,42 +173,45 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resu
     }
     output.write_line(format_args!(
         "  distance {}, codec {}, plan {}, block size {}, span {}, {}, text profile {profile}",
-        described.distance,
-        described.codec,
-        described.plan,
-        described.block_size.map_or("default".into(), |size| size.to_string()),
-        described.span.map_or("default".into(), |span| span.to_string()),
-        if described.keeps_ids { "ids" } else { "no ids" }
+        description.distance,
+        description.codec,
+        description.plan,
+        description.block_size.map_or("default".into(), |size| size.to_string()),
+        description.span.map_or("default".into(), |span| span.to_string()),
+        if description.keeps_ids { "ids" } else { "no ids" }
     ))?;
-    output.write_line(part("tables", described.table_bytes))?;
-    output.write_line(part("ids", described.id_bytes))?;
-    output.write_line(part("names", described.name_bytes))?;
-    if described.notes > 0 {
-        output.write_line(part("notes", described.note_bytes))?;
+    output.write_line(size_line("tables", description.table_bytes))?;
+    output.write_line(size_line("ids", description.id_bytes))?;
+    output.write_line(size_line("names", description.name_bytes))?;
+    if description.notes > 0 {
+        output.write_line(size_line("notes", description.note_bytes))?;
     }
-    if described.tombstones > 0 {
+    if description.tombstones > 0 {
         output.write_line(format_args!(
             "  {:<8} {:>12}  {} of older segments",
             "deleted",
-            format_bytes(described.tombstone_bytes),
-            format_count_of(described.tombstones, "pair")
+            format_bytes(description.tombstone_bytes),
+            format_count_of(description.tombstones, "pair")
         ))?;
     }
-    if described.metadata > 0 {
+    if description.metadata > 0 {
         output.write_line(format_args!(
             "  {:<8} {:>12}  {}",
             "marks",
-            format_bytes(described.metadata_bytes),
-            format_count_of(described.metadata, "mark")
+            format_bytes(description.metadata_bytes),
+            format_count_of(description.metadata, "mark")
         ))?;
     }
-    output.write_line(part("total", described.bytes))?;
-    let bound = match in_segments {
+    output.write_line(size_line("total", description.bytes))?;
+    let bound = match segment_fingerprints {
         0 => String::new(),
         _ => format!("; lower bound for as many random fingerprints: {floor:.2} bits each"),
     };
-    output.write_line(format_args!("  memory   {:>12}  besides the files{bound}", format_bytes(described.memory)))?;
-    segments::print(output, store, &described)?;
+    output.write_line(format_args!(
+        "  memory   {:>12}  besides the files{bound}",
+        format_bytes(description.memory)
+    ))?;
+    segments::print(output, store, &description)?;
     for (number, segment) in store.segments().iter().enumerate() {
         output.write_line(format_args!(
             "segment {number}: {}, plan {}",

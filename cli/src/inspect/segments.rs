@@ -1,4 +1,4 @@
-//! The segments of a store, by age, and its logs.
+//! Output of the segments and logs of a store.
 
 use simstore::store::LogInfo;
 use simstore::{Fingerprint, Result, Snapshot};
@@ -7,17 +7,18 @@ use simstore_corpus::describe::StoreDescription;
 use crate::numbers::{format_bytes, format_count, format_count_of};
 use crate::output::Output;
 
-/// Prints segments by age, and logs.
+/// Prints a line for each segment, oldest first, then a summary of the logs, and the number of pairs in memtables.
 pub(super) fn print<F: Fingerprint>(
     output: &mut Output,
     store: &Snapshot<F>,
-    described: &StoreDescription,
+    description: &StoreDescription,
 ) -> Result<()> {
-    let segments = &described.by_age;
+    let segments = &description.by_age;
     if !segments.is_empty() {
         let columns = ["age", "number", "pairs", "deleted", "bytes"];
         let [age, number, pairs, deleted, size] = columns;
-        output.write_line(format_args!("  {age:>5} {number:>8} {pairs:>14} {deleted:>9} {size:>14}  plan"))?;
+        output
+            .write_line(format_args!("  {age:>5} {number:>8} {pairs:>14} {deleted:>9} {size:>14}  plan"))?;
     }
     for segment in segments {
         output.write_line(format_args!(
@@ -32,7 +33,7 @@ pub(super) fn print<F: Fingerprint>(
     }
     let logs = store.logs();
     if let (Some(first), Some(last)) = (logs.first(), logs.last()) {
-        let sum = |of: fn(&LogInfo) -> u64| logs.iter().map(of).sum::<u64>();
+        let sum = |field: fn(&LogInfo) -> u64| logs.iter().map(field).sum::<u64>();
         let names = match logs.len() {
             1 => first.file_name(),
             _ => format!("{} to {}", first.file_name(), last.file_name()),
@@ -47,9 +48,14 @@ pub(super) fn print<F: Fingerprint>(
     }
     for log in logs.iter().filter(|log| log.torn_bytes > 0) {
         let (name, torn) = (log.file_name(), format_count_of(log.torn_bytes, "byte"));
-        let why = if log.is_sealed { "" } else { ", is being written, or is damaged (it is not known which)" };
-        output.write_line(format_args!("  {name}: the last {torn}: cut off by a crash{why}"))?;
+        let caveat =
+            if log.is_sealed { "" } else { ", is being written, or is damaged (it is not known which)" };
+        output.write_line(format_args!("  {name}: the last {torn}: cut off by a crash{caveat}"))?;
     }
-    let entries = described.memtable_entries;
-    if entries > 0 { output.write_line(format_args!("in memory: {}", format_count_of(entries, "pair"))) } else { Ok(()) }
+    let entries = description.memtable_entries;
+    if entries > 0 {
+        output.write_line(format_args!("in memory: {}", format_count_of(entries, "pair")))
+    } else {
+        Ok(())
+    }
 }

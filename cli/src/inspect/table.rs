@@ -1,4 +1,4 @@
-//! Shows the contents of one table, or of one block.
+//! Output of the contents of one table, or of one block.
 
 use simstore::plan::{TablePlan, min_bits_per_fingerprint};
 use simstore::raw::{BlockInfo, Coding, Segment, Table};
@@ -13,15 +13,19 @@ use crate::output::{Output, object};
 /// Maximum number of blocks that a histogram samples. A histogram of more blocks looks the same.
 const MAX_SAMPLED_BLOCKS: usize = 1 << 16;
 
-/// A segment by its number from 0.
-pub(crate) fn find_segment<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> CommandResult<&Segment<F>> {
+/// Returns the segment with this number, from 0, or an error if it does not exist.
+pub(crate) fn find_segment<F: Fingerprint>(
+    store: &Snapshot<F>,
+    segment: usize,
+) -> CommandResult<&Segment<F>> {
     store.segments().get(segment).map(|segment| &**segment).ok_or_else(|| {
-        let (path, count) = (store.path().display(), format_count_of(store.segments().len() as u64, "segment"));
+        let (path, count) =
+            (store.path().display(), format_count_of(store.segments().len() as u64, "segment"));
         CommandError::Failed(format!("{path}: no segment {segment}; it has {count}, numbered from 0"))
     })
 }
 
-/// A table of a segment by its number from 0.
+/// Returns the table of a segment with this number, from 0, or an error if it does not exist.
 pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> CommandResult<&Table<F>> {
     segment.tables().get(table).ok_or_else(|| {
         let count = format_count_of(segment.tables().len() as u64, "table");
@@ -29,32 +33,35 @@ pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> 
     })
 }
 
-/// Draws a histogram. For `all-differences` it counts the symbols in the blocks; for other codecs, the top bits of the
-/// differences between neighbours.
+/// Draws a histogram of the fingerprints of a table. For `all-differences` it counts the symbols of the blocks; for `gap`, the top bits of
+/// the differences to the previous fingerprint; for other codecs, the first bits that differ from it.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
     number: usize,
 ) -> Result<()> {
     let step = table.blocks().div_ceil(MAX_SAMPLED_BLOCKS).max(1);
-    let of = if step == 1 { String::new() } else { format!(", from every {}th block", format_count(step as u64)) };
-    let what = match table.header().codec {
-        Codec::AllDifferences => return print_symbols(output, &count_symbols(table, step)?, number, &of),
+    let sampling =
+        if step == 1 { String::new() } else { format!(", from every {}th block", format_count(step as u64)) };
+    let property = match table.header().codec {
+        Codec::AllDifferences => {
+            return print_symbols(output, &count_symbols(table, step)?, number, &sampling);
+        }
         Codec::Gap => "top bit of the difference to the previous fingerprint",
         _ => "first bit that differs from the previous fingerprint",
     };
     let counts = table.differing_bits(step)?;
-    output.write_line(format_args!("table {number}, {what}{of}"))?;
+    output.write_line(format_args!("table {number}, {property}{sampling}"))?;
     output.write_with(|mut out| histogram::draw(&mut out, &counts))
 }
 
-/// Draws a line for each h, with the share of gaps and of each number of differing bits.
-fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of: &str) -> Result<()> {
+/// Draws a line for each h: the percentage of gaps, and of each number of further differing bits. `sampling` describes the sampled blocks.
+fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, sampling: &str) -> Result<()> {
     let column = |symbol: &SymbolCount| symbol.differing.map_or(0, |differing| 1 + differing as usize);
     let columns = symbols.iter().map(column).max().unwrap_or(0) + 1;
-    let mut heads = vec!["gap".to_owned()];
-    heads.extend((0..columns - 1).map(|differing| format!("+{differing}")));
-    let of_h = |h: u32| {
+    let mut headings = vec!["gap".to_owned()];
+    headings.extend((0..columns - 1).map(|differing| format!("+{differing}")));
+    let row = |h: u32| {
         let mut counts = vec![0; columns];
         symbols
             .iter()
@@ -65,23 +72,23 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of
     // `count_symbols` returns symbols in ascending order of h.
     let (low, high) =
         (symbols.first().map_or(1, |symbol| symbol.h), symbols.last().map_or(0, |symbol| symbol.h));
-    let rows: Vec<_> = (low..=high).rev().map(of_h).collect();
+    let rows: Vec<_> = (low..=high).rev().map(row).collect();
     output.write_line(format_args!(
-        "table {number}, in %{of}: gaps with top bit 2^h; fingerprints with first differing bit 2^h, by number of further differing \
+        "table {number}, in %{sampling}: gaps with top bit 2^h; fingerprints with first differing bit 2^h, by number of further differing \
          bits"
     ))?;
-    output.write_with(|mut out| histogram::draw_rows(&mut out, "h", &heads, &rows))?;
-    let share = |is: &dyn Fn(&SymbolCount) -> bool| {
-        let count = |is: &dyn Fn(&SymbolCount) -> bool| -> u64 {
-            symbols.iter().filter(|&symbol| is(symbol)).map(|symbol| symbol.count).sum()
+    output.write_with(|mut out| histogram::draw_rows(&mut out, "h", &headings, &rows))?;
+    let percentage = |predicate: &dyn Fn(&SymbolCount) -> bool| {
+        let count = |predicate: &dyn Fn(&SymbolCount) -> bool| -> u64 {
+            symbols.iter().filter(|&symbol| predicate(symbol)).map(|symbol| symbol.count).sum()
         };
-        count(is) as f64 * 100.0 / count(&|_| true).max(1) as f64
+        count(predicate) as f64 * 100.0 / count(&|_| true).max(1) as f64
     };
     output.write_line(format_args!(
         "  coded by differing bits from the previous fingerprint {:.2}%, from an earlier one {:.2}%, as a gap {:.2}%",
-        share(&|symbol| symbol.differing.is_some() && !symbol.earlier),
-        share(&|symbol| symbol.earlier),
-        share(&|symbol| symbol.differing.is_none())
+        percentage(&|symbol| symbol.differing.is_some() && !symbol.earlier),
+        percentage(&|symbol| symbol.earlier),
+        percentage(&|symbol| symbol.differing.is_none())
     ))
 }
 
@@ -100,13 +107,18 @@ pub(crate) fn print_table<F: Fingerprint>(
         table.path().display(),
         segment.plan().name()
     ))?;
-    output.write_line(format_args!("  fingerprints  {} of {} bits", format_count(header.fingerprints), F::BITS))?;
+    output.write_line(format_args!(
+        "  fingerprints  {} of {} bits",
+        format_count(header.fingerprints),
+        F::BITS
+    ))?;
     output.write_line(format_args!("  order of bits {}", format_bit_order(&header.plan)))?;
     output.write_line(format_args!(
         "  prefix        {} bits; a probe flips at most {}",
         header.plan.prefix_bits, header.plan.flips
     ))?;
-    output.write_line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
+    output
+        .write_line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
     output.write_line(format_args!(
         "  blocks        {} of {} bytes, {:.1} fingerprints each",
         format_count(table.blocks() as u64),
@@ -121,7 +133,7 @@ pub(crate) fn print_table<F: Fingerprint>(
     print_histogram(output, table, number)
 }
 
-/// Prints a block: its header and its fingerprints.
+/// Prints a block: its header, then a line for each fingerprint.
 pub(crate) fn print_block<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
@@ -130,7 +142,9 @@ pub(crate) fn print_block<F: Fingerprint>(
 ) -> CommandResult {
     if block >= table.blocks() {
         let (path, count) = (table.path().display(), format_count_of(table.blocks() as u64, "block"));
-        return Err(CommandError::Failed(format!("{path}: no block {block}; it has {count}, numbered from 0")));
+        return Err(CommandError::Failed(format!(
+            "{path}: no block {block}; it has {count}, numbered from 0"
+        )));
     }
     let info: BlockInfo<F> = table.block_info(block)?;
     let mut decoded = Vec::new();
@@ -164,11 +178,18 @@ pub(crate) fn print_block<F: Fingerprint>(
     };
     let fingerprints = format_count_of(info.fingerprints as u64, "fingerprint");
     output.write_line(format_args!("  {fingerprints}, {} {width}", info.width))?;
-    output.write_line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
+    output.write_line(format_args!(
+        "  first {}, last {}, permuted",
+        info.first.to_hex(),
+        info.last.to_hex()
+    ))?;
     let digits = F::BYTES * 2;
     let is_all_differences = table.header().codec == Codec::AllDifferences;
-    let head = if is_all_differences { "coded" } else { "symbol" };
-    output.write_line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  {head}", "", "permuted", "original"))?;
+    let coding_heading = if is_all_differences { "coded" } else { "symbol" };
+    output.write_line(format_args!(
+        "  {:>5}  {:<digits$}  {:<digits$}  {coding_heading}",
+        "", "permuted", "original"
+    ))?;
     let mut previous: Option<F> = None;
     for ((at, value), (&permuted, coding)) in values.enumerate().zip(decoded.iter().zip(&codings)) {
         let previous = previous.replace(permuted);
@@ -183,7 +204,7 @@ pub(crate) fn print_block<F: Fingerprint>(
     Ok(())
 }
 
-/// How a fingerprint of `all-differences` is coded: `gap 33`, `differs in 33 and 2 more, 4 back`.
+/// Describes the coding of a fingerprint in codec `all-differences`: `gap 33`, `differs in 33 and 2 more, 4 back`.
 fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
@@ -193,7 +214,7 @@ fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     if back == 0 { differs } else { format!("{differs}, {back} back") }
 }
 
-/// The bits of the prefix, then the others, with successive ones drawn together: `32-63 | 0-31`.
+/// Formats the bit order of a table: the original bits of the prefix, then the others. Consecutive bits form a range: `32-63 | 0-31`.
 pub(crate) fn format_bit_order<F: Fingerprint>(plan: &TablePlan<F>) -> String {
     let (prefix, rest) = plan.permutation.sources().split_at(plan.prefix_bits as usize);
     let parts = [prefix, rest].into_iter().filter(|bits| !bits.is_empty());
@@ -201,11 +222,11 @@ pub(crate) fn format_bit_order<F: Fingerprint>(plan: &TablePlan<F>) -> String {
 }
 
 fn format_bit_ranges(sources: &[u8]) -> String {
-    let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let run = |run: &[u8]| match run {
+    let ranges = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let format = |range: &[u8]| match range {
         [first, .., last] => format!("{first}-{last}"),
         [only] => only.to_string(),
         [] => String::new(),
     };
-    successive.map(run).collect::<Vec<_>>().join(" ")
+    ranges.map(format).collect::<Vec<_>>().join(" ")
 }

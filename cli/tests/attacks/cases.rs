@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use crate::{TestFolder, Random};
+use crate::{Random, TestFolder};
 
 /// A command to disturb, with its setup and the state to compare afterwards.
 pub(crate) struct CommandCase {
@@ -16,7 +16,8 @@ pub(crate) struct CommandCase {
     print_state: &'static str,
 }
 
-/// Bash line that verifies the store `s`, prints its sorted dump (fingerprints with ids or names), and then runs `$rest`.
+/// Bash line that verifies the store `s`, prints its sorted dump (fingerprints with ids or names), and then
+/// runs `$rest`.
 macro_rules! store_state {
     ($rest:literal) => {
         concat!("set -e; $simstore -q verify s >verified; $simstore dump s | sort; ", $rest)
@@ -119,7 +120,8 @@ impl CommandCase {
 /// Profile option of the commands: the profile with the shortest start-up time.
 pub(crate) const FAST_PROFILE: &str = "--profile words-2";
 
-/// Returns a text of 80 random words. The text of an odd seed differs in one word from the text of the even seed before it.
+/// Returns a text of 80 random words. The text of an odd seed differs in one word from the text of the even
+/// seed before it.
 fn text(seed: u64) -> String {
     let mut random = Random(seed & !1);
     let mut words: Vec<String> = (0..80).map(|_| format!("word{}", random.below(4000))).collect();

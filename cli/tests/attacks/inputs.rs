@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use super::cases::CASES;
-use super::{wait_for_exit, repetitions};
-use crate::{TestFolder, Random};
+use super::{repetitions, wait_for_exit};
+use crate::{Random, TestFolder};
 
 /// Changes one random file in the folder of inputs: copies it, or removes, moves or inserts a line.
 fn change_inputs(folder: &TestFolder, random: &mut Random) {
@@ -32,8 +32,8 @@ fn change_inputs(folder: &TestFolder, random: &mut Random) {
     }
 }
 
-/// If an input changes during a run, `dedup` writes the kept documents either of the old or of the new corpus, or it fails
-/// with a message and writes no output.
+/// If an input changes during a run, `dedup` writes the kept documents either of the old or of the new
+/// corpus, or it fails with a message and writes no output.
 #[test]
 fn changed_while_read() {
     let case = CASES.iter().find(|case| case.name == "dedup").unwrap();
@@ -52,7 +52,10 @@ fn changed_while_read() {
         if exit.code == Some(0) {
             let output = folder.output_of("cat o.jsonl r.csv");
             let after = folder.output_of(&format!("({line}) && cat o.jsonl r.csv"));
-            assert!(output == before || output == after, "the output is of neither the old nor the new corpus");
+            assert!(
+                output == before || output == after,
+                "the output is of neither the old nor the new corpus"
+            );
         } else {
             assert!(!folder.0.path().join("o.jsonl").exists(), "{}", exit.stderr);
         }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::cases::CASES;
-use super::{disturb, wait_for_exit, repetitions};
+use super::{disturb, repetitions, wait_for_exit};
 use crate::Random;
 
 /// Starts each command, sends it `signal` after a random part of its usual duration, and runs it again.

@@ -4,9 +4,10 @@ use std::fs;
 
 use super::cases::{CASES, CommandCase};
 use super::{disturb, repetitions};
-use crate::{TestFolder, Random};
+use crate::{Random, TestFolder};
 
-/// Runs each command after a random `ulimit` line from `limit`. `default` is the number of repetitions for each command.
+/// Runs each command after a random `ulimit` line from `limit`. `default` is the number of repetitions for
+/// each command.
 fn run_under_limit(default: u64, seed: u64, limit: impl Fn(&mut Random) -> String) {
     let mut random = Random(seed);
     for case in CASES {
@@ -66,7 +67,8 @@ fn little_memory() {
             let limit = format!("ulimit -v {}", 20_000 + random.below(600_000));
             disturb(case, &limit, &expected, |folder| {
                 let exit = folder.run_line(&format!("{limit}; exec {}", case.command));
-                // If the loader or an allocation lacks memory, the command cannot print an error, so only success is checked.
+                // If the loader or an allocation lacks memory, the command cannot print an error, so only
+                // success is checked.
                 let is_done = exit.code == Some(0);
                 is_done.then_some(exit)
             });
@@ -81,7 +83,8 @@ fn mount_small_disk(folder: &TestFolder, size: u64) -> bool {
     folder.run_line(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0)
 }
 
-/// Runs a command on a disk of `size` KiB, and again after the disk has grown. Returns false if no disk can be mounted.
+/// Runs a command on a disk of `size` KiB, and again after the disk has grown. Returns false if no disk can
+/// be mounted.
 fn run_on_full_disk(case: &CommandCase, expected: &str, size: u64) -> bool {
     let folder = TestFolder::new();
     if !mount_small_disk(&folder, size) {
@@ -95,7 +98,11 @@ fn run_on_full_disk(case: &CommandCase, expected: &str, size: u64) -> bool {
         let exit = folder.run_line(&format!("cd disk && exec {}", case.command));
         exit.check(&context);
         if exit.code == Some(0) {
-            assert!(case.state_in(&folder, "disk") == expected, "{context}: reports success, but the state differs: {}", exit.stderr);
+            assert!(
+                case.state_in(&folder, "disk") == expected,
+                "{context}: reports success, but the state differs: {}",
+                exit.stderr
+            );
         }
         // With enough space, the command succeeds.
         folder.output_of("mount -o remount,size=1g disk");
@@ -150,7 +157,8 @@ fn full_disks() {
     }
 }
 
-/// A failure after the commit does not undo it. The message says that documents were added and output files are complete.
+/// A failure after the commit does not undo it. The message says that documents were added and output files
+/// are complete.
 #[test]
 fn a_failure_after_the_commit_is_reported() {
     let folder = TestFolder::new();

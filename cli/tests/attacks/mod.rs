@@ -1,11 +1,12 @@
-//! Disturbed commands: killed, short of files, memory or disk space, with closed outputs, or with inputs that change during
-//! the run. In each case, a command that reports success has done all of its work, and a command that fails prints the
-//! reason. The same command, run again undisturbed, reaches the same state as a run that was never disturbed.
+//! Disturbed commands: killed, short of files, memory or disk space, with closed outputs, or with inputs that
+//! change during the run. In each case, a command that reports success has done all of its work, and a
+//! command that fails prints the reason. The same command, run again undisturbed, reaches the same state as a
+//! run that was never disturbed.
 //!
 //! `SIMSTORE_ATTACKS=200 cargo test --test cli attacks` disturbs each command 200 times. The default is a few times.
 
-mod inputs;
 mod cases;
+mod inputs;
 mod kills;
 mod limits;
 mod outputs;
@@ -110,19 +111,29 @@ impl CommandExit {
     }
 }
 
-/// Disturbs a command in a new folder, then runs it again undisturbed and asserts that it reaches the `expected` state
-/// without leftover temporary files. A disturbed run that reports success must have reached this state too.
+/// Disturbs a command in a new folder, then runs it again undisturbed and asserts that it reaches the
+/// `expected` state without leftover temporary files. A disturbed run that reports success must have reached
+/// this state too.
 ///
 /// `run` executes the disturbed command. It returns `None` if its exit cannot be checked.
 #[track_caller]
-fn disturb(case: &CommandCase, context: &str, expected: &str, run: impl FnOnce(&TestFolder) -> Option<CommandExit>) {
+fn disturb(
+    case: &CommandCase,
+    context: &str,
+    expected: &str,
+    run: impl FnOnce(&TestFolder) -> Option<CommandExit>,
+) {
     let folder = TestFolder::new();
     case.prepare(&folder);
     let context = format!("{}, {context}", case.name);
     if let Some(exit) = run(&folder) {
         exit.check(&context);
         if exit.code == Some(0) {
-            assert!(case.state(&folder) == expected, "{context}: reports success, but the state differs: {}", exit.stderr);
+            assert!(
+                case.state(&folder) == expected,
+                "{context}: reports success, but the state differs: {}",
+                exit.stderr
+            );
         }
     }
     let again = folder.run_line(case.command);

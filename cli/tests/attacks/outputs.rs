@@ -1,7 +1,7 @@
 //! Commands whose standard output, error or input is closed or full.
 
-use super::disturb;
 use super::cases::CASES;
+use super::disturb;
 use crate::TestFolder;
 
 #[test]

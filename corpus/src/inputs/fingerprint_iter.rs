@@ -11,7 +11,7 @@ use simstore_io::Encoding;
 use simstore_io::MAX_NAME_BYTES;
 use simstore_io::bytes::Input;
 use simstore_io::bytes::LengthLimit;
-use simstore_io::bytes::Pipes;
+use simstore_io::bytes::ReadOnceInputs;
 use simstore_io::bytes::encoding;
 use simstore_io::document::unescape;
 use simstore_io::formats::binary;
@@ -53,7 +53,7 @@ pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> FingerprintIter<F> {
 pub struct FingerprintIter<F> {
     named: PathExpander,
     progress: Arc<ReadProgress>,
-    pipes: Arc<Pipes>,
+    read_once: Arc<ReadOnceInputs>,
     /// Fingerprints in memory, instead of files.
     in_memory: Option<MemoryFingerprints>,
     /// The current file, and whether it is raw.
@@ -65,13 +65,13 @@ pub struct FingerprintIter<F> {
 }
 
 impl<F: Fingerprint> FingerprintIter<F> {
-    pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>, in_memory: Option<MemoryFingerprints>) -> Self {
+    pub(crate) fn new(paths: &[PathBuf], read_once: &Arc<ReadOnceInputs>, in_memory: Option<MemoryFingerprints>) -> Self {
         let progress = Arc::default();
         FingerprintIter {
             // Input folders are for documents only.
-            named: PathExpander::new(paths, false, &progress, pipes),
+            named: PathExpander::new(paths, false, &progress, read_once),
             progress,
-            pipes: Arc::clone(pipes),
+            read_once: Arc::clone(read_once),
             in_memory,
             input: None,
             position: 0,
@@ -199,15 +199,15 @@ impl<F: Fingerprint> FingerprintIter<F> {
                     )));
                 }
             };
-            let input = open(&path, is_raw, &self.progress, &self.pipes);
+            let input = open(&path, is_raw, &self.progress, &self.read_once);
             let input = input.inspect_err(|_| self.progress.add_file())?;
             self.input = Some((path.into(), input, is_raw));
         }
     }
 }
 
-fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, pipes: &Pipes) -> Result<Input> {
-    let mut input = Input::open(path, detect::detect_compression(path, pipes)?, None, progress, pipes)?;
+fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, read_once: &ReadOnceInputs) -> Result<Input> {
+    let mut input = Input::open(path, detect::detect_compression(path, read_once)?, None, progress, read_once)?;
     if is_raw {
         return Ok(input);
     }

@@ -20,7 +20,7 @@ use simstore_io::InputFiles;
 use simstore_io::Records;
 use simstore_io::bytes::Section;
 use simstore_io::bytes::is_folder;
-use simstore_io::bytes::{Pipes, is_read_once, is_stdin};
+use simstore_io::bytes::{ReadOnceInputs, is_read_once, is_stdin};
 use simstore_io::document::STREAM_NAME;
 use simstore_io::formats::{Format, detect};
 use simstore_io::reading::DocumentStream;
@@ -63,7 +63,7 @@ pub struct Inputs {
     options: DocumentOptions,
     skip_malformed: bool,
     kind: OnceLock<InputKind>,
-    pipes: Arc<Pipes>,
+    read_once: Arc<ReadOnceInputs>,
     /// Section of the only path; `None` to read whole files.
     section: Option<Box<Section>>,
     /// Documents in memory. The only path is their name in messages.
@@ -101,7 +101,7 @@ impl Inputs {
             options,
             skip_malformed: false,
             kind: OnceLock::new(),
-            pipes: Arc::default(),
+            read_once: Arc::default(),
             section: None,
             documents: None,
             in_memory: None,
@@ -131,7 +131,7 @@ impl Inputs {
         let options = DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() };
         Inputs {
             kind: OnceLock::from(InputKind::Documents),
-            pipes: Arc::new(Pipes::with_stream(STREAM_NAME)),
+            read_once: Arc::new(ReadOnceInputs::with_document_stream(STREAM_NAME)),
             documents: Some(DocumentStream::new(documents.into_iter())),
             ..Inputs::from_paths(vec![PathBuf::from(STREAM_NAME)], options)
         }
@@ -165,7 +165,7 @@ impl Inputs {
             options: self.options.clone(),
             skip_malformed: self.skip_malformed,
             kind: self.kind.clone(),
-            pipes: Arc::clone(&self.pipes),
+            read_once: Arc::clone(&self.read_once),
             section: self.section.clone(),
             documents: self.documents.clone(),
             in_memory: self.in_memory.clone(),
@@ -186,7 +186,7 @@ impl Inputs {
 
     /// Splits a file of these inputs into sections of about `bytes` bytes. See [`sections`](sections::split_into_sections).
     pub fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
-        sections::split_into_sections(file, &self.options, bytes, &self.pipes)
+        sections::split_into_sections(file, &self.options, bytes, &self.read_once)
     }
 
     /// Returns the same inputs with another extra field, or none. See [`DocumentOptions::extra_field`].
@@ -221,7 +221,7 @@ impl Inputs {
     /// Paths that can be read only once, unless they are [spooled](Inputs::spool): standard input, pipes, devices, and
     /// documents from an iterator.
     pub fn read_once_paths(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(|path| &**path).filter(|path| self.pipes.is_read_once(path).unwrap_or(false))
+        self.paths.iter().map(|path| &**path).filter(|path| self.read_once.is_read_once(path).unwrap_or(false))
     }
 
     /// Whether a path, which is one of the inputs or in an input folder, is a file that another job can read again.
@@ -229,7 +229,7 @@ impl Inputs {
     /// # Errors
     /// Errors of examining the path.
     pub(crate) fn is_file(&self, path: &Path) -> Result<bool> {
-        Ok(self.in_memory.is_none() && !self.pipes.is_read_once(path)?)
+        Ok(self.in_memory.is_none() && !self.read_once.is_read_once(path)?)
     }
 
     /// Returns the kind of all inputs. If the options specify a format of documents, the kind is documents. Otherwise the
@@ -304,7 +304,7 @@ impl Inputs {
         }
         // Detection skips the encoding checks. Reading checks with the configured encoding that the input is text.
         let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
-        Ok(match detect::detect(path, true, &options, &self.pipes)? {
+        Ok(match detect::detect(path, true, &options, &self.read_once)? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
             Some(Format::Documents(_)) | None => InputKind::Documents,
         })
@@ -312,7 +312,7 @@ impl Inputs {
 
     /// Lists the files of documents. See [`input_files`](simstore_io::input_files).
     pub fn files(&self) -> InputFiles {
-        InputFiles::new(&self.paths, &self.options, &self.pipes)
+        InputFiles::new(&self.paths, &self.options, &self.read_once)
     }
 
     /// Lists the files of fingerprints, each once: paths, and all matches of globs.
@@ -328,7 +328,7 @@ impl Inputs {
     /// # Errors
     /// Errors of [`expand_globs`](simstore_io::expand_globs).
     pub fn fingerprint_files_with_progress(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
-        let mut named = PathExpander::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
+        let mut named = PathExpander::new(&self.paths, self.options.format.is_some(), progress, &self.read_once);
         let mut paths = Vec::new();
         while let Some((path, _)) = named.next_file()? {
             paths.push(path);
@@ -369,18 +369,18 @@ impl Inputs {
     pub fn spool_in(&self, folder: &Path) -> Result<()> {
         match &self.documents {
             Some(documents) => documents.spool_to(folder),
-            None => self.read_once_paths().try_for_each(|path| self.pipes.spool_to(path, folder)),
+            None => self.read_once_paths().try_for_each(|path| self.read_once.spool_to(path, folder)),
         }
     }
 
     /// Reads the documents unparsed, as they are in their files. See [`records`](simstore_io::records).
     pub fn records(&self) -> Records {
         match (&self.section, &self.documents) {
-            (Some(section), _) => Records::from_section(section, &self.options, &self.pipes),
+            (Some(section), _) => Records::from_section(section, &self.options, &self.read_once),
             (None, Some(documents)) if !self.paths.is_empty() => {
                 Records::from_stream(documents, &self.options)
             }
-            (None, _) => Records::new(&self.paths, &self.options, &self.pipes),
+            (None, _) => Records::new(&self.paths, &self.options, &self.read_once),
         }
     }
 
@@ -397,7 +397,7 @@ impl Inputs {
 
     /// Reads fingerprints from their files. See [`fingerprints`](fn@crate::fingerprints).
     pub fn fingerprints<F: Fingerprint>(&self) -> FingerprintIter<F> {
-        FingerprintIter::new(&self.paths, &self.pipes, self.in_memory.clone())
+        FingerprintIter::new(&self.paths, &self.read_once, self.in_memory.clone())
     }
 }
 
@@ -414,7 +414,7 @@ mod tests {
     fn what_is_held_of_pipes_is_gone_with_inputs_and_readers() {
         let inputs = Inputs::new(&[PathBuf::from("/dev/null")], DocumentOptions::default()).unwrap();
         inputs.kind().unwrap();
-        let held = Arc::downgrade(&inputs.pipes);
+        let held = Arc::downgrade(&inputs.read_once);
         let part = inputs.with_paths(Vec::new());
         let records = inputs.records();
         drop(inputs);

@@ -1,4 +1,5 @@
-//! Files that keep lines for later runs: a Zstandard frame, followed by its checksum. `format-spec/part.md` specifies the format.
+//! Files of part and stage results: a Zstandard frame of lines or rows, then the checksum of the frame.
+//! `format-spec/part.md` specifies the format.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Take, Write};
@@ -11,35 +12,36 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use simstore_io::output::{Output, UnfinishedOutputs};
 
-/// Maximum length of a line in bytes: a longer line is refused.
+/// Maximum length of a line in bytes. Longer lines are refused.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
 /// Header of the skippable Zstandard frame after the data. The frame holds 8 bytes, the checksum.
-const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
+const TRAILER_HEADER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
 const TRAILER_BYTES: u64 = 16;
 
 /// Encodes a value as a line of JSON, without the line feed.
-pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+pub(crate) fn to_json_line(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// Path of a file that is named by the hash of its first line, so that another header means another file.
-pub(crate) fn path_of(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
-    Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&json(header)?))))
+/// Returns the path of a file, named by the hash of its header. So files with different headers have
+/// different names.
+pub(crate) fn path_from_header(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
+    Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&to_json_line(header)?))))
 }
 
-/// Writer of a sealed file.
-pub(crate) struct SealedWriter {
+/// Writes a compressed file that ends with its checksum. The file gets its name only when it is complete.
+pub(crate) struct ChecksummedWriter {
     path: PathBuf,
-    frame: zstd::Encoder<'static, Hashed>,
+    frame: zstd::Encoder<'static, HashingOutput>,
 }
 
-/// An output, and the checksum of the bytes written to it.
-struct Hashed {
+/// Output that hashes the bytes written to it.
+struct HashingOutput {
     output: Output,
     hash: Xxh3,
 }
 
-impl Write for Hashed {
+impl Write for HashingOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = Write::write(&mut self.output, bytes)?;
         self.hash.update(&bytes[..written]);
@@ -51,15 +53,15 @@ impl Write for Hashed {
     }
 }
 
-impl SealedWriter {
+impl ChecksummedWriter {
     pub(crate) fn create(path: &Path, unfinished: &UnfinishedOutputs) -> Result<Self> {
-        let output = Hashed { output: Output::replace(path, unfinished)?, hash: Xxh3::new() };
+        let output = HashingOutput { output: Output::replace(path, unfinished)?, hash: Xxh3::new() };
         let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
-        Ok(SealedWriter { path: path.to_path_buf(), frame })
+        Ok(ChecksummedWriter { path: path.to_path_buf(), frame })
     }
 
     /// Writes a line and a line feed.
-    pub(crate) fn push(&mut self, line: &[u8]) -> Result<()> {
+    pub(crate) fn push_line(&mut self, line: &[u8]) -> Result<()> {
         self.push_bytes(line).and_then(|()| self.push_bytes(b"\n"))
     }
 
@@ -70,28 +72,30 @@ impl SealedWriter {
 
     /// Writes the checksum and gives the file its name.
     pub(crate) fn finish(self) -> Result<()> {
-        let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
-        output.write_bytes(&TRAILER)?;
+        let HashingOutput { mut output, hash } =
+            self.frame.finish().map_err(Error::io(&self.path, "write"))?;
+        output.write_bytes(&TRAILER_HEADER)?;
         output.write_bytes(&hash.digest().to_le_bytes())?;
         output.finish()
     }
 }
 
-/// Reader of a sealed file with a correct checksum.
-pub(crate) struct SealedLines {
+/// Reads a compressed file whose checksum was verified.
+pub(crate) struct ChecksummedReader {
     reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
     line: Vec<u8>,
 }
 
-impl SealedLines {
-    /// Opens a file and verifies its checksum. The error is a message for users.
+impl ChecksummedReader {
+    /// Opens a file and verifies its checksum. The error is a reason for users, without the path.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
-        Ok(SealedLines { reader: BufReader::new(decoder), line: Vec::new() })
+        let decoder =
+            zstd::Decoder::new(verified_frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
+        Ok(ChecksummedReader { reader: BufReader::new(decoder), line: Vec::new() })
     }
 
     /// Reads the next line. After the last line, returns an error.
-    pub(crate) fn next(&mut self) -> Result<&[u8], String> {
+    pub(crate) fn next_line(&mut self) -> Result<&[u8], String> {
         self.line.clear();
         let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
         read.map_err(|error| format!("cannot read: {error}"))?;
@@ -105,7 +109,7 @@ impl SealedLines {
     }
 }
 
-impl SealedLines {
+impl ChecksummedReader {
     /// Fills `bytes` from the file. If fewer bytes are left, returns an error.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), String> {
         self.reader.read_exact(bytes).map_err(|error| format!("cannot read: {error}"))
@@ -117,8 +121,8 @@ impl SealedLines {
     }
 }
 
-/// Verifies the checksum of a file, and returns its Zstandard frame.
-fn frame(path: &Path) -> Result<Take<File>, String> {
+/// Verifies the checksum of a file, and returns a reader of its Zstandard frame.
+fn verified_frame(path: &Path) -> Result<Take<File>, String> {
     let failed = |error: io::Error| format!("cannot read: {error}");
     let mut file = open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
@@ -137,7 +141,7 @@ fn frame(path: &Path) -> Result<Take<File>, String> {
     }
     let mut trailer = [0; TRAILER_BYTES as usize];
     file.read_exact(&mut trailer).map_err(failed)?;
-    if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
+    if trailer[..8] != TRAILER_HEADER || trailer[8..] != hash.digest().to_le_bytes() {
         return Err("damaged: wrong checksum".to_owned());
     }
     file.rewind().map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Checkpoints of a run, which `--resume` reads: the results of stages, and parts, which hold the documents of finished files.
+//! Checkpoints of a run for `--resume`: part files with the documents of finished input files, and stage
+//! files with the results of pipeline stages.
 
 pub(crate) mod checksummed_file;
 pub(crate) mod parts;

@@ -1,4 +1,4 @@
-//! Kept results of stages, so that an interrupted run can be resumed.
+//! Stage files: results of pipeline stages, saved so that an interrupted run can be resumed.
 //!
 //! The format is specified in `format-spec/stage.md`.
 
@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::checksummed_file::{SealedLines, SealedWriter, json, path_of};
+use crate::checkpoint::checksummed_file::{
+    ChecksummedReader, ChecksummedWriter, path_from_header, to_json_line,
+};
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{FixedSize, Rows};
 use simstore_corpus::{Diagnostic, Observer};
@@ -16,32 +18,35 @@ use simstore_io::output::UnfinishedOutputs;
 
 const VERSION: u32 = 3;
 /// Encoded size of the longest row, in bytes.
-const LONGEST: usize = 96;
+const MAX_ROW_BYTES: usize = 96;
 
-/// The folder where a resumable run keeps its stages.
+/// Folder of the stage files of a resumable run.
 #[derive(Clone, Copy)]
-pub(crate) struct Keeping<'a> {
+pub(crate) struct StageCheckpoints<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) unfinished: &'a UnfinishedOutputs,
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// Header of a kept stage. The name of the file is a hash of it, so stages with different headers are different files.
+/// Header of a stage file. The file name is a hash of the header, so stages with different headers are
+/// different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageHeader {
     /// Version of the format.
     stage: u32,
-    /// Name of the stage: `near`, `candidates` or `leaders`.
+    /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
     name: String,
-    /// The question and the options that affect the stage, as a text.
-    question: String,
-    /// Checksum of the input of the stage, in hexadecimal.
-    check: String,
+    /// Criterion and options that affect the result of the stage, as a text.
+    #[serde(rename = "question")]
+    parameters: String,
+    /// Hash of the input of the stage, in hexadecimal.
+    #[serde(rename = "check")]
+    input_hash: String,
 }
 
-/// Adds rows to a checksum.
-pub(crate) fn check_of<R: FixedSize>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
-    let mut bytes = [0; LONGEST];
+/// Adds rows to a hash.
+pub(crate) fn hash_rows<R: FixedSize>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
+    let mut bytes = [0; MAX_ROW_BYTES];
     for row in rows {
         row?.write(&mut bytes);
         hash.update(&bytes[..R::BYTES]);
@@ -50,28 +55,30 @@ pub(crate) fn check_of<R: FixedSize>(hash: &mut Xxh3, rows: impl Iterator<Item =
 }
 
 impl StageHeader {
-    pub(crate) fn new(name: &str, question: String, check: u64) -> StageHeader {
-        StageHeader { stage: VERSION, name: name.to_owned(), question, check: format!("{check:016x}") }
+    pub(crate) fn new(name: &str, parameters: String, input_hash: u64) -> StageHeader {
+        let input_hash = format!("{input_hash:016x}");
+        StageHeader { stage: VERSION, name: name.to_owned(), parameters, input_hash }
     }
 }
 
-impl Keeping<'_> {
-    /// Returns the result of a stage that an earlier run has kept. If there is none, makes it and keeps it: `write` writes its
-    /// tables. If its file is unsound, warns and makes it again.
-    pub(crate) fn kept<T>(
+impl StageCheckpoints<'_> {
+    /// Returns the result of a stage from the file of an earlier run: `read` reads its tables. If there is no
+    /// file, computes the result with `make` and saves it: `write` writes its tables. If the file is damaged,
+    /// warns and computes the result again.
+    pub(crate) fn load_or_compute<T>(
         &self,
         stage: &StageHeader,
-        read: impl FnOnce(&mut KeptReader) -> Result<T, Unsound>,
+        read: impl FnOnce(&mut StageReader) -> Result<T, StageReadError>,
         make: impl FnOnce() -> Result<T>,
-        write: impl FnOnce(&T, &mut KeptWriter) -> Result<()>,
+        write: impl FnOnce(&T, &mut StageWriter) -> Result<()>,
     ) -> Result<T> {
-        let path = path_of(self.folder, stage, "stage.zst")?;
+        let path = path_from_header(self.folder, stage, "stage.zst")?;
         if path.try_exists().map_err(Error::io(&path, "look for"))? {
-            let found = KeptReader::open(&path, stage).and_then(|mut reader| {
+            let found = StageReader::open(&path, stage).and_then(|mut reader| {
                 let found = read(&mut reader)?;
                 match reader.lines.is_at_end() {
                     true => Ok(found),
-                    false => Err(Unsound::Reason("there is more than was expected".to_owned())),
+                    false => Err(StageReadError::Invalid("there is more than was expected".to_owned())),
                 }
             });
             match found {
@@ -80,40 +87,40 @@ impl Keeping<'_> {
                     self.observer.diagnostic(&Diagnostic::Info(&remark));
                     return Ok(found);
                 }
-                Err(Unsound::Reason(reason)) => {
+                Err(StageReadError::Invalid(reason)) => {
                     let warning = format!("{}: {reason}; computing it again", path.display());
                     self.observer.diagnostic(&Diagnostic::Warning(&warning));
                 }
-                Err(Unsound::Failed(error)) => return Err(error),
+                Err(StageReadError::Failed(error)) => return Err(error),
             }
         }
         let made = make()?;
-        let mut writer = KeptWriter(SealedWriter::create(&path, self.unfinished)?);
-        writer.0.push(&json(stage)?)?;
+        let mut writer = StageWriter(ChecksummedWriter::create(&path, self.unfinished)?);
+        writer.0.push_line(&to_json_line(stage)?)?;
         write(&made, &mut writer)?;
         writer.0.finish()?;
         Ok(made)
     }
 }
 
-/// Why the file of a kept stage is not used.
-pub(crate) enum Unsound {
-    /// The file is damaged, or its content is impossible.
-    Reason(String),
-    /// An error that is no fault of the file: for example, its rows could not be written to a temporary file.
+/// Reason why a stage file cannot be used.
+pub(crate) enum StageReadError {
+    /// The file is damaged, or its content is impossible. The stage is computed again.
+    Invalid(String),
+    /// Another error, which ends the run: for example, the rows could not be written to a temporary file.
     Failed(Error),
 }
 
-impl From<Error> for Unsound {
+impl From<Error> for StageReadError {
     fn from(error: Error) -> Self {
-        Unsound::Failed(error)
+        StageReadError::Failed(error)
     }
 }
 
-/// Writes the tables of a stage.
-pub(crate) struct KeptWriter(SealedWriter);
+/// Writes the tables of a stage file.
+pub(crate) struct StageWriter(ChecksummedWriter);
 
-impl KeptWriter {
+impl StageWriter {
     /// Writes a table: the number of rows, then the rows.
     pub(crate) fn rows<R: FixedSize>(
         &mut self,
@@ -121,7 +128,7 @@ impl KeptWriter {
         rows: impl Iterator<Item = Result<R>>,
     ) -> Result<()> {
         self.0.push_bytes(&(count as u64).to_le_bytes())?;
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; MAX_ROW_BYTES];
         for row in rows {
             row?.write(&mut bytes);
             self.0.push_bytes(&bytes[..R::BYTES])?;
@@ -129,39 +136,39 @@ impl KeptWriter {
         Ok(())
     }
 
-    /// Writes all of `rows` as a table.
-    pub(crate) fn all<R: FixedSize>(&mut self, rows: &Rows<R>) -> Result<()> {
+    /// Writes `rows` as a table.
+    pub(crate) fn write_rows<R: FixedSize>(&mut self, rows: &Rows<R>) -> Result<()> {
         self.rows(rows.len(), rows.iter()?)
     }
 }
 
-/// Reads the tables of a stage.
-pub(crate) struct KeptReader {
-    lines: SealedLines,
+/// Reads the tables of a stage file.
+pub(crate) struct StageReader {
+    lines: ChecksummedReader,
 }
 
-impl KeptReader {
-    fn open(path: &Path, expected: &StageHeader) -> Result<KeptReader, Unsound> {
-        let mut lines = SealedLines::open(path).map_err(Unsound::Reason)?;
-        let line = lines.next().map_err(Unsound::Reason)?;
+impl StageReader {
+    fn open(path: &Path, expected: &StageHeader) -> Result<StageReader, StageReadError> {
+        let mut lines = ChecksummedReader::open(path).map_err(StageReadError::Invalid)?;
+        let line = lines.next_line().map_err(StageReadError::Invalid)?;
         match serde_json::from_slice::<StageHeader>(line) {
-            Ok(stage) if stage == *expected => Ok(KeptReader { lines }),
-            Ok(_) => Err(Unsound::Reason("its header does not match its name".to_owned())),
-            Err(error) => Err(Unsound::Reason(format!("line 1: invalid stage header: {error}"))),
+            Ok(stage) if stage == *expected => Ok(StageReader { lines }),
+            Ok(_) => Err(StageReadError::Invalid("its header does not match its name".to_owned())),
+            Err(error) => Err(StageReadError::Invalid(format!("line 1: invalid stage header: {error}"))),
         }
     }
 
-    /// Reads a table. Rejects rows that fail `is_sound`, and rows that are not strictly ascending.
+    /// Reads a table. The file is invalid if a row fails `is_sound`, or if the rows are not strictly ascending.
     pub(crate) fn rows<R: FixedSize>(
         &mut self,
         workspace: &Workspace,
         is_sound: impl Fn(&R) -> bool,
-    ) -> Result<Rows<R>, Unsound> {
+    ) -> Result<Rows<R>, StageReadError> {
         let mut rows = workspace.rows();
         let mut last: Option<R> = None;
         self.visit(|row: R| {
             if !is_sound(&row) || last.replace(row).is_some_and(|last| last >= row) {
-                return Err(Unsound::Reason("rows that cannot be".to_owned()));
+                return Err(StageReadError::Invalid("rows that cannot be".to_owned()));
             }
             Ok(rows.push(row)?)
         })?;
@@ -169,7 +176,7 @@ impl KeptReader {
     }
 
     /// Reads a table of numbers.
-    pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, Unsound> {
+    pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, StageReadError> {
         let mut numbers = Vec::new();
         self.visit(|number| {
             numbers.push(number);
@@ -178,13 +185,13 @@ impl KeptReader {
         Ok(numbers)
     }
 
-    /// Visits the rows of a table.
+    /// Reads a table, and visits its rows.
     pub(crate) fn visit<R: FixedSize>(
         &mut self,
-        mut visitor: impl FnMut(R) -> Result<(), Unsound>,
-    ) -> Result<(), Unsound> {
-        let mut bytes = [0; LONGEST];
-        let mut read = |bytes: &mut [u8]| self.lines.fill(bytes).map_err(Unsound::Reason);
+        mut visitor: impl FnMut(R) -> Result<(), StageReadError>,
+    ) -> Result<(), StageReadError> {
+        let mut bytes = [0; MAX_ROW_BYTES];
+        let mut read = |bytes: &mut [u8]| self.lines.fill(bytes).map_err(StageReadError::Invalid);
         read(&mut bytes[..8])?;
         for _ in 0..u64::read(&bytes) {
             read(&mut bytes[..R::BYTES])?;

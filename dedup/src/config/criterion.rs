@@ -1,5 +1,6 @@
-//! The criterion of near documents: how similar their texts are, or in how many bits their fingerprints differ. [`ComparisonConfig`] is the
-//! request of a user, and [`Criterion`] the same without defaults.
+//! How documents are compared: by the similarity of their texts, or by the distance of their fingerprints.
+//! [`ComparisonConfig`] is the user's choice, and may leave values to defaults. [`Criterion`] is the resolved
+//! threshold.
 
 use serde::Serialize;
 use simstore::{Error, Result};
@@ -10,53 +11,58 @@ use simstore_corpus::{Diagnostic, Observer};
 /// How documents are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ComparisonConfig {
-    /// Chosen by input and stores: texts of similarity 0.8, fingerprints within 3 bits, or the threshold of the stores.
+    /// Depends on inputs and stores: texts with similarity 0.8, fingerprints within 3 bits, or the threshold
+    /// of the stores.
     #[default]
     Default,
-    /// Compares texts by their similarity.
+    /// Compares texts by their Jaccard similarity.
     Similarity(SimilarityConfig),
     /// Compares fingerprints by the number of differing bits.
     Distance(DistanceConfig),
 }
 
-/// Settings for texts. Their similarity is the share of their features that two texts have in common.
+/// Settings for comparing texts. The similarity of two texts is the Jaccard similarity of their feature sets:
+/// the number of common features divided by the number of distinct features of both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimilarityConfig {
-    /// Least similarity of near texts, above 0 and up to 1. The default is 0.8, or the similarity of the store. The value must be
-    /// large enough for the recall: at least 0.43 for the default recall.
+    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or the similarity of the
+    /// store. Low values do not reach a high recall: the default recall needs at least 0.43.
     pub min_similarity: Option<f64>,
-    /// Least probability of finding two texts of exactly the least similarity; 0.95 by default. More similar texts are found with
-    /// a greater probability.
+    /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. More
+    /// similar pairs are found with a higher probability.
     pub recall: Option<f64>,
     /// Name of the [`Profile`](simstore_text::Profile) of the features. The default is
-    /// [shingles](simstore_text::Profile::shingles), or for files of source code, [code](simstore_text::Profile::code).
+    /// [shingles](simstore_text::Profile::shingles), or for files of source code,
+    /// [code](simstore_text::Profile::code).
     pub profile: Option<String>,
 }
 
-/// Settings for fingerprints, which are compared by the number of differing bits.
+/// Settings for comparing fingerprints. The distance of two fingerprints is the number of differing bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DistanceConfig {
-    /// Greatest distance of near fingerprints, in bits. The default is 3, or the distance of the store.
+    /// Largest distance of near-duplicates, in bits. The default is 3, or the distance of the store.
     pub max_distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,
-    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the default profile, or
-    /// the profile of the store.
+    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the
+    /// default profile, or the profile of the store.
     pub profile: Option<String>,
-    /// If set, near fingerprints count only if their texts are similar. The texts are read a second time.
+    /// If set, documents with near fingerprints are near-duplicates only if their texts are similar too. The
+    /// texts are read a second time.
     pub verify: Option<VerifyConfig>,
 }
 
-/// Check of the texts of documents with near fingerprints. The documents are near only if their texts are similar, too.
+/// Verification of the texts of documents with near fingerprints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifyConfig {
-    /// Least similarity of two texts, from 0 to 1: the share of all features of the two texts that is in both.
+    /// Least Jaccard similarity of the two texts, from 0 to 1.
     pub min_similarity: f64,
     /// Name of the profile of these features, with the default of [`SimilarityConfig::profile`].
     pub profile: Option<String>,
 }
 
-/// User options that choose a [`ComparisonConfig`]. An option about texts and an option about fingerprints exclude each other.
+/// User options that choose a [`ComparisonConfig`]. An option about texts and an option about fingerprints
+/// exclude each other.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonOptions {
     /// [`SimilarityConfig::min_similarity`].
@@ -78,7 +84,7 @@ pub struct ComparisonOptions {
 }
 
 impl ComparisonConfig {
-    /// Compares texts; near texts have at least this similarity.
+    /// Compares texts. Near-duplicates have at least the similarity `least`.
     pub fn by_similarity(least: f64) -> ComparisonConfig {
         ComparisonConfig::Similarity(SimilarityConfig {
             min_similarity: Some(least),
@@ -86,12 +92,12 @@ impl ComparisonConfig {
         })
     }
 
-    /// Compares fingerprints; near fingerprints differ in at most `max_distance` bits.
+    /// Compares fingerprints. Near-duplicates differ in at most `most` bits.
     pub fn by_distance(most: u32) -> ComparisonConfig {
         ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), ..DistanceConfig::default() })
     }
 
-    /// Refuses numbers out of range.
+    /// Fails if a number is out of range.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             ComparisonConfig::Similarity(SimilarityConfig { min_similarity: least, recall, .. }) => {
@@ -101,7 +107,9 @@ impl ComparisonConfig {
             ComparisonConfig::Distance(DistanceConfig {
                 verify: Some(VerifyConfig { min_similarity: least, .. }),
                 ..
-            }) if !(0.0..=1.0).contains(least) => bad("option `verify_text`: expected a number from 0 to 1"),
+            }) if !(0.0..=1.0).contains(least) => {
+                bad_argument("option `verify_text`: expected a number from 0 to 1")
+            }
             _ => Ok(()),
         }
     }
@@ -112,28 +120,28 @@ impl ComparisonConfig {
         self.similarity_config().is_some_and(|similar| similar.profile.as_ref() == Some(&exact))
     }
 
-    /// Settings for texts, if these are compared.
+    /// Returns the settings for texts, if texts are compared.
     pub(crate) fn similarity_config(&self) -> Option<&SimilarityConfig> {
         if let ComparisonConfig::Similarity(similar) = self { Some(similar) } else { None }
     }
 
-    /// Settings for fingerprints, if these are compared.
-    pub(crate) fn of_distance(&self) -> Option<&DistanceConfig> {
+    /// Returns the settings for fingerprints, if fingerprints are compared.
+    pub(crate) fn distance_config(&self) -> Option<&DistanceConfig> {
         if let ComparisonConfig::Distance(distance) = self { Some(distance) } else { None }
     }
 
-    /// Settings for the check of texts, if near fingerprints are verified.
-    pub(crate) fn verify(&self) -> Option<&VerifyConfig> {
-        self.of_distance()?.verify.as_ref()
+    /// Returns the settings for verifying texts, if the texts of near fingerprints are verified.
+    pub(crate) fn verify_config(&self) -> Option<&VerifyConfig> {
+        self.distance_config()?.verify.as_ref()
     }
 }
 
 impl ComparisonOptions {
-    /// Combines the options. `resources` holds the files that profiles refer to.
+    /// Combines the options to a configuration. `resources` has the files that profiles refer to.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if options exclude each other.
-    pub fn compare(self, resources: &Resources, observer: &dyn Observer) -> Result<ComparisonConfig> {
+    pub fn into_config(self, resources: &Resources, observer: &dyn Observer) -> Result<ComparisonConfig> {
         let ComparisonOptions {
             similar,
             recall,
@@ -155,7 +163,9 @@ impl ComparisonOptions {
                 (verify_profile.is_some(), "verify_profile"),
             ];
             if let Some((_, option)) = others.into_iter().find(|(is_set, _)| *is_set) {
-                return bad(format!("option `exact` finds only equal texts: leave out option `{option}`"));
+                return bad_argument(format!(
+                    "option `exact` finds only equal texts: leave out option `{option}`"
+                ));
             }
             let profile = Some(Profile::exact().to_string());
             return Ok(ComparisonConfig::Similarity(SimilarityConfig {
@@ -165,18 +175,18 @@ impl ComparisonOptions {
             }));
         }
         if similar.is_some() {
-            let of_distance = [
+            let distance_config = [
                 (distance.is_some(), "distance"),
                 (bits.is_some(), "bits"),
                 (verify_text.is_some(), "verify_text"),
             ];
-            if let Some((_, option)) = of_distance.into_iter().find(|(is_set, _)| *is_set) {
-                return bad(format!(
+            if let Some((_, option)) = distance_config.into_iter().find(|(is_set, _)| *is_set) {
+                return bad_argument(format!(
                     "option `{option}` compares fingerprints, option `similar` compares texts: leave out one of them"
                 ));
             }
             if profile.is_some() && verify_profile.is_some() {
-                return bad(
+                return bad_argument(
                     "options `profile` and `verify_profile` both set how texts are compared: leave out one of them",
                 );
             }
@@ -186,7 +196,7 @@ impl ComparisonOptions {
                 profile: profile.or(verify_profile),
             }));
         }
-        // With `verify_profile`, the resource files may belong to that profile. Otherwise they belong to fingerprints.
+        // Resource files without `verify_profile` belong to the profile of fingerprints.
         let for_fingerprints = verify_profile.is_none() && given_resources(resources).next().is_some();
         if distance.is_none()
             && bits.is_none()
@@ -202,7 +212,7 @@ impl ComparisonOptions {
             });
         }
         if recall.is_some() {
-            return bad(
+            return bad_argument(
                 "option `recall` needs comparison by similarity: a search by distance finds all pairs",
             );
         }
@@ -216,26 +226,27 @@ impl ComparisonOptions {
     }
 }
 
-/// Names of the given options for files that profiles refer to.
+/// Names of the options for resource files that are set.
 pub(crate) fn given_resources(resources: &Resources) -> impl Iterator<Item = &'static str> + use<> {
     let Resources { dictionary, stop_words, idf } = resources;
     let all = [("dictionary", dictionary), ("stop_words", stop_words), ("idf", idf)];
     all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
 }
 
-/// The condition for near documents. It is serialized as a field `by_similarity` or `by_distance`, after the options of these names.
+/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`, like the options of
+/// these names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Criterion {
-    /// Texts of at least this similarity, from 0 to 1.
+    /// Texts have at least this similarity, from 0 to 1.
     #[serde(rename = "similar")]
     Similarity(f64),
-    /// Fingerprints that differ in at most this many bits.
+    /// Fingerprints differ in at most this number of bits.
     Distance(u32),
 }
 
-/// The error for an invalid option.
-pub(crate) fn bad<T>(reason: impl Into<String>) -> Result<T> {
+/// Returns the error for an invalid option.
+pub(crate) fn bad_argument<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::BadArgument(reason.into()))
 }
 
@@ -243,8 +254,8 @@ pub(crate) fn bad<T>(reason: impl Into<String>) -> Result<T> {
 mod tests {
     use super::*;
 
-    fn said(options: ComparisonOptions) -> std::result::Result<ComparisonConfig, String> {
-        options.compare(&Resources::default(), &()).map_err(|error| error.to_string())
+    fn into_config(options: ComparisonOptions) -> std::result::Result<ComparisonConfig, String> {
+        options.into_config(&Resources::default(), &()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -252,17 +263,17 @@ mod tests {
         let none = ComparisonOptions::default;
         let name = || Some("words-2".to_owned());
         let similar = || ComparisonOptions { similar: Some(0.9), ..none() };
-        let of_distance: [fn(ComparisonOptions) -> ComparisonOptions; 4] = [
+        let distance_config: [fn(ComparisonOptions) -> ComparisonOptions; 4] = [
             |options| ComparisonOptions { distance: Some(3), ..options },
             |options| ComparisonOptions { bits: Some(128), ..options },
             |options| ComparisonOptions { verify_text: Some(0.5), ..options },
             |options| ComparisonOptions { profile: Some("words-2".to_owned()), ..options },
         ];
-        for (at, with) in of_distance.iter().enumerate() {
-            assert!(matches!(said(with(none())), Ok(ComparisonConfig::Distance(_))), "{at}");
-            let recall = said(with(ComparisonOptions { recall: Some(0.9), ..none() })).unwrap_err();
+        for (at, with) in distance_config.iter().enumerate() {
+            assert!(matches!(into_config(with(none())), Ok(ComparisonConfig::Distance(_))), "{at}");
+            let recall = into_config(with(ComparisonOptions { recall: Some(0.9), ..none() })).unwrap_err();
             assert!(recall.contains("option `recall` needs comparison by similarity"), "{recall}");
-            let both = said(with(similar()));
+            let both = into_config(with(similar()));
             // With `by_similarity`, `profile` is a profile of texts.
             match at {
                 3 => assert!(matches!(
@@ -275,19 +286,23 @@ mod tests {
         let exact = |options| ComparisonOptions { exact: true, ..options };
         let equal =
             SimilarityConfig { min_similarity: Some(1.0), recall: None, profile: Some("exact".to_owned()) };
-        assert_eq!(said(exact(none())), Ok(ComparisonConfig::Similarity(equal)));
-        for with in of_distance {
-            assert!(said(exact(with(none()))).unwrap_err().contains("option `exact` finds only equal texts"));
+        assert_eq!(into_config(exact(none())), Ok(ComparisonConfig::Similarity(equal)));
+        for with in distance_config {
+            assert!(
+                into_config(exact(with(none())))
+                    .unwrap_err()
+                    .contains("option `exact` finds only equal texts")
+            );
         }
-        assert!(said(exact(similar())).unwrap_err().contains("leave out option `similar`"));
+        assert!(into_config(exact(similar())).unwrap_err().contains("leave out option `similar`"));
         let two = ComparisonOptions { profile: name(), verify_profile: name(), ..similar() };
-        assert!(said(two).unwrap_err().contains("leave out one of them"));
-        assert_eq!(said(none()), Ok(ComparisonConfig::Default));
-        let of_texts =
+        assert!(into_config(two).unwrap_err().contains("leave out one of them"));
+        assert_eq!(into_config(none()), Ok(ComparisonConfig::Default));
+        let text_config =
             ComparisonConfig::Similarity(SimilarityConfig { profile: name(), ..SimilarityConfig::default() });
-        assert_eq!(said(ComparisonOptions { verify_profile: name(), ..none() }), Ok(of_texts));
+        assert_eq!(into_config(ComparisonOptions { verify_profile: name(), ..none() }), Ok(text_config));
         let verified = ComparisonOptions { verify_text: Some(0.5), verify_profile: name(), ..none() };
-        let Ok(compare) = said(verified) else { panic!() };
-        assert_eq!(compare.verify(), Some(&VerifyConfig { min_similarity: 0.5, profile: name() }));
+        let Ok(compare) = into_config(verified) else { panic!() };
+        assert_eq!(compare.verify_config(), Some(&VerifyConfig { min_similarity: 0.5, profile: name() }));
     }
 }

@@ -1,6 +1,6 @@
-//! The configuration of a run.
+//! Configuration of a run.
 
-pub(crate) mod band_choice;
+pub(crate) mod band_search_plan;
 pub(crate) mod criterion;
 pub(crate) mod resolve;
 
@@ -9,94 +9,100 @@ use std::path::PathBuf;
 use simstore::Result;
 use simstore_text::Resources;
 
-use crate::config::criterion::{ComparisonConfig, bad};
-use crate::corpus::keep_rule::Keep;
+use crate::config::criterion::{ComparisonConfig, bad_argument};
+use crate::documents::keep_rule::KeepRule;
 
-/// How near documents form clusters.
+/// How near-duplicates form clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterBy {
-    /// A cluster is connected by chains of near documents: each is near another member, not necessarily all members.
+    /// Connected components: each member of a cluster is near at least one other member, but not necessarily
+    /// near all.
     #[default]
     Components,
-    /// Each member of a cluster is near the representative.
+    /// Stars: each member of a cluster is near its representative.
     Stars,
 }
 
-/// Which documents are near-duplicates, which of them are kept, and whether the kept documents are added to a store.
+/// Configuration of a run: which documents are near-duplicates, which of them are kept, and whether the kept
+/// documents are added to a store.
 #[derive(Clone, Debug, Default)]
 pub struct DedupConfig {
-    /// Which documents are near.
-    pub compare: ComparisonConfig,
+    /// How documents are compared.
+    pub comparison: ComparisonConfig,
     /// Files that profiles refer to, such as a dictionary.
     pub resources: Resources,
-    /// How near documents form clusters. The default is stars if texts are compared by similarity and one document is kept,
-    /// components otherwise.
+    /// How near-duplicates form clusters. The default is stars if texts are compared by similarity and one
+    /// document of each cluster is kept; otherwise connected components.
     pub cluster_by: Option<ClusterBy>,
-    /// Which document of a cluster is kept.
-    pub keep: Keep,
-    /// Stores of one width, kind and profile. A document that is near a stored document is not kept. Stores of [similar
-    /// documents](simstore_text::open_similar_store) find documents of their own least similarity or a greater one. The similarity is
-    /// exact if the store keeps texts; otherwise sketches estimate it.
+    /// Rule that chooses the kept document of a cluster.
+    pub keep: KeepRule,
+    /// Reference stores, all of one width, kind and profile. A document that is near a stored document is
+    /// removed. A store of [similar documents](simstore_text::open_similar_store) supports its own minimum
+    /// similarity and greater ones. Similarities are exact if the store keeps texts; otherwise they are
+    /// estimated from MinHash signatures.
     pub against: Vec<PathBuf>,
-    /// If set, kept documents are added to the first store, which is made if it is missing. Store and output files change
-    /// together.
-    pub add: Option<Add>,
-    /// Where finished work is kept, so that an interrupted run can be resumed.
-    pub resume: Option<Resume>,
-    /// Whether all pairs are kept for [`visit_pairs`](crate::Report::visit_pairs). They take memory.
+    /// If set, kept documents are added to the first store, which is created if it is missing. Store and
+    /// output files change atomically, in one step.
+    pub add: Option<AddConfig>,
+    /// Folder for checkpoints, so that an interrupted run can be resumed.
+    pub resume: Option<ResumeConfig>,
+    /// Whether all near pairs are recorded for [`visit_pairs`](crate::Report::visit_pairs). They take memory.
     pub pairs: bool,
-    /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the control group. A
-    /// quarter of the limit, up to 128 MiB, is left to the program and for reading. Documents that need more are compared on disk.
+    /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the
+    /// control group. A quarter of the limit, up to 128 MiB, is reserved for the program and for reading. If
+    /// documents need more, they are compared on disk.
     pub memory: Option<u64>,
-    /// Folder for temporary files; the system's folder by default. Temporary files that killed runs have left there are removed.
-    pub temporary: Option<PathBuf>,
+    /// Folder for temporary files; the system's folder by default. Temporary files of killed runs are removed
+    /// from it.
+    pub temporary_folder: Option<PathBuf>,
 }
 
-/// How kept documents are added to a store.
+/// Settings for adding kept documents to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Add {
+pub struct AddConfig {
     /// Whether a new store of similar documents keeps the texts, so that later comparisons with it are exact.
     pub with_texts: bool,
     /// Whether to add the documents even if an identical run has already added them.
     pub again: bool,
 }
 
-impl Add {
-    /// Combines three separate options; `None` if nothing is added.
+impl AddConfig {
+    /// Combines three options. Returns `None` if `add` is not set.
     ///
     /// # Errors
     /// [`BadArgument`](simstore::Error::BadArgument) if `with_texts` or `again` is set without `add`.
-    pub fn of_options(add: bool, with_texts: bool, again: bool) -> Result<Option<Add>> {
+    pub fn from_options(add: bool, with_texts: bool, again: bool) -> Result<Option<AddConfig>> {
         match (add, again, with_texts) {
-            (true, ..) => Ok(Some(Add { with_texts, again })),
-            (false, true, _) => bad("option `again` needs option `add`"),
-            (false, _, true) => {
-                bad("option `with_texts` needs a new store of similar documents, created by option `add`")
-            }
+            (true, ..) => Ok(Some(AddConfig { with_texts, again })),
+            (false, true, _) => bad_argument("option `again` needs option `add`"),
+            (false, _, true) => bad_argument(
+                "option `with_texts` needs a new store of similar documents, created by option `add`",
+            ),
             (false, false, false) => Ok(None),
         }
     }
 }
 
-/// Where finished work is kept, so that a run can be resumed.
+/// Settings for checkpoints. An interrupted run can be resumed from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resume {
-    /// Folder for the fingerprints of finished files and for the results of stages. Results that are already there are used.
+pub struct ResumeConfig {
+    /// Folder of the checkpoints: part files with the fingerprints of finished input files, and results of
+    /// stages. Existing ones are reused.
     pub folder: PathBuf,
-    /// Size of a section in bytes on disk; 256 MiB by default. A larger file becomes several parts of about this size, if it can
-    /// be read from the middle.
-    pub section: Option<u64>,
+    /// Size of a section in bytes on disk; 256 MiB by default. A larger file is divided into several parts of
+    /// about this size, if its format can be read from the middle.
+    pub section_bytes: Option<u64>,
 }
 
-impl From<PathBuf> for Resume {
-    fn from(folder: PathBuf) -> Resume {
-        Resume { folder, section: None }
+impl From<PathBuf> for ResumeConfig {
+    fn from(folder: PathBuf) -> ResumeConfig {
+        ResumeConfig { folder, section_bytes: None }
     }
 }
 
 impl DedupConfig {
-    /// Size of a section of a large file in bytes, if given.
-    pub(crate) fn section(&self) -> Option<u64> {
-        self.resume.as_ref()?.section
+    /// Returns the requested size of a section in bytes, if any.
+    pub(crate) fn section_bytes(&self) -> Option<u64> {
+        self.resume.as_ref()?.section_bytes
     }
 }

@@ -1,5 +1,5 @@
-//! Resolution of a configuration: all decisions of a run, and all refusals of options that contradict each other, the inputs or the
-//! stores.
+//! Resolution of a configuration: replaces defaults by values, and refuses options that contradict each
+//! other, the inputs or the stores.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,64 +13,64 @@ use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer, default_text_prof
 use simstore_io::output::resolve_path;
 use simstore_text::{MinHasher, Profile, Resources, SimilarSettings};
 
-use crate::adding::last_run::LastRun;
-use crate::config::band_choice;
+use crate::config::band_search_plan;
 use crate::config::criterion::{
-    ComparisonConfig, Criterion, DistanceConfig, SimilarityConfig, VerifyConfig, bad, given_resources,
+    ComparisonConfig, Criterion, DistanceConfig, SimilarityConfig, VerifyConfig, bad_argument,
+    given_resources,
 };
 use crate::config::{ClusterBy, DedupConfig};
-use crate::corpus::file_list::FileList;
-use crate::corpus::keep_rule::Keep;
-use crate::reference::References;
+use crate::documents::file_list::FileList;
+use crate::documents::keep_rule::KeepRule;
+use crate::reference_stores::ReferenceStores;
 use crate::report::outputs::Outputs;
+use crate::store_writer::last_run::LastRun;
 
-/// Default least similarity.
-pub(crate) const SIMILARITY: f64 = 0.8;
-/// Default greatest distance, in bits.
-const DISTANCE: u32 = 3;
-/// Default recall: the least probability of finding a pair of exactly the requested similarity.
-const RECALL: f64 = 0.95;
+/// Default minimum similarity.
+pub(crate) const DEFAULT_SIMILARITY: f64 = 0.8;
+/// Default maximum distance, in bits.
+const DEFAULT_DISTANCE: u32 = 3;
+/// Default recall: the least probability of finding a pair whose similarity is exactly the minimum.
+const DEFAULT_RECALL: f64 = 0.95;
 
-/// A configuration without defaults, for certain inputs, with the opened stores and the list of input files.
-pub(crate) struct Resolved {
+/// Configuration after defaults were replaced by values, with the opened stores and the list of input files.
+pub(crate) struct ResolvedConfig {
     pub(crate) kind: InputKind,
-    /// Width of the fingerprints.
     pub(crate) width: Width,
-    /// The inputs, with the field that the `keep` rule compares, within the memory for reading.
+    /// Inputs, with the field that the keep rule compares, and with the memory limit for reading.
     pub(crate) inputs: Inputs,
-    /// State of the input files; `None` for fingerprints.
+    /// List of the input files; `None` for fingerprints.
     pub(crate) file_list: Option<FileList>,
-    /// The stores to compare with.
-    pub(crate) references: References,
-    /// The last run that added to the first store.
+    pub(crate) references: ReferenceStores,
+    /// Last run that added documents to the first store.
     pub(crate) last_run: LastRun,
     pub(crate) criterion: Criterion,
-    /// Least similarity of the texts of near fingerprints, if these are verified.
-    pub(crate) verify: Option<f64>,
+    /// Least similarity of the texts of near fingerprints; `None` if texts are not verified.
+    pub(crate) min_verified_similarity: Option<f64>,
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
-    pub(crate) keep: Keep,
-    /// Profile of fingerprints or sketches.
+    pub(crate) keep: KeepRule,
+    /// Profile of the fingerprints or MinHash signatures.
     pub(crate) profile: Profile,
-    /// Makes the sketches of texts, if these are compared by similarity.
-    pub(crate) sketcher: Option<MinHasher>,
+    /// Computes MinHash signatures; `None` if documents are compared by distance.
+    pub(crate) min_hasher: Option<MinHasher>,
     /// Profile for comparing texts; `None` if only fingerprints are compared.
-    pub(crate) default_text_profile: Option<Profile>,
-    /// Settings of the store of similar documents that documents are added to, if any.
-    pub(crate) added_to_similar: Option<SimilarSettings>,
+    pub(crate) text_profile: Option<Profile>,
+    /// Settings of the store of similar documents that documents are added to; `None` if no documents are
+    /// added, or if the store has fingerprints only.
+    pub(crate) addition_settings: Option<SimilarSettings>,
     /// Whether only equal texts are duplicates.
     pub(crate) is_exact: bool,
     /// Whether the inputs are read a second time, to compare texts or to write documents.
     pub(crate) reads_twice: bool,
 }
 
-impl Resolved {
-    /// The inputs, if they are documents.
+impl ResolvedConfig {
+    /// Returns the inputs, if they are documents.
     pub(crate) fn documents(&self) -> Option<&Inputs> {
         (self.kind == InputKind::Documents).then_some(&self.inputs)
     }
 
-    /// Checks that input files that are read twice have not changed since the run began.
+    /// Fails if inputs are read twice and have changed since the run began.
     ///
     /// # Errors
     /// [`Error::Refused`] if one has changed.
@@ -82,22 +82,24 @@ impl Resolved {
     }
 
     pub(crate) fn keeps_none(&self) -> bool {
-        self.keep == Keep::None
+        self.keep == KeepRule::None
     }
 }
 
 impl DedupConfig {
-    /// Decides what a run on these inputs does. Stores are opened, the first of them for writing if a run with `outputs` adds
-    /// documents; then the files of an interrupted run get their names. Without `outputs`, nothing is written, as in an estimate.
+    /// Resolves the configuration for inputs and outputs. Opens the stores. If documents are added, opens the
+    /// first store for writing, and completes the output files of an interrupted run. Without `outputs`, as
+    /// for an estimate, nothing is written.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they contradict the stores.
+    /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they
+    /// contradict the stores.
     pub(crate) fn resolve(
         &self,
         inputs: &Inputs,
         outputs: Option<&Outputs>,
         observer: &dyn Observer,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedConfig> {
         let width = self.width()?;
         outputs.map_or(Ok(()), Outputs::check)?;
         self.check()?;
@@ -109,10 +111,11 @@ impl DedupConfig {
             self.check_in_memory(kind, outputs)?;
         }
         let adds = self.add.is_some() && outputs.is_some();
-        let references = References::open(&self.against, width, adds, budget, observer)?;
+        let references = ReferenceStores::open(&self.against, width, adds, budget, observer)?;
         self.check_profile(kind, &references)?;
-        // Before the inputs are listed: the files of an interrupted run may be among them.
-        let last_run = LastRun::finished(references.stores.first().filter(|_| adds), observer)?;
+        // This comes before the inputs are listed, because output files of an interrupted run may be among
+        // them.
+        let last_run = LastRun::complete(references.stores.first().filter(|_| adds), observer)?;
         let criterion = self.criterion(kind, width, &references, observer)?;
         let file_list = match kind {
             InputKind::Documents => Some(FileList::read(&inputs)?),
@@ -120,19 +123,18 @@ impl DedupConfig {
         };
         outputs
             .map_or(Ok(()), |outputs| check_outputs(outputs, &inputs, file_list.as_ref(), adds, observer))?;
-        let added_to_similar = self.added_to_similar(criterion, &references)?;
-        let default_text_profile =
-            self.default_text_profile(criterion, &references, file_list.as_ref(), observer)?;
-        let sketcher = match criterion {
-            Criterion::Similarity(_) => default_text_profile.clone().map(MinHasher::new),
+        let addition_settings = self.addition_settings(criterion, &references)?;
+        let text_profile = self.text_profile(criterion, &references, file_list.as_ref(), observer)?;
+        let min_hasher = match criterion {
+            Criterion::Similarity(_) => text_profile.clone().map(MinHasher::new),
             Criterion::Distance(_) => None,
         };
-        let profile = match (kind, &sketcher) {
-            (_, Some(sketcher)) => sketcher.profile().clone(),
-            (InputKind::Documents, None) => self.profile_of_fingerprints(&references)?,
+        let profile = match (kind, &min_hasher) {
+            (_, Some(min_hasher)) => min_hasher.profile().clone(),
+            (InputKind::Documents, None) => self.fingerprint_profile(&references)?,
             (InputKind::Fingerprints, None) => Profile::default(),
         };
-        Ok(Resolved {
+        Ok(ResolvedConfig {
             kind,
             width,
             inputs,
@@ -140,20 +142,20 @@ impl DedupConfig {
             references,
             last_run,
             criterion,
-            verify: self.compare.verify().map(|verify| verify.min_similarity),
+            min_verified_similarity: self.comparison.verify_config().map(|verify| verify.min_similarity),
             recall: self.recall(),
             cluster_by: self.cluster_by(criterion),
             keep: self.keep.clone(),
             profile,
-            sketcher,
-            reads_twice: default_text_profile.is_some() || outputs.is_some_and(Outputs::write_documents),
-            default_text_profile,
-            added_to_similar,
-            is_exact: self.compare.is_exact(),
+            min_hasher,
+            reads_twice: text_profile.is_some() || outputs.is_some_and(Outputs::writes_documents),
+            text_profile,
+            addition_settings,
+            is_exact: self.comparison.is_exact(),
         })
     }
 
-    /// Width of the fingerprints: as the option `bits` or the stores say, else 64 bits.
+    /// Width of the fingerprints: the option `bits`, else the width of the stores, else 64 bits.
     ///
     /// # Errors
     /// [`Error::Refused`] if a store is missing, or if stores have different widths.
@@ -161,7 +163,7 @@ impl DedupConfig {
         let mut stored: Option<(u32, &Path)> = None;
         for (at, store) in self.against.iter().enumerate() {
             if !is_store(store) {
-                // The first store may be missing if documents are added: it is created then.
+                // If documents are added, a missing first store is created later.
                 if at == 0 && self.add.is_some() {
                     continue;
                 }
@@ -179,80 +181,83 @@ impl DedupConfig {
                 _ => stored = Some((bits, store)),
             }
         }
-        let requested = self.compare.of_distance().and_then(|distance| distance.bits);
+        let requested = self.comparison.distance_config().and_then(|distance| distance.bits);
         Width::from_bits(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
-    /// The configuration of [`sample_pairs`](crate::sample_pairs), and the threshold of this configuration. `lowest` computes the lowest
-    /// similarity to search for from threshold and recall.
+    /// Returns the configuration of [`sample_pairs`](crate::sample_pairs) with a lower threshold, and the
+    /// requested threshold. `lowest` computes the lower threshold from the requested threshold and the
+    /// recall.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the options compare fingerprints or stores, or keep none of the duplicates.
-    pub(crate) fn for_pair_sample(
+    pub(crate) fn to_pair_sample_config(
         &self,
         inputs: &Inputs,
         lowest: impl FnOnce(f64, f64) -> Result<f64>,
     ) -> Result<(DedupConfig, f64)> {
         if inputs.kind()? == InputKind::Fingerprints {
-            return bad("option `sample_pairs` needs documents, but the inputs are fingerprints");
+            return bad_argument("option `sample_pairs` needs documents, but the inputs are fingerprints");
         }
-        let similar = match &self.compare {
+        let similar = match &self.comparison {
             ComparisonConfig::Default => SimilarityConfig::default(),
             ComparisonConfig::Similarity(similar) => similar.clone(),
             ComparisonConfig::Distance(_) => {
-                return bad(
+                return bad_argument(
                     "option `sample_pairs` compares texts: leave out option `distance` and other fingerprint options",
                 );
             }
         };
         if !self.against.is_empty() || self.resume.is_some() {
-            return bad("option `sample_pairs` does not work with options `against` and `resume`");
+            return bad_argument("option `sample_pairs` does not work with options `against` and `resume`");
         }
-        if self.keep == Keep::None {
-            return bad("option `sample_pairs` needs preferred documents: leave out `keep` none");
+        if self.keep == KeepRule::None {
+            return bad_argument("option `sample_pairs` needs preferred documents: leave out `keep` none");
         }
         self.check()?;
-        let threshold = similar.min_similarity.unwrap_or(SIMILARITY);
+        let threshold = similar.min_similarity.unwrap_or(DEFAULT_SIMILARITY);
         let least = Some(lowest(threshold, self.recall())?);
         let compare = ComparisonConfig::Similarity(SimilarityConfig { min_similarity: least, ..similar });
-        Ok((DedupConfig { compare, pairs: true, ..self.clone() }, threshold))
+        Ok((DedupConfig { comparison: compare, pairs: true, ..self.clone() }, threshold))
     }
 
-    /// Refuses options that are invalid for every input.
+    /// Fails if options are invalid for every input.
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.against.is_empty() && self.compare.verify().is_some() {
-            return bad(
+        if !self.against.is_empty() && self.comparison.verify_config().is_some() {
+            return bad_argument(
                 "option `verify_text` does not work with option `against`, because a store of fingerprints has no texts: run with option \
                  `verify_text` and option `output` first, then compare this output with the store",
             );
         }
-        self.compare.check()?;
+        self.comparison.check()?;
         check_memory(self.memory)?;
-        if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
-            return bad("option `keep` none needs clusters by components: leave out option `cluster_by`");
+        if self.keep == KeepRule::None && self.cluster_by == Some(ClusterBy::Stars) {
+            return bad_argument(
+                "option `keep` none needs clusters by components: leave out option `cluster_by`",
+            );
         }
         if let Some(store) = self.repeated_store() {
-            return bad(format!("{}: given as two stores", store.display()));
+            return bad_argument(format!("{}: given as two stores", store.display()));
         }
         if self.add.is_some() && self.against.is_empty() {
-            return bad("option `add` needs option `against`");
+            return bad_argument("option `add` needs option `against`");
         }
         Ok(())
     }
 
-    /// A store that an earlier path already names.
+    /// Returns a store that an earlier path already names, if any.
     fn repeated_store(&self) -> Option<&PathBuf> {
         let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| resolve_path(store));
         let mut seen = BTreeSet::new();
         self.against.iter().find(|store| !seen.insert(place(store)))
     }
 
-    /// Refuses options that do not apply to this kind of input.
+    /// Fails if an option does not apply to this kind of input.
     fn check_kind(&self, kind: InputKind) -> Result<()> {
         if kind == InputKind::Documents {
             return Ok(());
         }
-        let option = match &self.compare {
+        let option = match &self.comparison {
             ComparisonConfig::Similarity(SimilarityConfig { min_similarity: Some(_), .. }) => Some("similar"),
             ComparisonConfig::Similarity(SimilarityConfig { recall: Some(_), .. }) => Some("recall"),
             ComparisonConfig::Similarity(_) => Some("verify_profile"),
@@ -262,133 +267,138 @@ impl DedupConfig {
         };
         let others = [
             (self.resume.is_some(), "resume"),
-            (self.keep == Keep::Longest || self.keep.field().is_some(), "keep"),
+            (self.keep == KeepRule::Longest || self.keep.field().is_some(), "keep"),
         ];
-        match option.or(first_set(others)).or_else(|| given_resources(&self.resources).next()) {
+        match option.or(first_set_option(others)).or_else(|| given_resources(&self.resources).next()) {
             Some(option) => {
-                bad(format!("option `{option}` needs documents, but the inputs are fingerprints"))
+                bad_argument(format!("option `{option}` needs documents, but the inputs are fingerprints"))
             }
             None => Ok(()),
         }
     }
 
-    /// Refuses options that need input files, for inputs in memory.
+    /// Fails if an option needs input files. Called for inputs in memory.
     fn check_in_memory(&self, kind: InputKind, outputs: Option<&Outputs>) -> Result<()> {
-        let writes_documents = kind == InputKind::Documents && outputs.is_some_and(Outputs::write_documents);
-        match first_set([(self.resume.is_some(), "resume"), (writes_documents, "output")]) {
-            Some(option) => bad(format!("option `{option}` needs files as inputs")),
+        let writes_documents = kind == InputKind::Documents && outputs.is_some_and(Outputs::writes_documents);
+        match first_set_option([(self.resume.is_some(), "resume"), (writes_documents, "output")]) {
+            Some(option) => bad_argument(format!("option `{option}` needs files as inputs")),
             None => Ok(()),
         }
     }
 
-    /// Refuses a profile of fingerprints that is not the profile of the stores.
-    fn check_profile(&self, kind: InputKind, references: &References) -> Result<()> {
-        let is_named = self.compare.of_distance().is_some_and(|distance| distance.profile.is_some());
+    /// Fails if the requested profile of fingerprints is not the profile of the stores.
+    fn check_profile(&self, kind: InputKind, references: &ReferenceStores) -> Result<()> {
+        let is_named = self.comparison.distance_config().is_some_and(|distance| distance.profile.is_some());
         if is_named && !references.are_similar() && kind == InputKind::Documents {
-            self.profile_of_fingerprints(references)?;
+            self.fingerprint_profile(references)?;
         }
         Ok(())
     }
 
     fn recall(&self) -> f64 {
-        self.compare.similarity_config().and_then(|similar| similar.recall).unwrap_or(RECALL)
+        self.comparison.similarity_config().and_then(|similar| similar.recall).unwrap_or(DEFAULT_RECALL)
     }
 
     fn cluster_by(&self, criterion: Criterion) -> ClusterBy {
         self.cluster_by.unwrap_or(match criterion {
-            Criterion::Similarity(_) if self.keep != Keep::None => ClusterBy::Stars,
+            Criterion::Similarity(_) if self.keep != KeepRule::None => ClusterBy::Stars,
             _ => ClusterBy::Components,
         })
     }
 
-    /// The criterion for inputs of this kind, and for the stores, if any. Warns if an option such as `bits` has selected
-    /// fingerprints, although option `distance` is missing.
+    /// Returns the criterion for inputs of this kind and for the stores. Warns if an option such as `bits`
+    /// selects fingerprints, but option `distance` is missing.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if inputs or stores cannot be compared as the options say, or if a store would change the default
-    /// criterion.
+    /// [`Error::BadArgument`] if the options do not fit the inputs or the stores, or if a store of
+    /// fingerprints is used without an explicit option `distance`.
     pub(crate) fn criterion(
         &self,
         kind: InputKind,
         width: Width,
-        references: &References,
+        references: &ReferenceStores,
         observer: &dyn Observer,
     ) -> Result<Criterion> {
         let criterion = if references.are_similar() {
-            self.criterion_of_similar_stores(kind, references)?
+            self.similar_store_criterion(kind, references)?
         } else {
-            self.criterion_of_fingerprints_or_texts(kind, references, observer)?
+            self.default_criterion(kind, references, observer)?
         };
         match criterion {
             Criterion::Distance(distance) => {
                 let most = each_width!(width, type F => F::MAX_DISTANCE);
                 if distance > most {
                     let bits = width.bits();
-                    return bad(format!(
+                    return bad_argument(format!(
                         "distance {distance} is too large: at most {most} for {bits}-bit fingerprints"
                     ));
                 }
                 Ok(criterion)
             }
             // An impossible similarity or recall is refused before any input is read.
-            Criterion::Similarity(least) => band_choice::choose(least, self.recall(), 0).map(|_| criterion),
+            Criterion::Similarity(least) => {
+                band_search_plan::plan_band_search(least, self.recall(), 0).map(|_| criterion)
+            }
         }
     }
 
-    fn criterion_of_fingerprints_or_texts(
+    fn default_criterion(
         &self,
         kind: InputKind,
-        references: &References,
+        references: &ReferenceStores,
         observer: &dyn Observer,
     ) -> Result<Criterion> {
-        // Every store can answer within the smallest distance of all stores.
-        let distance = references.snapshots().map(|store| store.distance()).min().unwrap_or(DISTANCE);
-        // A store that does not exist yet is created for the criterion.
+        // The smallest of the stores' distances works for all of them.
+        let distance = references.snapshots().map(|store| store.distance()).min().unwrap_or(DEFAULT_DISTANCE);
+        // A missing store does not restrict the criterion: it is created for it.
         let existing = references.stores.iter().find(|store| store.exists());
-        match (&self.compare, existing) {
-            (ComparisonConfig::Similarity(SimilarityConfig { min_similarity: Some(_), .. }), Some(_)) => bad(
-                "option `similar` compares texts, but the store of option `against` has only fingerprints: use a store created by \
+        match (&self.comparison, existing) {
+            (ComparisonConfig::Similarity(SimilarityConfig { min_similarity: Some(_), .. }), Some(_)) => {
+                bad_argument(
+                    "option `similar` compares texts, but the store of option `against` has only fingerprints: use a store created by \
                  `simstore add` with option `similar`, or use option `distance`",
-            ),
+                )
+            }
             (ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), .. }), _) => {
                 Ok(Criterion::Distance(*most))
             }
             _ if kind == InputKind::Fingerprints => Ok(Criterion::Distance(distance)),
-            (_, Some(existing)) => bad(format!(
+            (_, Some(existing)) => bad_argument(format!(
                 "{}: this store has fingerprints and no text similarities: give option `distance` ({distance} finds copies with very \
                  small edits), or use a store created by `simstore add` with option `similar`",
                 existing.path().display()
             )),
             (ComparisonConfig::Distance(asked), None) => {
-                if let Some(option) = self.option_of_fingerprints(asked) {
+                if let Some(option) = self.fingerprint_option(asked) {
                     observer.diagnostic(&Diagnostic::Warning(&format!(
-                        "option `{option}` compares fingerprints, within {DISTANCE} bits by default (option `distance` changes this); \
+                        "option `{option}` compares fingerprints, within {DEFAULT_DISTANCE} bits by default (option `distance` changes this); \
                          leave it out to compare texts by similarity"
                     )));
                 }
-                Ok(Criterion::Distance(DISTANCE))
+                Ok(Criterion::Distance(DEFAULT_DISTANCE))
             }
             (ComparisonConfig::Similarity(similar), None) => {
-                Ok(Criterion::Similarity(similar.min_similarity.unwrap_or(SIMILARITY)))
+                Ok(Criterion::Similarity(similar.min_similarity.unwrap_or(DEFAULT_SIMILARITY)))
             }
-            (ComparisonConfig::Default, None) => Ok(Criterion::Similarity(SIMILARITY)),
+            (ComparisonConfig::Default, None) => Ok(Criterion::Similarity(DEFAULT_SIMILARITY)),
         }
     }
 
-    /// An option that selects fingerprints without a distance.
-    fn option_of_fingerprints(&self, distance: &DistanceConfig) -> Option<&'static str> {
+    /// Returns the name of an option that selects fingerprints without setting the distance, if any.
+    fn fingerprint_option(&self, distance: &DistanceConfig) -> Option<&'static str> {
         let options = [
             (distance.bits.is_some(), "bits"),
             (distance.profile.is_some(), "profile"),
             (distance.verify.is_some(), "verify_text"),
         ];
-        first_set(options).or_else(|| given_resources(&self.resources).next())
+        first_set_option(options).or_else(|| given_resources(&self.resources).next())
     }
 
-    /// The criterion for stores of similar documents: the similarity of the stores, or a greater one.
-    fn criterion_of_similar_stores(&self, kind: InputKind, references: &References) -> Result<Criterion> {
+    /// Returns the criterion for stores of similar documents: the greatest of their similarities, or a
+    /// greater requested one.
+    fn similar_store_criterion(&self, kind: InputKind, references: &ReferenceStores) -> Result<Criterion> {
         let default = (&SimilarityConfig::default(), &DistanceConfig::default());
-        let (similar, distance) = match &self.compare {
+        let (similar, distance) = match &self.comparison {
             ComparisonConfig::Default => default,
             ComparisonConfig::Similarity(similar) => (similar, default.1),
             ComparisonConfig::Distance(distance) => (default.0, distance),
@@ -401,38 +411,38 @@ impl DedupConfig {
             }
             None => None,
         };
-        let of_distance = first_set([
+        let distance_config = first_set_option([
             (kind == InputKind::Fingerprints, "fingerprints in the input"),
             (distance.max_distance.is_some(), "option `distance`"),
             (distance.bits.is_some(), "option `bits`"),
         ]);
-        if let Some(what) = of_distance.map(str::to_owned).or(other_profile) {
-            return bad(format!(
+        if let Some(what) = distance_config.map(str::to_owned).or(other_profile) {
+            return bad_argument(format!(
                 "{what}: not possible with a store of similar documents, which compares texts by their similarity"
             ));
         }
         self.check_keep_with_similar_stores()?;
         let similarities = references.settings.iter().map(SimilarSettings::min_similarity);
-        let stored = similarities.max_by(f64::total_cmp).unwrap_or(SIMILARITY);
+        let stored = similarities.max_by(f64::total_cmp).unwrap_or(DEFAULT_SIMILARITY);
         let least = similar.min_similarity.unwrap_or(stored);
         if least < stored {
-            return bad(format!(
+            return bad_argument(format!(
                 "option `similar` is {least}, but the store was created for a similarity of at least {stored}"
             ));
         }
         let recall = references.settings.iter().map(SimilarSettings::recall).min_by(f64::total_cmp);
         match (similar.recall, recall) {
-            (Some(asked), Some(recall)) if asked > recall => {
-                bad(format!("option `recall` is {asked}, but the store was created with recall {recall}"))
-            }
+            (Some(asked), Some(recall)) if asked > recall => bad_argument(format!(
+                "option `recall` is {asked}, but the store was created with recall {recall}"
+            )),
             _ => Ok(Criterion::Similarity(least)),
         }
     }
 
-    /// Refuses a `keep` rule that stores of similar documents do not support.
+    /// Fails if stores of similar documents do not support the keep rule.
     fn check_keep_with_similar_stores(&self) -> Result<()> {
-        if self.keep == Keep::None {
-            return bad(
+        if self.keep == KeepRule::None {
+            return bad_argument(
                 "option `keep` none does not work with a store of similar documents: run with option `keep` none and option `output` \
                  first, then compare this output with the store",
             );
@@ -440,18 +450,20 @@ impl DedupConfig {
         Ok(())
     }
 
-    /// Settings of the store of similar documents that documents are added to, which may be new. `None` if no documents are added, or
-    /// if they are added to a store of fingerprints.
-    fn added_to_similar(
+    /// Returns the settings of the store of similar documents that documents are added to. The store may be
+    /// new. Returns `None` if no documents are added, or if they are added to a store of fingerprints.
+    fn addition_settings(
         &self,
         criterion: Criterion,
-        references: &References,
+        references: &ReferenceStores,
     ) -> Result<Option<SimilarSettings>> {
         let (Criterion::Similarity(least), Some((first, add))) =
             (criterion, references.stores.first().zip(self.add))
         else {
             return if self.add.is_some_and(|add| add.with_texts) {
-                bad("option `with_texts` needs a new store of similar documents, created by option `add`")
+                bad_argument(
+                    "option `with_texts` needs a new store of similar documents, created by option `add`",
+                )
             } else {
                 Ok(None)
             };
@@ -460,7 +472,7 @@ impl DedupConfig {
             // `settings` has the existing stores in order, so the first is the store to add to.
             let stored = references.settings.first().copied();
             return match stored.filter(|stored| add.with_texts && !stored.has_texts()) {
-                Some(_) => bad(format!(
+                Some(_) => bad_argument(format!(
                     "option `with_texts`: {} was created without texts: leave the option out, or use another store",
                     first.path().display()
                 )),
@@ -472,23 +484,24 @@ impl DedupConfig {
         Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
-    /// Profile for comparing texts: the profile of the stores, the named one, the profile for code if all files are source code, or
-    /// shingles of words. `None` if texts are not compared.
-    fn default_text_profile(
+    /// Returns the profile for comparing texts: the profile of the stores, else the requested one, else the
+    /// profile for code if all files are source code, else word shingles. Returns `None` if texts are not
+    /// compared.
+    fn text_profile(
         &self,
         criterion: Criterion,
-        references: &References,
+        references: &ReferenceStores,
         file_list: Option<&FileList>,
         observer: &dyn Observer,
     ) -> Result<Option<Profile>> {
         let by_similarity = matches!(criterion, Criterion::Similarity(_));
-        if !by_similarity && self.compare.verify().is_none() {
+        if !by_similarity && self.comparison.verify_config().is_none() {
             return Ok(None);
         }
         if let Some(stored) = references.profile.as_deref().filter(|_| references.are_similar()) {
-            return profile_with(None, &self.resources, Some(stored)).map(Some);
+            return resolve_profile(None, &self.resources, Some(stored)).map(Some);
         }
-        let named = match &self.compare {
+        let named = match &self.comparison {
             ComparisonConfig::Similarity(SimilarityConfig { profile, .. })
             | ComparisonConfig::Distance(DistanceConfig {
                 verify: Some(VerifyConfig { profile, .. }), ..
@@ -502,20 +515,20 @@ impl DedupConfig {
         }))
     }
 
-    /// The profile of fingerprints: the named one, else the profile of the stores, else the default one. Stores of fingerprints
-    /// without a profile allow any.
-    fn profile_of_fingerprints(&self, references: &References) -> Result<Profile> {
-        let named = self.compare.of_distance().and_then(|distance| distance.profile.as_deref());
-        profile_with(named, &self.resources, references.profile.as_deref())
+    /// Returns the profile of fingerprints: the requested one, else the profile of the stores, else the
+    /// default one. Stores of fingerprints without a profile allow any profile.
+    fn fingerprint_profile(&self, references: &ReferenceStores) -> Result<Profile> {
+        let named = self.comparison.distance_config().and_then(|distance| distance.profile.as_deref());
+        resolve_profile(named, &self.resources, references.profile.as_deref())
     }
 }
 
-/// The first option that is set.
-fn first_set<const N: usize>(options: [(bool, &'static str); N]) -> Option<&'static str> {
+/// Returns the name of the first option that is set.
+fn first_set_option<const N: usize>(options: [(bool, &'static str); N]) -> Option<&'static str> {
     options.into_iter().find(|(is_set, _)| *is_set).map(|(_, option)| option)
 }
 
-/// Refuses outputs that conflict with the inputs.
+/// Fails if outputs conflict with the inputs.
 fn check_outputs(
     outputs: &Outputs,
     inputs: &Inputs,
@@ -528,7 +541,7 @@ fn check_outputs(
     }
     match file_list {
         Some(file_list) => {
-            outputs.warn_of_folders(inputs.paths(), observer);
+            outputs.warn_inside_inputs(inputs.paths(), observer);
             outputs.check_with_inputs(file_list.paths(), Some(file_list), adds)
         }
         None => {
@@ -538,16 +551,16 @@ fn check_outputs(
     }
 }
 
-/// The profile of this name, else the profile of the store, else the default one. It must equal the profile of the store, if
-/// any.
+/// Returns the profile `name`, else the profile of the store, else the default profile. If the store has a
+/// profile, the result must be equal to it.
 ///
 /// # Errors
-/// [`Error::BadArgument`] for an unknown profile, [`Error::Refused`] if the store has another one.
-pub fn profile_with(name: Option<&str>, resources: &Resources, stored: Option<&str>) -> Result<Profile> {
+/// [`Error::BadArgument`] for an unknown profile, [`Error::Refused`] if the store has another profile.
+pub fn resolve_profile(name: Option<&str>, resources: &Resources, stored: Option<&str>) -> Result<Profile> {
     let stored = stored.filter(|stored| !stored.is_empty());
     let wanted = name.or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
     let profile = Profile::with_resources(&wanted, resources).map_err(|error| match error {
-        // A profile named by the store, not by the caller, is no bad argument.
+        // An invalid profile of the store is not the caller's fault.
         Error::BadArgument(reason) if name.is_none() && stored.is_some() => {
             Error::Refused(format!("profile of the store: {reason}"))
         }

@@ -4,9 +4,9 @@ use simstore::{Error, Result, each_width};
 use simstore_corpus::{InputCounts, Inputs, Observer};
 use simstore_io::output::UnfinishedOutputs;
 
-use crate::checkpoint::parts::Parts;
-use crate::checkpoint::parts::shard::{Shard, Tally};
-use crate::config::{DedupConfig, Resume};
+use crate::checkpoint::parts::PartFolder;
+use crate::checkpoint::parts::work_shard::{PartCounts, WorkShard};
+use crate::config::{DedupConfig, ResumeConfig};
 
 /// Writes the part files of a shard to the folder of [`DedupConfig::resume`]. When the part files of all
 /// shards are in one folder, a [`run`](crate::run()) with this folder combines them.
@@ -16,23 +16,23 @@ use crate::config::{DedupConfig, Resume};
 pub fn make_shard(
     config: &DedupConfig,
     inputs: &Inputs,
-    shard: Shard,
+    shard: WorkShard,
     unfinished: &UnfinishedOutputs,
     observer: &dyn Observer,
-) -> Result<(InputCounts, Tally)> {
+) -> Result<(InputCounts, PartCounts)> {
     let resolved = config.resolve(inputs, None, observer)?;
-    let Some(Resume { folder, section: section_bytes }) = &config.resume else {
+    let Some(ResumeConfig { folder, section_bytes }) = &config.resume else {
         return Err(Error::BadArgument(
             "option `shard` needs option `resume`, the directory for its parts".to_owned(),
         ));
     };
     resolved.profile.check_bits(resolved.width.bits())?;
-    let parts = Parts {
+    let parts = PartFolder {
         folder,
         shard: Some(shard),
         inputs: &resolved.inputs,
         profile: &resolved.profile,
-        sketcher: resolved.sketcher.as_ref(),
+        min_hasher: resolved.min_hasher.as_ref(),
         section_bytes: *section_bytes,
         unfinished,
         observer,

@@ -7,7 +7,7 @@ use simstore_text::{
     BANDS, BandSearch, MinHasher, Profile, check_recall, check_similarity, jaccard_at_least,
 };
 
-use crate::config::band_choice;
+use crate::config::band_search_plan;
 use crate::pipeline::candidate_rule::{is_first_found_by, may_be_similar};
 use crate::pipeline::representatives::star_pairs;
 
@@ -64,7 +64,7 @@ impl SimilarSearch {
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
     pub fn choose(&self, recall: f64, distinct: usize) -> Result<BandSearch> {
         check_recall(recall)?;
-        Ok(band_choice::choose(self.min_similarity, recall, distinct)?.search)
+        Ok(band_search_plan::plan_band_search(self.min_similarity, recall, distinct)?.search)
     }
 
     /// Returns the digests of a candidate, the lesser first; `None` if the pair is no candidate. `a` and `b`

@@ -9,12 +9,12 @@ use simstore_text::{DocumentComparer, MinHasher, Signature, SimilarDocument};
 
 use crate::config::DedupConfig;
 use crate::config::criterion::{ComparisonConfig, Criterion};
-use crate::config::resolve::profile_with;
+use crate::config::resolve::resolve_profile;
 use crate::pipeline::stored::candidate_lookup::CandidateLookup;
 use crate::pipeline::stored::dense_groups::DenseComparison;
 use crate::pipeline::stored::pairs::{QueryDocuments, StoredMatch, compare};
 use crate::pipeline::stored::similar::MAX_LISTED_CANDIDATES;
-use crate::reference::References;
+use crate::reference_stores::ReferenceStores;
 use crate::rows::SignatureRow;
 use simstore_corpus::InputKind;
 use simstore_corpus::Stage;
@@ -25,9 +25,9 @@ const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Stores of similar documents to compare texts with, like the stores of [`DedupConfig::against`].
 pub struct SimilarStores {
-    references: References,
+    references: ReferenceStores,
     texts: Vec<DocumentComparer>,
-    sketcher: MinHasher,
+    min_hasher: MinHasher,
     min_similarity: f64,
 }
 
@@ -45,18 +45,18 @@ impl SimilarStores {
     /// The errors of [`run`](crate::run()) with the same options.
     pub fn open(paths: &[PathBuf], similar: Option<f64>) -> Result<Self> {
         let compare = similar.map_or(ComparisonConfig::Default, ComparisonConfig::by_similarity);
-        let config = DedupConfig { compare, against: paths.to_vec(), ..DedupConfig::default() };
+        let config = DedupConfig { comparison: compare, against: paths.to_vec(), ..DedupConfig::default() };
         config.check()?;
         let width = config.width()?;
-        let references = References::open(paths, width, false, MemoryBudget::new(None), &())?;
+        let references = ReferenceStores::open(paths, width, false, MemoryBudget::new(None), &())?;
         let Criterion::Similarity(min_similarity) =
             config.criterion(InputKind::Documents, width, &references, &())?
         else {
             return Err(Error::BadArgument("option `against`: not a store of similar documents".to_owned()));
         };
-        let profile = profile_with(None, &config.resources, references.profile.as_deref())?;
-        let (sketcher, texts) = (MinHasher::new(profile.clone()), references.texts(&profile)?);
-        Ok(SimilarStores { references, texts, sketcher, min_similarity })
+        let profile = resolve_profile(None, &config.resources, references.profile.as_deref())?;
+        let (min_hasher, texts) = (MinHasher::new(profile.clone()), references.text_comparers(&profile)?);
+        Ok(SimilarStores { references, texts, min_hasher, min_similarity })
     }
 
     /// Least similarity of the documents that are found.
@@ -66,7 +66,7 @@ impl SimilarStores {
 
     /// Profile that turns texts into features. All stores have the same.
     pub fn profile(&self) -> &simstore_text::Profile {
-        self.sketcher.profile()
+        self.min_hasher.profile()
     }
 
     /// Returns the most similar stored document of each text with the index of its store, or `None` if no
@@ -76,12 +76,12 @@ impl SimilarStores {
     /// The errors of reading the stores.
     pub fn most_similar(&self, texts: &[Option<&str>]) -> Result<Vec<Option<(usize, SimilarDocument)>>> {
         let signatures: Vec<Option<Signature>> =
-            texts.par_iter().map(|text| self.sketcher.signature((*text)?)).collect();
+            texts.par_iter().map(|text| self.min_hasher.signature((*text)?)).collect();
         let rows =
             signatures.iter().enumerate().map(|(at, signature)| SignatureRow::new(at, signature.as_ref()));
         let rows: Vec<SignatureRow> = rows.collect::<Result<_>>()?;
         let stores: Vec<(&Snapshot<u64>, &DocumentComparer)> =
-            self.references.of_width().map(|(_, snapshot)| snapshot).zip(&self.texts).collect();
+            self.references.with_width().map(|(_, snapshot)| snapshot).zip(&self.texts).collect();
         let stage = Stage::new(&(), "bands looked up");
         let queries = QueryDocuments {
             signature: &|document| Ok(rows[document as usize].signature()),

@@ -1,6 +1,7 @@
-//! Dry run: the documents of a run, and the memory and disk that it would take.
+//! Dry run: estimates the number of documents of a run, and its memory and disk space, from a sample of the
+//! inputs.
 
-pub(crate) mod search;
+pub(crate) mod search_estimate;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use simstore_text::Profile;
 use crate::checkpoint::parts;
 use crate::config::DedupConfig;
 use crate::config::criterion::Criterion;
-use crate::config::resolve::Resolved;
-use crate::estimate::search::{Search, foretell};
+use crate::config::resolve::ResolvedConfig;
+use crate::estimate::search_estimate::{SearchEstimate, estimate_search};
 use crate::pipeline::stored::candidate_lookup::SimilarStoreRef;
 use simstore_corpus::Stage;
 use simstore_corpus::report_read_diagnostics;
@@ -22,101 +23,107 @@ use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer};
 use simstore_io::bytes::cannot_open;
 use simstore_io::{DocumentId, InputFile};
 
-/// Files that are looked into, evenly spread, and documents of each.
+/// Maximum number of files in the sample, evenly spread over all files.
 const SAMPLED_FILES: usize = 16;
-const SAMPLED_DOCUMENTS: u64 = 2000;
-/// Bytes of memory for a fingerprint, in its own bytes: the corpus, the same sorted, and the space of a join and of
+/// Number of documents that are read from each sampled file.
+const SAMPLED_DOCUMENTS_PER_FILE: u64 = 2000;
+/// Memory for a fingerprint as a multiple of its size: for the corpus, the sorted list, the join and the
 /// clusters.
-const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
-/// The same of a document that has sketches.
-const MEMORY_OF_SKETCHES: f64 = 144.0;
-/// Bytes of memory for an id that is no position, besides its own text.
-const MEMORY_OF_AN_ID: f64 = 12.0;
-/// The same on disk, if they are too much for the memory: in the corpus, and twice in the join.
-const DISK_OF_A_FINGERPRINT: f64 = 3.0;
-/// The same of sketches, with a checksum: a row, and once more in a part of the join.
-const DISK_OF_JOINED_SKETCHES: f64 = 160.0;
-/// Bytes of a document in a part.
-const DISK_OF_A_DOCUMENT: f64 = 32.0;
-/// The same with sketches.
-const DISK_OF_SKETCHES: f64 = 120.0;
-/// Bytes of the first file that are fingerprinted to measure memory: a few batches.
-const FINGERPRINTED_BYTES: u64 = 24 << 20;
-/// Memory for the program and for reading, where the system does not report it.
-const MEMORY_OF_READING: u64 = 64 << 20;
+const FINGERPRINT_MEMORY_FACTOR: f64 = 3.5;
+/// Memory for a document with a MinHash signature, in bytes.
+const SIGNATURE_MEMORY_BYTES: f64 = 144.0;
+/// Memory for an id that differs from the input position, in bytes, besides its text.
+const ID_MEMORY_BYTES: f64 = 12.0;
+/// Temporary files for a fingerprint as a multiple of its size, if documents spill to disk: once in the
+/// corpus, twice in the join.
+const FINGERPRINT_DISK_FACTOR: f64 = 3.0;
+/// Temporary files for a MinHash signature with a checksum, in bytes: once as a row, once in a part of the
+/// join.
+const JOINED_SIGNATURE_DISK_BYTES: f64 = 160.0;
+/// Bytes of a document in a part file.
+const PART_DOCUMENT_BYTES: f64 = 32.0;
+/// Bytes of a document with a MinHash signature in a part file.
+const PART_SIGNATURE_BYTES: f64 = 120.0;
+/// Bytes of text of the first file that are fingerprinted to measure the memory of reading: a few batches.
+const MEASURED_TEXT_BYTES: u64 = 24 << 20;
+/// Memory of the program and of reading in bytes, if the system does not report the peak memory.
+const DEFAULT_READING_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Result of a dry run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Files.
+    /// Number of input files.
     pub files: usize,
-    /// Bytes of all files, as they are on disk.
+    /// Size of all files on disk in bytes.
     pub bytes: u64,
-    /// The files by their format.
-    pub formats: BTreeMap<String, FilesOfFormat>,
-    /// Inputs whose size is not known before they are read.
+    /// Numbers and sizes of the files, by the name of their format.
+    pub formats: BTreeMap<String, FormatTotals>,
+    /// Number of pipes and other inputs whose size is unknown until they are read.
     pub pipes: usize,
-    /// Documents, by the first ones of some files.
+    /// Estimated number of documents, from the first documents of the sampled files.
     pub documents: u64,
-    /// Bytes of all texts.
+    /// Estimated size of all texts in bytes; 0 for fingerprints.
     pub text_bytes: u64,
-    /// Peak memory of the whole process in bytes. Documents that are put on disk take the budget at most.
+    /// Estimated peak memory of the process in bytes. Documents that spill to disk take no more than the
+    /// budget.
     pub memory: u64,
-    /// Of that, for fingerprints and ids.
+    /// Memory that fingerprints and ids would take without a budget, in bytes.
     pub memory_of_documents: u64,
-    /// The criterion of near documents.
+    /// Threshold for near-duplicates.
     #[serde(flatten)]
     pub criterion: Criterion,
-    /// How similar texts would be found, where these are asked for.
+    /// Estimate of the search for similar texts; `None` if documents are compared by distance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub search: Option<Search>,
-    /// The memory limit of the run: [`DedupConfig::memory`], or the available memory; `None` where the system does not report it.
+    pub search: Option<SearchEstimate>,
+    /// Memory limit of the run in bytes: [`DedupConfig::memory`], else the available memory; `None` if the
+    /// system does not report it.
     pub budget: Option<u64>,
-    /// The part of it for documents.
+    /// Share of the memory limit for documents, in bytes.
     pub budget_of_documents: Option<u64>,
-    /// Whether documents are put on disk, for that is less than they take.
+    /// Whether documents spill to disk, because they need more than the budget.
     pub spills: bool,
-    /// Bytes of temporary files at most: of documents that are put on disk, and of listed pairs. Texts to compare are written besides.
+    /// Estimated maximum size of temporary files in bytes, for spilled documents and listed pairs. The texts
+    /// to compare take additional space.
     pub disk_of_temporary: u64,
-    /// The parts of [`DedupConfig::resume`], which shards share.
+    /// Number of part files that [`DedupConfig::resume`] would make. Shards divide these parts among them.
     pub parts: usize,
-    /// Bytes of them.
+    /// Estimated size of the part files in bytes.
     pub disk_of_parts: u64,
-    /// At most, for the input without its duplicates.
+    /// Estimated maximum size of the output of kept documents in bytes.
     pub disk_of_output: u64,
 }
 
 impl Estimate {
-    /// Files that are looked into, at most.
+    /// Maximum number of files in the sample.
     pub const SAMPLED_FILES: usize = SAMPLED_FILES;
 }
 
-/// The files of one format.
+/// Number and size of the files of one format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FilesOfFormat {
-    /// How many.
+pub struct FormatTotals {
+    /// Number of files.
     pub files: usize,
-    /// Bytes of all, as they are on disk.
+    /// Size of the files on disk in bytes.
     pub bytes: u64,
 }
 
-/// Counts of the sampled files.
+/// Totals of the sampled documents. `input_bytes` is the number of bytes read from the files.
 #[derive(Default)]
-struct Sample {
+struct FileSample {
     documents: f64,
     text_bytes: f64,
     id_bytes: f64,
     input_bytes: f64,
 }
 
-impl Sample {
+impl FileSample {
     /// Reads the first documents of a file.
     fn add(&mut self, file: &InputFile, inputs: &Inputs, stage: &Stage<'_>) -> Result<()> {
         let (mut reader, options) = (inputs.with_paths(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
         let mut seen = 0;
         let mut is_whole = true;
-        // Malformed documents count: they are read too.
+        // Malformed documents count too.
         for record in reader.by_ref() {
             seen += 1;
             stage.add(1)?;
@@ -124,15 +131,16 @@ impl Sample {
                 Ok(document) => {
                     self.text_bytes += document.text.len() as f64;
                     if let DocumentId::Name(name) = &document.id {
-                        self.id_bytes += name.len() as f64 + MEMORY_OF_AN_ID;
+                        self.id_bytes += name.len() as f64 + ID_MEMORY_BYTES;
                     }
                 }
-                Err(error) => unless_skipped(error, inputs)?,
+                Err(error) => ignore_skipped_error(error, inputs)?,
             }
-            // Of a small file all is there already, however much is in it.
+            // A small file is in the read buffer as a whole, so all of its documents are counted, up to 100
+            // times the usual number.
             let is_much =
-                progress.bytes() < file.bytes.unwrap_or_default() || seen == 100 * SAMPLED_DOCUMENTS;
-            if seen >= SAMPLED_DOCUMENTS && is_much {
+                progress.bytes() < file.bytes.unwrap_or_default() || seen == 100 * SAMPLED_DOCUMENTS_PER_FILE;
+            if seen >= SAMPLED_DOCUMENTS_PER_FILE && is_much {
                 is_whole = false;
                 break;
             }
@@ -143,15 +151,16 @@ impl Sample {
         Ok(())
     }
 
-    /// Estimate for documents without texts. Besides its id, each takes so many bytes of memory, or of temporary files.
+    /// Scales the totals to an estimate, without texts, parts and outputs. A document takes `memory` bytes of
+    /// memory, or `disk` bytes of temporary files, besides its id.
     fn estimate(
         &self,
         config: &DedupConfig,
         criterion: Criterion,
-        formats: BTreeMap<String, FilesOfFormat>,
+        formats: BTreeMap<String, FormatTotals>,
         pipes: usize,
         [memory, disk]: [f64; 2],
-        memory_of_reading: u64,
+        reading_memory: u64,
     ) -> Estimate {
         let budget = MemoryBudget::new(config.memory);
         let has_limit = budget.total < u64::MAX;
@@ -164,7 +173,7 @@ impl Sample {
             pipes,
             documents: self.documents.round() as u64,
             text_bytes: 0,
-            memory: memory_of_documents.min(budget.bytes) + memory_of_reading,
+            memory: memory_of_documents.min(budget.bytes) + reading_memory,
             memory_of_documents,
             criterion,
             search: None,
@@ -179,17 +188,17 @@ impl Sample {
     }
 }
 
-/// Fails as the run would fail: for each error, except for malformed input that the run skips.
-fn unless_skipped(error: Error, inputs: &Inputs) -> Result<()> {
+/// Returns an error unless it is a malformed input that the run would skip.
+fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     match error {
         Error::BadInput { .. } if inputs.skips_malformed() => Ok(()),
         error => Err(error),
     }
 }
 
-/// The memory that reading takes for any number of documents: batches on all cores, and dictionaries. The beginning
-/// is read and fingerprinted as the run would do it.
-fn memory_of_reading<F: Fingerprint>(
+/// Measures the memory of the program and of reading, in bytes: batches on all cores, and dictionaries.
+/// Fingerprints the start of a file like a run.
+fn measure_reading_memory<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,
     profile: &Profile,
@@ -199,48 +208,52 @@ fn memory_of_reading<F: Fingerprint>(
     let first = inputs.with_paths(file.map(|file| file.path.clone()).into_iter().collect());
     for document in first.fingerprint_documents::<F>(profile) {
         stage.add(0)?;
-        // Malformed documents count too, so that a file of them ends.
+        // Malformed documents count too, so that the loop also ends early in a file of only malformed
+        // documents.
         bytes += document.map_or(1024, |document| document.text_bytes);
-        if bytes > FINGERPRINTED_BYTES {
+        if bytes > MEASURED_TEXT_BYTES {
             break;
         }
     }
-    Ok(peak_memory().unwrap_or(MEMORY_OF_READING))
+    Ok(peak_memory().unwrap_or(DEFAULT_READING_MEMORY_BYTES))
 }
 
-/// The most memory that this process has taken, where the system tells.
+/// Returns the peak memory of this process in bytes; `None` if the system does not report it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Estimates the documents, the memory and the disk space of a run, from the first documents of some files. The estimate for compressed
-/// files of fingerprints is too low.
+/// Estimates the number of documents, the memory and the disk space of a run, from the first documents of
+/// some files. The estimate is too low for compressed files of fingerprints.
 ///
 /// # Errors
-/// [`Error::Cancelled`] if the observer says so, the errors of contradictory options and of listing the files, and [`Error::BadInput`] for
-/// a malformed document in the sample, unless malformed documents are [skipped](Inputs::skip_malformed).
+/// - [`Error::Cancelled`] if the observer cancels.
+/// - [`Error::BadInput`] for a malformed document in the sample, unless malformed documents are
+///   [skipped](Inputs::skip_malformed).
+/// - Errors of invalid options, and of listing the files.
 pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) -> Result<Estimate> {
     let resolved = config.resolve(inputs, None, observer)?;
     match resolved.kind {
         InputKind::Fingerprints => {
-            each_width!(resolved.width, type F => fingerprints::<F>(&resolved, config, observer))
+            each_width!(resolved.width, type F => estimate_fingerprints::<F>(&resolved, config, observer))
         }
-        InputKind::Documents => documents(&resolved, config, observer),
+        InputKind::Documents => estimate_documents(&resolved, config, observer),
     }
 }
 
-/// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
-fn fingerprints<F: Fingerprint>(
-    resolved: &Resolved,
+/// Estimates a run on files of fingerprints. The number of fingerprints of a raw file follows from its size.
+/// For a file of lines it is estimated from the first lines.
+fn estimate_fingerprints<F: Fingerprint>(
+    resolved: &ResolvedConfig,
     config: &DedupConfig,
     observer: &dyn Observer,
 ) -> Result<Estimate> {
-    let Resolved { inputs, criterion, .. } = resolved;
+    let ResolvedConfig { inputs, criterion, .. } = resolved;
     let stage = Stage::new(observer, "fingerprints sampled");
-    let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
-        (BTreeMap::new(), 0, Sample::default());
+    let (mut formats, mut pipes, mut all): (BTreeMap<String, FormatTotals>, _, _) =
+        (BTreeMap::new(), 0, FileSample::default());
     let listed = Arc::default();
     let paths = inputs.fingerprint_files_with_progress(&listed)?;
     report_read_diagnostics(&listed, observer);
@@ -263,16 +276,18 @@ fn fingerprints<F: Fingerprint>(
             continue;
         }
         let is_raw = path.extension().is_some_and(|extension| extension == "u64" || extension == "u128");
-        let mut seen = Sample::default();
-        for record in inputs.with_paths(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {
+        let mut seen = FileSample::default();
+        for record in
+            inputs.with_paths(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS_PER_FILE as usize)
+        {
             seen.documents += 1.0;
             let record = match record {
                 Ok(record) => Some(record),
-                Err(error) => unless_skipped(error, inputs).map(|()| None)?,
+                Err(error) => ignore_skipped_error(error, inputs).map(|()| None)?,
             };
             let id = record.filter(|record| record.has_id).map(|record| record.id);
             let name = id.as_ref().map_or(0.0, |id| id.to_string().len() as f64);
-            seen.id_bytes += if id.is_some() { name + MEMORY_OF_AN_ID } else { 0.0 };
+            seen.id_bytes += if id.is_some() { name + ID_MEMORY_BYTES } else { 0.0 };
             let line = F::BYTES as f64 * 2.0 + 1.0 + if id.is_some() { name + 1.0 } else { 0.0 };
             seen.input_bytes += if is_raw { F::BYTES as f64 } else { line };
         }
@@ -285,15 +300,20 @@ fn fingerprints<F: Fingerprint>(
         format.bytes += size;
     }
     let bytes = F::BYTES as f64;
-    let of_one = [bytes * MEMORY_OF_A_FINGERPRINT, bytes * DISK_OF_A_FINGERPRINT];
+    let bytes_per_document = [bytes * FINGERPRINT_MEMORY_FACTOR, bytes * FINGERPRINT_DISK_FACTOR];
     let lines = all.documents * (bytes * 2.0 + 12.0) + all.id_bytes;
-    let memory_of_reading = peak_memory().unwrap_or(MEMORY_OF_READING);
-    let estimate = all.estimate(config, *criterion, formats, pipes, of_one, memory_of_reading);
+    let reading_memory = peak_memory().unwrap_or(DEFAULT_READING_MEMORY_BYTES);
+    let estimate = all.estimate(config, *criterion, formats, pipes, bytes_per_document, reading_memory);
     Ok(Estimate { disk_of_output: lines as u64, ..estimate })
 }
 
-fn documents(resolved: &Resolved, config: &DedupConfig, observer: &dyn Observer) -> Result<Estimate> {
-    let Resolved { inputs, criterion, profile, references, .. } = resolved;
+/// Estimates a run on files of documents.
+fn estimate_documents(
+    resolved: &ResolvedConfig,
+    config: &DedupConfig,
+    observer: &dyn Observer,
+) -> Result<Estimate> {
+    let ResolvedConfig { inputs, criterion, profile, references, .. } = resolved;
     let stage = Stage::new(observer, "documents sampled");
     stage.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
@@ -308,7 +328,7 @@ fn documents(resolved: &Resolved, config: &DedupConfig, observer: &dyn Observer)
         }
     }
     report_read_diagnostics(&listed.progress(), observer);
-    let mut formats: BTreeMap<String, FilesOfFormat> = BTreeMap::new();
+    let mut formats: BTreeMap<String, FormatTotals> = BTreeMap::new();
     for file in &files {
         let format = formats.entry(file.format.to_string()).or_default();
         format.files += 1;
@@ -316,45 +336,47 @@ fn documents(resolved: &Resolved, config: &DedupConfig, observer: &dyn Observer)
     }
     let sized: Vec<&InputFile> =
         files.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes > 0)).collect();
-    let mut sample = Sample::default();
+    let mut sample = FileSample::default();
     for i in 0..sized.len().min(SAMPLED_FILES) {
         sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &stage)?;
     }
-    let parts = parts::count(inputs, files.iter().filter(|file| file.bytes.is_some()), config.section());
+    let parts =
+        parts::part_count(inputs, files.iter().filter(|file| file.bytes.is_some()), config.section_bytes());
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
-    // First: the peak so far is the memory of reading.
+    // This comes before the search of a sample, while the peak memory is the memory of reading.
     let first = sized.first().copied();
-    let memory_of_reading = each_width!(resolved.width, type F => {
-        memory_of_reading::<F>(first, inputs, profile, &stage)
+    let reading_memory = each_width!(resolved.width, type F => {
+        measure_reading_memory::<F>(first, inputs, profile, &stage)
     })?;
-    let bytes_of_a_fingerprint = f64::from(resolved.width.bits() / 8);
+    let fingerprint_bytes = f64::from(resolved.width.bits() / 8);
     drop(stage);
-    let (found, of_one) = match *criterion {
+    let (found, bytes_per_document) = match *criterion {
         Criterion::Similarity(least) => {
-            let texts = references.texts(profile)?;
+            let texts = references.text_comparers(profile)?;
             let stores: Vec<SimilarStoreRef<'_>> =
-                references.of_width().map(|(_, snapshot)| snapshot).zip(&texts).collect();
-            let found = foretell(least, resolved, config, &stores, &sized, count, observer)?;
-            (Some(found), [MEMORY_OF_SKETCHES, bytes_of_a_fingerprint + DISK_OF_JOINED_SKETCHES])
+                references.with_width().map(|(_, snapshot)| snapshot).zip(&texts).collect();
+            let found = estimate_search(least, resolved, config, &stores, &sized, count, observer)?;
+            (Some(found), [SIGNATURE_MEMORY_BYTES, fingerprint_bytes + JOINED_SIGNATURE_DISK_BYTES])
         }
         Criterion::Distance(_) => {
-            let memory = bytes_of_a_fingerprint * MEMORY_OF_A_FINGERPRINT;
-            // A checksum, too.
-            (None, [memory, bytes_of_a_fingerprint * DISK_OF_A_FINGERPRINT + 4.0])
+            let memory = fingerprint_bytes * FINGERPRINT_MEMORY_FACTOR;
+            // Plus 4 bytes for a checksum.
+            (None, [memory, fingerprint_bytes * FINGERPRINT_DISK_FACTOR + 4.0])
         }
     };
     let (search, disk_of_pairs) = found.unzip();
-    let all = Sample { documents: count, id_bytes: sample.id_bytes * scale, ..Sample::default() };
+    let all = FileSample { documents: count, id_bytes: sample.id_bytes * scale, ..FileSample::default() };
     let pipes = files.iter().filter(|file| file.bytes.is_none()).count();
-    let estimate = all.estimate(config, *criterion, formats, pipes, of_one, memory_of_reading);
+    let estimate = all.estimate(config, *criterion, formats, pipes, bytes_per_document, reading_memory);
     Ok(Estimate {
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
         disk_of_temporary: estimate.disk_of_temporary + disk_of_pairs.unwrap_or_default(),
         parts,
-        disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
+        disk_of_parts: (count * if search.is_some() { PART_SIGNATURE_BYTES } else { PART_DOCUMENT_BYTES })
+            as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
         search,
         ..estimate

@@ -5,7 +5,7 @@ use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::config::ClusterBy;
-use crate::corpus::ranks::Ranks;
+use crate::documents::preference_ranks::PreferenceRanks;
 use crate::pipeline::clusters::NearDocuments;
 use crate::pipeline::features::FeatureFile;
 use crate::pipeline::hamming::{FingerprintNeighbors, HammingSearch, documents_with};
@@ -31,7 +31,7 @@ impl UniquesByFingerprint {
     }
 
     /// Returns the only unique document of a fingerprint. Valid only if texts are not compared.
-    pub(crate) fn only(&self, index: u32) -> Result<u32> {
+    pub(crate) fn single_unique(&self, index: u32) -> Result<u32> {
         Ok(self.0.get(index as usize)?.1)
     }
 }
@@ -43,7 +43,7 @@ impl Pipeline<'_> {
         let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
         let keeps_none = resolved.keeps_none();
         let with_pairs = self.with_pairs
-            || resolved.verify.is_some()
+            || resolved.min_verified_similarity.is_some()
             || resolved.cluster_by == ClusterBy::Stars
             || keeps_none;
         let (near, rows) =
@@ -51,15 +51,18 @@ impl Pipeline<'_> {
         let stage = Stage::new(observer, "documents numbered");
         let (documents, indexes) = self.columns(&rows)?;
         drop(rows);
-        let ranks = Ranks::new(corpus, &resolved.keep, Some(&documents), workspace, &stage)?;
+        let ranks = PreferenceRanks::new(corpus, &resolved.keep, Some(&documents), workspace, &stage)?;
         drop(stage);
         let numbered = || Ok((0..).zip(documents.iter()?).map(|(at, document)| Ok((document?, at))));
-        let features = resolved.verify.map(|_| self.feature_reader().features(numbered()?)).transpose()?;
+        let features = resolved
+            .min_verified_similarity
+            .map(|_| self.feature_reader().features(numbered()?))
+            .transpose()?;
         let stage =
             Stage::new(observer, if features.is_some() { "texts compared" } else { "documents in clusters" });
         let uniques = self.group_exact(&indexes, features.as_ref(), &ranks, &stage)?;
         let by_fingerprint = self.uniques_by_fingerprint(&uniques, &indexes)?;
-        let verifier = features.as_ref().zip(resolved.verify);
+        let verifier = features.as_ref().zip(resolved.min_verified_similarity);
         let verifier =
             verifier.map(|(features, min_similarity)| Verifier::new(&uniques, features, min_similarity));
         let (pairs, candidate_count) = match &verifier {
@@ -107,12 +110,12 @@ impl Pipeline<'_> {
         let &Pipeline { corpus, workspace, observer, .. } = self;
         let references = &self.resolved.references;
         let stage = Stage::new(observer, "pairs found");
-        let stores: Vec<(u32, &Snapshot<F>)> = references.of_width().collect();
+        let stores: Vec<(u32, &Snapshot<F>)> = references.with_width().collect();
         // Results that depend on stores are not kept: the stores may have changed before the next run.
-        let keeping = self.keeping.filter(|_| references.stores.is_empty());
+        let checkpoints = self.checkpoints.filter(|_| references.stores.is_empty());
         let search = HammingSearch { corpus, distance, with_pairs, stores, workspace, stage: &stage };
-        let (values, near) = match keeping {
-            Some(keeping) => search.find_or_load(&keeping)?,
+        let (values, near) = match checkpoints {
+            Some(checkpoints) => search.find_or_load(&checkpoints)?,
             None => search.find()?,
         };
         Ok((near, documents_with(&values, corpus, workspace, &stage)?))
@@ -157,7 +160,7 @@ impl Pipeline<'_> {
         &self,
         indexes: &Rows<u32>,
         features: Option<&FeatureFile>,
-        ranks: &Ranks,
+        ranks: &PreferenceRanks,
         stage: &Stage<'_>,
     ) -> Result<UniqueDocuments> {
         let keys = (0..).zip(indexes.iter()?);
@@ -215,7 +218,7 @@ impl Pipeline<'_> {
     ) -> Result<Rows<ScoredPair>> {
         self.workspace.sorted(near.pairs.iter()?.map(|row| {
             let (a, b, distance) = row?;
-            let (a, b) = (by_fingerprint.only(a)?, by_fingerprint.only(b)?);
+            let (a, b) = (by_fingerprint.single_unique(a)?, by_fingerprint.single_unique(b)?);
             Ok((a.max(b), a.min(b), distance.into()))
         }))
     }
@@ -237,13 +240,13 @@ impl Pipeline<'_> {
         }
         for row in near.edges.iter()? {
             let (a, b) = row?;
-            edges.push((by_fingerprint.only(a)?, by_fingerprint.only(b)?))?;
+            edges.push((by_fingerprint.single_unique(a)?, by_fingerprint.single_unique(b)?))?;
         }
         // Unique documents near the same stored fingerprint are connected.
         let mut by_stored = self.workspace.sorter();
         for row in near.stored.iter()? {
             let (index, (_, stored)) = row?;
-            by_stored.push((stored, by_fingerprint.only(index)?))?;
+            by_stored.push((stored, by_fingerprint.single_unique(index)?))?;
         }
         let mut first: Option<(StoredRow, u32)> = None;
         for row in by_stored.finish()? {

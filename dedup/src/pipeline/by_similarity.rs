@@ -9,9 +9,11 @@ use simstore::Result;
 use simstore_text::BandSearch;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stage_results::{Keeping, KeptReader, KeptWriter, StageHeader, Unsound, check_of};
+use crate::checkpoint::stage_results::{
+    StageCheckpoints, StageHeader, StageReadError, StageReader, StageWriter, hash_rows,
+};
 use crate::config::ClusterBy;
-use crate::config::band_choice;
+use crate::config::band_search_plan;
 use crate::pipeline::bit_set::AtomicBitSet;
 use crate::pipeline::boilerplate::{self, Boilerplate};
 use crate::pipeline::candidate_rule::CandidateRule;
@@ -65,7 +67,7 @@ pub(crate) struct SimilarityStages<'a> {
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
-    pub(crate) keeping: Option<Keeping<'a>>,
+    pub(crate) checkpoints: Option<StageCheckpoints<'a>>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) observer: &'a dyn Observer,
 }
@@ -87,10 +89,10 @@ pub(crate) struct SimilarityResult {
 }
 
 impl SimilarityResult {
-    fn write(&self, kept: &mut KeptWriter) -> Result<()> {
-        kept.all(&self.assignments.rows)?;
-        kept.all(&self.pairs)?;
-        kept.all(&self.nearest)?;
+    fn write(&self, kept: &mut StageWriter) -> Result<()> {
+        kept.write_rows(&self.assignments.rows)?;
+        kept.write_rows(&self.pairs)?;
+        kept.write_rows(&self.nearest)?;
         let mut numbers = vec![self.compared.0, self.compared.1, self.groups.0, self.groups.1];
         if let Some(Boilerplate { examined, mostly_boilerplate }) = self.boilerplate {
             numbers.extend([examined as u64, mostly_boilerplate as u64]);
@@ -103,13 +105,14 @@ impl SimilarityStages<'_> {
     /// Finds and verifies candidates, or loads the results that an earlier run has kept.
     pub(crate) fn run(&self) -> Result<SimilarityResult> {
         let search =
-            band_choice::choose(self.options.min_similarity, self.options.recall, self.count)?.search;
+            band_search_plan::plan_band_search(self.options.min_similarity, self.options.recall, self.count)?
+                .search;
         let rule = CandidateRule { search, min_similarity: self.options.min_similarity };
-        let Some((keeping, [first, last])) = self.stage_keys(&rule)? else {
+        let Some((checkpoints, [first, last])) = self.stage_keys(&rule)? else {
             return self.verify(rule, self.candidates(rule)?);
         };
-        let make = || self.verify(rule, self.load_candidates(rule, &keeping, &first)?);
-        keeping.kept(&last, |kept| self.load(kept), make, SimilarityResult::write)
+        let make = || self.verify(rule, self.load_candidates(rule, &checkpoints, &first)?);
+        checkpoints.load_or_compute(&last, |kept| self.load(kept), make, SimilarityResult::write)
     }
 
     /// Verifies candidates and members of dense groups, and assigns representatives.
@@ -189,12 +192,12 @@ impl SimilarityStages<'_> {
     }
 
     /// Identities of the two stages whose results are kept: candidates, and representatives.
-    fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(Keeping<'_>, [StageHeader; 2])>> {
-        let Some(keeping) = self.keeping else { return Ok(None) };
+    fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(StageCheckpoints<'_>, [StageHeader; 2])>> {
+        let Some(checkpoints) = self.checkpoints else { return Ok(None) };
         let mut hash = Xxh3::new();
-        check_of(&mut hash, self.signatures.iter()?)?;
-        check_of(&mut hash, self.uniques.best_documents().iter()?)?;
-        check_of(&mut hash, self.excluded.ones().map(Ok))?;
+        hash_rows(&mut hash, self.signatures.iter()?)?;
+        hash_rows(&mut hash, self.uniques.best_documents().iter()?)?;
+        hash_rows(&mut hash, self.excluded.ones().map(Ok))?;
         let all = self.options.compares_all();
         let BandSearch { bands: joined, band_distance: distance, signature_distance: total } = rule.search;
         let joins = format!(
@@ -206,17 +209,17 @@ impl SimilarityStages<'_> {
         let check = hash.digest();
         let stage_keys =
             [StageHeader::new("candidates", joins, check), StageHeader::new("leaders", stars, check)];
-        Ok(Some((keeping, stage_keys)))
+        Ok(Some((checkpoints, stage_keys)))
     }
 
     fn load_candidates(
         &self,
         rule: CandidateRule,
-        keeping: &Keeping<'_>,
+        checkpoints: &StageCheckpoints<'_>,
         stage: &StageHeader,
     ) -> Result<JoinedCandidates> {
         let uniques = self.uniques.len();
-        let load = |kept: &mut KeptReader| {
+        let load = |kept: &mut StageReader| {
             let candidates = kept.rows(self.workspace, |&(a, b)| b < a && (a as usize) < uniques)?;
             let dense_members = AtomicBitSet::new(uniques);
             for unique in kept.rows::<u32>(self.workspace, |&unique| (unique as usize) < uniques)?.iter()? {
@@ -225,20 +228,22 @@ impl SimilarityStages<'_> {
             for pair in candidates.iter()? {
                 let (a, b) = pair?;
                 if dense_members.contains(a) && dense_members.contains(b) {
-                    return Err(Unsound::Reason("candidates that are two sets of crowds".to_owned()));
+                    return Err(StageReadError::Invalid(
+                        "candidates of two documents in dense groups".to_owned(),
+                    ));
                 }
             }
             Ok(JoinedCandidates { candidates, dense_members })
         };
         let make = || self.candidates(rule);
-        keeping.kept(stage, load, make, |found, kept| {
-            kept.all(&found.candidates)?;
+        checkpoints.load_or_compute(stage, load, make, |found, kept| {
+            kept.write_rows(&found.candidates)?;
             kept.rows(found.dense_members.count(), found.dense_members.ones().map(Ok))
         })
     }
 
     /// Loads and checks the result of an earlier run.
-    fn load(&self, kept: &mut KeptReader) -> Result<SimilarityResult, Unsound> {
+    fn load(&self, kept: &mut StageReader) -> Result<SimilarityResult, StageReadError> {
         let uniques = self.uniques.len();
         let is_pair = |&(a, b, score): &ScoredPair| {
             a != b && (a.max(b) as usize) < uniques && score <= score_from_similarity(1.0)
@@ -246,7 +251,7 @@ impl SimilarityStages<'_> {
         let is_ordered = |pair: &ScoredPair| is_pair(pair) && pair.1 < pair.0;
         let rows = kept.rows::<AssignmentRow>(self.workspace, is_ordered)?;
         let mut is_represented: BitVec = BitVec::repeat(false, uniques);
-        let cannot_be = || Unsound::Reason("representatives that cannot be".to_owned());
+        let cannot_be = || StageReadError::Invalid("representatives that cannot be".to_owned());
         for row in rows.iter()? {
             if is_represented.replace(row?.0 as usize, true) {
                 return Err(cannot_be());
@@ -270,7 +275,7 @@ impl SimilarityStages<'_> {
                 examined: examined as usize,
                 mostly_boilerplate: mostly_boilerplate as usize,
             }),
-            _ => return Err(Unsound::Reason("counts that cannot be".to_owned())),
+            _ => return Err(StageReadError::Invalid("counts that cannot be".to_owned())),
         };
         let (compared, groups) = ((numbers[0], numbers[1]), (numbers[2], numbers[3]));
         Ok(SimilarityResult {
@@ -300,16 +305,16 @@ impl SimilarityStages<'_> {
         dense_members: &AtomicBitSet,
         sample: &[u32],
     ) -> Result<impl Iterator<Item = Result<(u64, u32)>> + use<>> {
-        let wanted = AtomicBitSet::new(self.uniques.len());
-        sample.iter().for_each(|&unique| wanted.set(unique));
-        dense_members.ones().for_each(|unique| wanted.set(unique));
+        let to_verify = AtomicBitSet::new(self.uniques.len());
+        sample.iter().for_each(|&unique| to_verify.set(unique));
+        dense_members.ones().for_each(|unique| to_verify.set(unique));
         for pair in candidates.iter()? {
             let (a, b) = pair?;
-            wanted.set(a);
-            wanted.set(b);
+            to_verify.set(a);
+            to_verify.set(b);
         }
         let mut documents = self.workspace.sorter();
-        for unique in wanted.ones() {
+        for unique in to_verify.ones() {
             documents.push(self.uniques.best(unique)?)?;
         }
         Ok(documents.finish()?.map(|document| document.map(|document| (document.into(), document))))

@@ -39,7 +39,7 @@ pub(crate) struct DenseGroups<'a> {
     pub(crate) rule: CandidateRule,
     counts: FeatureCounts,
     /// Maximum distance of the longer signatures of similar members, in bits.
-    max_long_distance: u32,
+    max_long_signature_distance: u32,
     /// Bytes of memory for an index.
     pub(crate) memory: u64,
     /// Number of pairs whose signatures were compared.
@@ -144,7 +144,7 @@ impl<'a> DenseGroups<'a> {
             signatures,
             rule,
             counts,
-            max_long_distance: max_long_distance.ceil() as u32,
+            max_long_signature_distance: max_long_distance.ceil() as u32,
             memory: workspace.share(),
             pairs_tested: AtomicU64::new(0),
         })
@@ -176,7 +176,7 @@ impl<'a> DenseGroups<'a> {
         b: (&[u64; BANDS], &[u64; LONG_SIGNATURE_WORDS]),
     ) -> bool {
         hamming_distance(a.0, b.0) <= self.rule.search.signature_distance
-            && hamming_distance(a.1, b.1) <= self.max_long_distance
+            && hamming_distance(a.1, b.1) <= self.max_long_signature_distance
             && self.rule.accepts(a.0, b.0)
     }
 

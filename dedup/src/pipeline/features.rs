@@ -10,9 +10,9 @@ use rayon::prelude::*;
 use simstore::{Error, Result};
 use simstore_text::Profile;
 
-use crate::config::resolve::Resolved;
-use crate::corpus::Corpus;
-use crate::corpus::reread::Reread;
+use crate::config::resolve::ResolvedConfig;
+use crate::documents::Corpus;
+use crate::documents::rereader::DocumentRereader;
 use crate::workspace::Workspace;
 use simstore_corpus::Observer;
 use simstore_corpus::Stage;
@@ -192,33 +192,33 @@ pub(crate) enum FeatureSource<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct FeatureReader<'a> {
     pub(crate) corpus: &'a Corpus,
-    pub(crate) resolved: &'a Resolved,
+    pub(crate) resolved: &'a ResolvedConfig,
     pub(crate) workspace: &'a Workspace,
     pub(crate) observer: &'a dyn Observer,
 }
 
 impl FeatureReader<'_> {
-    /// Computes the features of `wanted`: pairs of a document in the corpus, in ascending order, and its
+    /// Computes the features of `documents`: pairs of a document in the corpus, in ascending order, and its
     /// number in the returned file. If the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.
-    pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<FeatureFile> {
+    pub(crate) fn features(&self, documents: impl Iterator<Item = Result<(u64, u32)>>) -> Result<FeatureFile> {
         let mut all = FeatureFileWriter::new(self.workspace)?;
-        let Resolved { inputs, default_text_profile, .. } = self.resolved;
-        let Some(profile) = default_text_profile else { return all.finish() };
+        let ResolvedConfig { inputs, text_profile, .. } = self.resolved;
+        let Some(profile) = text_profile else { return all.finish() };
         self.resolved.check_unchanged()?;
-        let mut wanted = wanted.peekable();
-        if wanted.peek().is_none() {
+        let mut documents = documents.peekable();
+        if documents.peek().is_none() {
             return all.finish();
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let options = inputs.options();
-        let mut reread = Reread::new(self.corpus, inputs, self.workspace);
+        let mut reread = DocumentRereader::new(self.corpus, inputs, self.workspace);
         let stage = Stage::new(self.observer, "texts to compare")
             .with_read_progress(reread.progress(), || inputs.total_bytes());
         stage.add(0)?;
-        for pair in wanted {
+        for pair in documents {
             let (document, number) = pair?;
             let record = reread.record(document as usize)?.detached();
             bytes += record.size();

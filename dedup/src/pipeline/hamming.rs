@@ -12,8 +12,10 @@ use simstore::threads::lock;
 use simstore::{Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::checkpoint::stage_results::{Keeping, KeptReader, StageHeader, Unsound, check_of};
-use crate::corpus::Corpus;
+use crate::checkpoint::stage_results::{
+    StageCheckpoints, StageHeader, StageReadError, StageReader, hash_rows,
+};
+use crate::documents::Corpus;
 use crate::rows::StoredRow;
 use crate::workspace::Workspace;
 use simstore_corpus::Stage;
@@ -58,24 +60,24 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 
     /// Loads the result of an earlier run, or finds it and keeps it for later runs. Only valid without stores.
-    pub(crate) fn find_or_load(&self, keeping: &Keeping<'_>) -> Result<NearFingerprints<F>> {
+    pub(crate) fn find_or_load(&self, checkpoints: &StageCheckpoints<'_>) -> Result<NearFingerprints<F>> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints::<F>(|_, batch| {
             self.stage.add(0)?;
-            check_of(&mut hash, batch.iter().copied().map(Ok))
+            hash_rows(&mut hash, batch.iter().copied().map(Ok))
         })?;
         let options = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
         let stage = StageHeader::new("near", options, hash.digest());
-        let (read, find) = (|kept: &mut KeptReader| self.read(kept), || self.find());
-        keeping.kept(&stage, read, find, |(values, near), kept| {
-            kept.all(values)?;
-            kept.all(&near.pairs)?;
-            kept.all(&near.edges)?;
+        let (read, find) = (|kept: &mut StageReader| self.read(kept), || self.find());
+        checkpoints.load_or_compute(&stage, read, find, |(values, near), kept| {
+            kept.write_rows(values)?;
+            kept.write_rows(&near.pairs)?;
+            kept.write_rows(&near.edges)?;
             kept.rows(1, [Ok(near.distinct as u64)].into_iter())
         })
     }
 
-    fn read(&self, kept: &mut KeptReader) -> Result<NearFingerprints<F>, Unsound> {
+    fn read(&self, kept: &mut StageReader) -> Result<NearFingerprints<F>, StageReadError> {
         let values = kept.rows(self.workspace, |_| true)?;
         self.check(&values)?;
         let is_pair = |a: u32, b: u32| a != b && (a.max(b) as usize) < values.len();
@@ -84,17 +86,17 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         let mut edges = self.workspace.rows();
         kept.visit(|(a, b): (u32, u32)| match is_pair(a, b) {
             true => Ok(edges.push((a, b))?),
-            false => Err(Unsound::Reason("rows that cannot be".to_owned())),
+            false => Err(StageReadError::Invalid("rows that cannot be".to_owned())),
         })?;
         let documents = self.corpus.len() - self.corpus.empty;
         let distinct = match kept.numbers()?[..] {
             [distinct] if (values.len()..=documents).contains(&(distinct as usize)) => distinct as usize,
-            _ => return Err(Unsound::Reason("a count that cannot be".to_owned())),
+            _ => return Err(StageReadError::Invalid("a count that cannot be".to_owned())),
         };
         for pair in pairs.iter()? {
             let (a, b, distance) = pair?;
             if values.get(a as usize)?.distance(values.get(b as usize)?) != distance {
-                return Err(Unsound::Reason("a pair of another distance".to_owned()));
+                return Err(StageReadError::Invalid("a pair of another distance".to_owned()));
             }
         }
         let (edges, stored) = (edges.finish()?, self.workspace.rows().finish()?);
@@ -102,7 +104,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 
     /// Checks that each loaded fingerprint belongs to a document of the corpus.
-    fn check(&self, values: &Rows<F>) -> Result<(), Unsound> {
+    fn check(&self, values: &Rows<F>) -> Result<(), StageReadError> {
         let mut has_document: BitVec = BitVec::repeat(false, values.len());
         for row in documents_with(values, self.corpus, self.workspace, self.stage)?.iter()? {
             has_document.set(row?.1 as usize, true);
@@ -110,7 +112,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         match has_document.first_zero() {
             Some(index) => {
                 let missing = values.get(index)?.to_hex();
-                Err(Unsound::Reason(format!("no document has the fingerprint {missing}")))
+                Err(StageReadError::Invalid(format!("no document has the fingerprint {missing}")))
             }
             None => Ok(()),
         }

@@ -61,17 +61,17 @@ impl<V: FnMut(u32, PairScore) -> PairScore> SimilarVisitor for V {
     }
 }
 
-/// Converts a score to a similarity, lowered a little against rounding, but not below the threshold `rule_min`.
-fn min_similarity_for(min_score: PairScore, rule_min: f64) -> f64 {
-    (similarity_from_score(min_score) - 1e-6).max(rule_min)
+/// Converts a score to a similarity, lowered a little against rounding, but not below the threshold `threshold`.
+fn min_similarity_for(min_score: PairScore, threshold: f64) -> f64 {
+    (similarity_from_score(min_score) - 1e-6).max(threshold)
 }
 
 /// Least number of shared features of members with `a` and `b` features whose score is at least `min_score`;
 /// `None` if no such number exists.
-fn min_shared_for_score(min_score: PairScore, a: u32, b: u32, rule_min: f64) -> Option<u32> {
+fn min_shared_for_score(min_score: PairScore, a: u32, b: u32, threshold: f64) -> Option<u32> {
     let are_near =
         |&both: &u32| score_from_similarity(f64::from(both) / f64::from(a + b - both)) >= min_score;
-    (min_shared(a, b, min_similarity_for(min_score, rule_min))..=a.min(b)).find(are_near)
+    (min_shared(a, b, min_similarity_for(min_score, threshold))..=a.min(b)).find(are_near)
 }
 
 /// Least number of shared features of members with `a` and `b` features and this similarity.
@@ -142,8 +142,8 @@ struct PostingCursor<'i> {
 
 impl PostingCursor<'_> {
     /// Changes the minimum score. Returns whether the list may still have members with this score.
-    fn set_min_score(&mut self, min_score: PairScore, size: u32, rule_min: f64) -> bool {
-        let Some(min_shared) = min_shared_for_score(min_score, size, self.size, rule_min) else {
+    fn set_min_score(&mut self, min_score: PairScore, size: u32, threshold: f64) -> bool {
+        let Some(min_shared) = min_shared_for_score(min_score, size, self.size, threshold) else {
             return false;
         };
         self.max_position = self.size - min_shared;
@@ -232,7 +232,7 @@ impl<'a> PrefixIndex<'a> {
             member,
             min_score,
             lists: self.posting_lists(member, min_score),
-            seen: &mut buffer.seen,
+            listed_bits: &mut buffer.seen,
         };
         let (mut first, mut words) = (0, FIRST_WORDS);
         while first < self.uniques.len() && !search.lists.is_empty() {
@@ -278,7 +278,7 @@ struct IndexSearch<'s> {
     min_score: PairScore,
     lists: Vec<PostingCursor<'s>>,
     /// One bit for each member of the current range: whether it is in one of the lists.
-    seen: &'s mut Vec<u64>,
+    listed_bits: &'s mut Vec<u64>,
 }
 
 impl IndexSearch<'_> {
@@ -289,9 +289,9 @@ impl IndexSearch<'_> {
             if min_score == STOP {
                 return false;
             }
-            let (size, rule_min) = (self.member.size(), self.index.groups.rule.min_similarity);
+            let (size, threshold) = (self.member.size(), self.index.groups.rule.min_similarity);
             self.min_score = min_score;
-            self.lists.retain_mut(|list| list.set_min_score(min_score, size, rule_min));
+            self.lists.retain_mut(|list| list.set_min_score(min_score, size, threshold));
             from = at + 1;
         }
         for list in &mut self.lists {
@@ -302,7 +302,7 @@ impl IndexSearch<'_> {
     }
 
     /// Visits similar members of a range until the minimum score changes. Then it returns the position of the
-    /// last member visited, and the new minimum score. `first` is the position of the first bit of `seen`.
+    /// last member visited, and the new minimum score. `first` is the position of the first bit of `listed_bits`.
     fn visit_until(
         &mut self,
         first: usize,
@@ -312,7 +312,7 @@ impl IndexSearch<'_> {
         let &mut IndexSearch { index, member, min_score, .. } = self;
         self.mark_seen(first, &range, visitor);
         let DenseGroups { verifier, pairs_tested, .. } = index.groups;
-        for (word, &bits) in self.seen.iter().enumerate() {
+        for (word, &bits) in self.listed_bits.iter().enumerate() {
             let position = first + word * 64;
             let mut bits = wanted_bits(bits, position, visitor);
             if bits == 0 {
@@ -344,8 +344,8 @@ impl IndexSearch<'_> {
 
     /// Sets the bits of the members of a range that are in lists.
     fn mark_seen(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
-        self.seen.clear();
-        self.seen.resize((range.end - first).div_ceil(64), 0);
+        self.listed_bits.clear();
+        self.listed_bits.resize((range.end - first).div_ceil(64), 0);
         for list in &mut self.lists {
             list.done = list.done.max(visitor.skippable_prefix(list.key, list.postings));
             let postings = list.postings[list.done..].iter();
@@ -354,7 +354,7 @@ impl IndexSearch<'_> {
                     (at as usize).checked_sub(range.start).filter(|_| position <= list.max_position)
                 {
                     let bit = bit + range.start - first;
-                    self.seen[bit / 64] |= 1 << (bit % 64);
+                    self.listed_bits[bit / 64] |= 1 << (bit % 64);
                 }
             }
         }

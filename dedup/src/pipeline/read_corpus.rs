@@ -2,11 +2,11 @@
 
 use simstore::{Fingerprint, Result, each_width};
 
-use crate::checkpoint::parts::Parts;
-use crate::config::resolve::Resolved;
-use crate::config::{DedupConfig, Resume};
-use crate::corpus::Corpus;
-use crate::corpus::repeated_ids::count as count_repeated;
+use crate::checkpoint::parts::PartFolder;
+use crate::config::resolve::ResolvedConfig;
+use crate::config::{DedupConfig, ResumeConfig};
+use crate::documents::Corpus;
+use crate::documents::repeated_ids::count_repeated_ids;
 use crate::workspace::Workspace;
 use simstore_corpus::spill::RowsWriter;
 use simstore_corpus::{Diagnostic, FingerprintBlock, InputCounts, InputKind, Item, ItemOrBlock, Observer};
@@ -18,31 +18,31 @@ const MEMORY_CHECK_INTERVAL: usize = 4096;
 /// Reads all documents into a corpus. With `--resume`, reuses the part files of earlier runs.
 pub(crate) fn read_corpus(
     config: &DedupConfig,
-    resolved: &Resolved,
+    resolved: &ResolvedConfig,
     unfinished: &UnfinishedOutputs,
     workspace: &Workspace,
     observer: &dyn Observer,
 ) -> Result<(Corpus, InputCounts)> {
     // Signatures have no limit of their own: they spill to disk together with the other rows of the corpus.
     let signatures =
-        resolved.sketcher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
+        resolved.min_hasher.as_ref().map(|_| RowsWriter::new(workspace.temporary.clone(), u64::MAX));
     let with_checksums = resolved.file_list.is_some() && (config.add.is_some() || resolved.reads_twice);
     let mut corpus = Corpus::new(resolved.width, &resolved.keep, with_checksums, signatures);
     let counts = each_width!(resolved.width, type F => {
         read_items::<F>(config.resume.as_ref(), resolved, unfinished, workspace, observer, &mut corpus)
     })?;
     corpus.finish(workspace, observer)?;
-    if !corpus.are_positions {
+    if !corpus.ids_are_positions {
         let memory = if corpus.spilled().is_some() { workspace.budget.bytes / 2 } else { u64::MAX };
-        let same_id = count_repeated(&corpus, &workspace.temporary, memory, observer)?;
-        corpus.same_id = same_id;
+        let same_id = count_repeated_ids(&corpus, &workspace.temporary, memory, observer)?;
+        corpus.repeated_ids = same_id;
     }
     Ok((corpus, counts))
 }
 
 fn read_items<F: Fingerprint>(
-    resume: Option<&Resume>,
-    Resolved { inputs, profile, sketcher, .. }: &Resolved,
+    resume: Option<&ResumeConfig>,
+    ResolvedConfig { inputs, profile, min_hasher, .. }: &ResolvedConfig,
     unfinished: &UnfinishedOutputs,
     workspace: &Workspace,
     observer: &dyn Observer,
@@ -51,7 +51,7 @@ fn read_items<F: Fingerprint>(
     let push = |corpus: &mut Corpus, item: &Item<F>| {
         corpus.push(item)?;
         if corpus.len().is_multiple_of(MEMORY_CHECK_INTERVAL) {
-            corpus.keep_within(workspace, observer)
+            corpus.spill_beyond_budget(workspace, observer)
         } else {
             Ok(())
         }
@@ -61,20 +61,23 @@ fn read_items<F: Fingerprint>(
             ItemOrBlock::Item(item) => push(corpus, &item),
             ItemOrBlock::Block(FingerprintBlock { fingerprints, position, path, line }) => {
                 corpus.push_block::<F>(fingerprints, position, path, line);
-                corpus.keep_within(workspace, observer)
+                corpus.spill_beyond_budget(workspace, observer)
             }
         });
     }
     profile.check_bits(F::BITS)?;
-    let Some(&Resume { ref folder, section: section_bytes }) = resume else {
-        return match sketcher {
-            Some(sketcher) => inputs.visit_with_signatures(sketcher, observer, |item| push(corpus, &item)),
+    let Some(&ResumeConfig { ref folder, section_bytes }) = resume else {
+        return match min_hasher {
+            Some(min_hasher) => {
+                inputs.visit_with_signatures(min_hasher, observer, |item| push(corpus, &item))
+            }
             None => inputs.visit_documents(profile, observer, |item| push(corpus, &item)),
         };
     };
-    let sketcher = sketcher.as_ref();
-    let parts = Parts { folder, shard: None, inputs, profile, sketcher, section_bytes, unfinished, observer };
+    let min_hasher = min_hasher.as_ref();
+    let parts =
+        PartFolder { folder, shard: None, inputs, profile, min_hasher, section_bytes, unfinished, observer };
     let (counts, tally) = parts.visit(|item| push(corpus, &item))?;
-    observer.diagnostic(&Diagnostic::Parts { reused: tally.found, processed: tally.made });
+    observer.diagnostic(&Diagnostic::Parts { reused: tally.reused, processed: tally.made });
     Ok(counts)
 }

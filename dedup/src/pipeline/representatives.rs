@@ -71,7 +71,7 @@ struct Unassigned {
     /// Whether it is a member of a dense group.
     is_dense: bool,
     /// More preferred candidates, in order of preference.
-    better: Vec<u32>,
+    better_candidates: Vec<u32>,
 }
 
 /// Unique documents that have better candidates or are in dense groups, in order of preference.
@@ -91,7 +91,7 @@ impl UnassignedQueue<'_> {
         while let Some((_, one)) = self.candidates.next_if(|&(worse, _)| worse == unique)? {
             better.push(one);
         }
-        Ok(Some(Unassigned { unique, is_dense, better }))
+        Ok(Some(Unassigned { unique, is_dense, better_candidates: better }))
     }
 
     /// Takes the documents of the next batch.
@@ -99,7 +99,7 @@ impl UnassignedQueue<'_> {
         let (mut batch, mut dense_count, mut candidates) = (Vec::new(), 0, 0);
         while batch.len() < UNASSIGNED_BATCH && dense_count < DENSE_BATCH && candidates < CANDIDATE_BATCH {
             let Some(unassigned) = self.next()? else { break };
-            candidates += unassigned.better.len();
+            candidates += unassigned.better_candidates.len();
             dense_count += usize::from(unassigned.is_dense);
             batch.push(unassigned);
         }
@@ -199,7 +199,7 @@ impl StarPass<'_> {
         &self,
         unassigned: &'o Unassigned,
     ) -> impl Iterator<Item = Candidate> + use<'o, '_> {
-        let better = unassigned.better.iter().filter(|&&better| !self.is_represented[better as usize]);
+        let better = unassigned.better_candidates.iter().filter(|&&better| !self.is_represented[better as usize]);
         better.map(|&better| (unassigned.unique, better))
     }
 

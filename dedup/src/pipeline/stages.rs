@@ -2,11 +2,11 @@
 
 use simstore::{Error, Result, Snapshot};
 
-use crate::checkpoint::stage_results::Keeping;
+use crate::checkpoint::stage_results::StageCheckpoints;
 use crate::config::criterion::Criterion;
-use crate::config::resolve::Resolved;
-use crate::corpus::Corpus;
-use crate::corpus::ranks::Ranks;
+use crate::config::resolve::ResolvedConfig;
+use crate::documents::Corpus;
+use crate::documents::preference_ranks::PreferenceRanks;
 use crate::pipeline::bit_set::AtomicBitSet;
 use crate::pipeline::boilerplate::Boilerplate;
 use crate::pipeline::by_similarity::{SimilarityOptions, SimilarityResult, SimilarityStages};
@@ -25,14 +25,14 @@ use simstore_corpus::spill::Rows;
 
 /// Inputs of all stages that compare the documents of a run.
 pub(crate) struct Pipeline<'a> {
-    pub(crate) resolved: &'a Resolved,
+    pub(crate) resolved: &'a ResolvedConfig,
     /// Whether all near pairs are listed.
     pub(crate) with_pairs: bool,
     pub(crate) corpus: &'a Corpus,
     /// Signatures of all documents, in document order. `None` if documents are compared by distance.
     pub(crate) signatures: Option<&'a Rows<SignatureRow>>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
-    pub(crate) keeping: Option<Keeping<'a>>,
+    pub(crate) checkpoints: Option<StageCheckpoints<'a>>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) observer: &'a dyn Observer,
 }
@@ -72,11 +72,11 @@ impl Pipeline<'_> {
         signatures: &Rows<SignatureRow>,
     ) -> Result<PipelineResult> {
         let &Pipeline { workspace, observer, .. } = self;
-        let Resolved { recall, cluster_by, ref keep, .. } = *self.resolved;
+        let ResolvedConfig { recall, cluster_by, ref keep, .. } = *self.resolved;
         let keeps_none = self.resolved.keeps_none();
         let stage = Stage::new(observer, "documents numbered");
         stage.add(0)?;
-        let ranks = Ranks::new(self.corpus, keep, None, workspace, &stage)?;
+        let ranks = PreferenceRanks::new(self.corpus, keep, None, workspace, &stage)?;
         let uniques = UniqueDocuments::from_signatures(signatures, &ranks, workspace, &stage)?;
         drop((ranks, stage));
         let stored = self.find_stored(signatures, min_similarity)?;
@@ -90,7 +90,7 @@ impl Pipeline<'_> {
             excluded: &excluded,
             count: uniques.len(),
             source: FeatureSource::Documents(self.feature_reader()),
-            keeping: self.keeping,
+            checkpoints: self.checkpoints,
             workspace,
             observer,
         };
@@ -116,10 +116,10 @@ impl Pipeline<'_> {
     fn find_stored(&self, signatures: &Rows<SignatureRow>, min_similarity: f64) -> Result<StoredMatches> {
         let &Pipeline { workspace, observer, .. } = self;
         let references = &self.resolved.references;
-        let profile = self.resolved.default_text_profile.as_ref().filter(|_| references.are_similar());
+        let profile = self.resolved.text_profile.as_ref().filter(|_| references.are_similar());
         let Some(profile) = profile else { return Ok(StoredMatches::empty()) };
-        let texts = references.texts(profile)?;
-        let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<u64>>) = references.of_width().unzip();
+        let texts = references.text_comparers(profile)?;
+        let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<u64>>) = references.with_width().unzip();
         let stores: Vec<SimilarStoreRef<'_>> = snapshots.into_iter().zip(&texts).collect();
         let stage = Stage::new(observer, "bands looked up");
         let candidates = similar::look_up(signatures, &stores, workspace, &stage)?;

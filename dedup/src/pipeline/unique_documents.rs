@@ -3,7 +3,7 @@
 use bitvec::vec::BitVec;
 use simstore::Result;
 
-use crate::corpus::ranks::Ranks;
+use crate::documents::preference_ranks::PreferenceRanks;
 use crate::rows::SignatureRow;
 use crate::workspace::Workspace;
 use simstore_corpus::Stage;
@@ -15,16 +15,16 @@ pub(crate) struct UniqueDocuments {
     /// Most preferred document of each unique document.
     best: Rows<u32>,
     /// (Unique document, document) for each document of a group of several, sorted by number and then by preference.
-    several: Rows<(u32, u32)>,
+    grouped: Rows<(u32, u32)>,
     /// One bit per unique document: whether it has several documents.
-    is_several: BitVec,
+    is_group: BitVec,
 }
 
 impl UniqueDocuments {
     /// Groups documents with equal signature digests. Documents without features are in no group.
     pub(crate) fn from_signatures(
         signatures: &Rows<SignatureRow>,
-        ranks: &Ranks,
+        ranks: &PreferenceRanks,
         workspace: &Workspace,
         stage: &Stage<'_>,
     ) -> Result<UniqueDocuments> {
@@ -52,7 +52,7 @@ impl UniqueDocuments {
 
     /// Whether a unique document has several documents, which are exact duplicates.
     pub(crate) fn has_duplicates(&self, unique: u32) -> bool {
-        self.is_several[unique as usize]
+        self.is_group[unique as usize]
     }
 
     /// Returns the documents of a unique document, the most preferred first.
@@ -60,8 +60,8 @@ impl UniqueDocuments {
         if !self.has_duplicates(unique) {
             return Ok(vec![self.best(unique)?]);
         }
-        let start = self.several_before(unique)?;
-        let rows = (start..self.several.len()).map(|at| self.several.get(at));
+        let start = self.grouped_before(unique)?;
+        let rows = (start..self.grouped.len()).map(|at| self.grouped.get(at));
         let rows = rows.take_while(|row| row.as_ref().map_or(true, |row| row.0 == unique));
         rows.map(|row| Ok(row?.1)).collect()
     }
@@ -71,12 +71,12 @@ impl UniqueDocuments {
         if !self.has_duplicates(unique) {
             return Ok(1);
         }
-        Ok((self.several_before(unique + 1)? - self.several_before(unique)?) as u64)
+        Ok((self.grouped_before(unique + 1)? - self.grouped_before(unique)?) as u64)
     }
 
-    /// Number of rows in `several` for all unique documents before `unique`.
-    fn several_before(&self, unique: u32) -> Result<usize> {
-        self.several.partition_point(|row| row.0 < unique)
+    /// Number of rows in `grouped` for all unique documents before `unique`.
+    fn grouped_before(&self, unique: u32) -> Result<usize> {
+        self.grouped.partition_point(|row| row.0 < unique)
     }
 
     /// Returns (document, unique document) for all documents, in document order.
@@ -91,16 +91,16 @@ impl UniqueDocuments {
 
     /// Visits (unique document, document) for all documents, by number and then by preference.
     pub(crate) fn iter(&self) -> Result<impl Iterator<Item = Result<(u32, u32)>>> {
-        let (mut several, mut best) = (self.several.cursor()?, (0..).zip(self.best.iter()?));
+        let (mut grouped, mut best) = (self.grouped.cursor()?, (0..).zip(self.best.iter()?));
         let mut last = None;
         let mut next = move || {
-            if let Some(row) = several.next_if(|&(unique, _)| Some(unique) == last)? {
+            if let Some(row) = grouped.next_if(|&(unique, _)| Some(unique) == last)? {
                 return Ok(Some(row));
             }
             let Some((unique, document)) = best.next() else { return Ok(None) };
             last = Some(unique);
-            // `several` lists all documents of the group, starting with the best one.
-            let listed = several.next_if(|&(next, _)| next == unique)?;
+            // `grouped` lists all documents of the group, starting with the best one.
+            let listed = grouped.next_if(|&(next, _)| next == unique)?;
             Ok(Some(listed.unwrap_or((unique, document?))))
         };
         Ok(std::iter::from_fn(move || next().transpose()))
@@ -110,15 +110,15 @@ impl UniqueDocuments {
 /// Groups documents with equal keys. `keys` are (key, document) pairs in document order.
 pub(crate) fn group_by_key<K: FixedSize>(
     keys: impl Iterator<Item = Result<(K, u32)>>,
-    ranks: &Ranks,
+    ranks: &PreferenceRanks,
     workspace: &Workspace,
     stage: &Stage<'_>,
 ) -> Result<UniqueDocuments> {
     let mut by_key = workspace.sorter::<(K, (u32, u32))>();
-    let mut in_order = ranks.in_order()?;
+    let mut cursor = ranks.cursor()?;
     for (at, row) in keys.enumerate() {
         let (key, document) = row?;
-        by_key.push((key, (in_order.of(document)?, document)))?;
+        by_key.push((key, (cursor.rank(document)?, document)))?;
         if at % 1024 == 0 {
             stage.add(0)?;
         }
@@ -133,7 +133,7 @@ pub(crate) fn group_by_key<K: FixedSize>(
         by_best.push((best, rank, document))?;
     }
     stage.add(0)?;
-    let (mut bests, mut several, mut is_several) = (workspace.rows(), workspace.rows(), BitVec::new());
+    let (mut bests, mut grouped, mut is_group) = (workspace.rows(), workspace.rows(), BitVec::new());
     let mut rows = RowCursor::new(by_best.finish()?);
     let mut unique: u32 = 0;
     while let Some((best, _, document)) = rows.next_row()? {
@@ -141,12 +141,12 @@ pub(crate) fn group_by_key<K: FixedSize>(
         let mut is_one = true;
         while let Some((_, _, other)) = rows.next_if(|&(next, ..)| next == best)? {
             if std::mem::take(&mut is_one) {
-                several.push((unique, document))?;
+                grouped.push((unique, document))?;
             }
-            several.push((unique, other))?;
+            grouped.push((unique, other))?;
         }
-        is_several.push(!is_one);
+        is_group.push(!is_one);
         unique += 1;
     }
-    Ok(UniqueDocuments { best: bests.finish()?, several: several.finish()?, is_several })
+    Ok(UniqueDocuments { best: bests.finish()?, grouped: grouped.finish()?, is_group })
 }

@@ -1,4 +1,4 @@
-//! The summary as lines for people.
+//! The summary as text.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use simstore_io::numbers::{format_bytes, format_count, format_count_of, format_s
 
 use crate::config::criterion::Criterion;
 use crate::pipeline::boilerplate::Boilerplate;
-use crate::report::summary::{Largest, Spilled, Summary};
+use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
 
 impl Summary {
-    /// Whether documents of a large cluster are much farther apart than the threshold.
+    /// Whether a large cluster has documents that are much farther apart than the threshold.
     fn has_chains(&self) -> bool {
-        let is_far = |cluster: &Largest| match (self.criterion, cluster.least_similar) {
+        let is_far = |cluster: &ClusterSummary| match (self.criterion, cluster.min_similarity) {
             (Criterion::Similarity(least), Some(similarity)) => similarity < least,
             (Criterion::Distance(distance), _) => {
-                cluster.farthest.is_none_or(|bits| bits > 3 * distance.max(1))
+                cluster.max_distance.is_none_or(|bits| bits > 3 * distance.max(1))
             }
             _ => false,
         };
@@ -52,7 +52,13 @@ impl fmt::Display for Summary {
             format_count(self.kept as u64)
         )?;
         self.write_more(f)?;
-        for Largest { size, farthest, least_similar, estimated } in &self.largest {
+        for ClusterSummary {
+            size,
+            max_distance: farthest,
+            min_similarity: least_similar,
+            is_estimated: estimated,
+        } in &self.largest
+        {
             write!(f, "\ncluster of {}: ", format_count(*size as u64))?;
             match (least_similar, farthest) {
                 (Some(similarity), _) if *estimated => {
@@ -82,15 +88,15 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Lines that only some runs have.
+    /// Writes the lines that only some runs have.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.other_names > 0 {
-            let names = format_count_of(self.other_names, "other name");
+        if self.duplicate_paths > 0 {
+            let names = format_count_of(self.duplicate_paths, "other name");
             write!(f, "\nskipped {names} of the same files")?;
         }
-        if self.passed_over > 0 {
-            let links = if self.passed_over == 1 { "link" } else { "links" };
-            write!(f, "\nskipped {} or {links}", format_count_of(self.passed_over, "file"))?;
+        if self.skipped_files > 0 {
+            let links = if self.skipped_files == 1 { "link" } else { "links" };
+            write!(f, "\nskipped {} or {links}", format_count_of(self.skipped_files, "file"))?;
         }
         if let Some(stored) = self.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
@@ -109,12 +115,12 @@ impl Summary {
             let store = self.first_of_stores.as_deref().unwrap_or("the store");
             write!(f, "\n{} added to {store}", format_count_of(added, "document"))?;
         }
-        if let (Some(compared), Some(unlike)) = (self.compared, self.unlike) {
+        if let (Some(verified), Some(rejected)) = (self.verified, self.rejected) {
             write!(
                 f,
                 "\n{} of texts compared; {} below the threshold",
-                format_count_of(compared, "pair"),
-                format_count(unlike)
+                format_count_of(verified, "pair"),
+                format_count(rejected)
             )?;
         }
         let boilerplate = self.boilerplate.filter(|boilerplate| boilerplate.is_worth_reporting());
@@ -127,12 +133,12 @@ impl Summary {
                 format_count_of(examined as u64, "duplicate")
             )?;
         }
-        if let Some(Spilled { written, most }) = self.spilled {
+        if let Some(SpillSummary { written_bytes, peak_bytes }) = self.spilled {
             write!(
                 f,
                 "\ncompared on disk: wrote {} of temporary files, at most {} at one time",
-                format_bytes(written),
-                format_bytes(most)
+                format_bytes(written_bytes),
+                format_bytes(peak_bytes)
             )?;
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! The report of a run, independent of the width of the fingerprints.
+//! The report of a run: clusters, near pairs, kept and removed documents, and the summary.
 
 pub(crate) mod display;
-pub(crate) mod documents;
-pub(crate) mod near_pair;
+pub(crate) mod document_outputs;
 pub(crate) mod open_outputs;
 pub(crate) mod outputs;
+pub(crate) mod reported_pair;
 pub(crate) mod run_results;
 pub(crate) mod summary;
 pub(crate) mod tables;
@@ -16,25 +16,25 @@ use std::path::Path;
 use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
-use crate::corpus::Told;
-use crate::report::near_pair::{How, Pair};
+use crate::documents::DocumentLookup;
 use crate::report::open_outputs::OpenOutputs;
-use crate::report::run_results::Job;
+use crate::report::reported_pair::{Proximity, ReportedPair};
+use crate::report::run_results::RunResults;
 use crate::report::summary::Summary;
-use crate::report::tables::documents_of;
+use crate::report::tables::member_documents;
 use crate::rows;
 use simstore_corpus::spill::{RowCursor, RowsIter};
 use simstore_corpus::{InputCounts, Observer};
 use simstore_io::output::CompleteOutput;
 use simstore_io::{DocumentId, IdRef};
 
-/// Result of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
+/// Results of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
 pub struct Report {
-    /// The results, or the number of documents that an identical run has already added.
-    job: Result<Box<Job>, u64>,
-    /// The open files, until they are written.
+    /// Results of this run; or as `Err` the number of documents that an identical earlier run has added.
+    results: Result<Box<RunResults>, u64>,
+    /// Opened output files, until they are written.
     outputs: Option<OpenOutputs>,
-    /// The written files, until they have their names.
+    /// Written output files, until they get their names.
     complete: Vec<CompleteOutput>,
     counts: InputCounts,
     summary: Box<Summary>,
@@ -49,20 +49,20 @@ impl fmt::Debug for Report {
 /// A cluster of near-duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster<'a> {
-    /// Cluster number, from 1. Clusters are in input order of their first documents.
+    /// Cluster number, from 1. Clusters are numbered in input order of their first documents.
     pub number: usize,
     /// Id of the representative.
     pub representative: DocumentId,
     /// Index of the representative in the input, from 0; `None` if it is a stored document.
     pub document: Option<usize>,
     /// `FILE:LINE` of the representative, if ids repeat in the input and it is not a stored document.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// Whether the representative was in a store before. If so, no member is kept.
     pub is_stored: bool,
-    /// Store of the representative, if there are several stores.
+    /// Path of the store of the representative; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
-    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of them, and is kept,
-    /// except with [`Keep::None`](crate::corpus::keep_rule::Keep::None).
+    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of
+    /// the members. It is kept, except with [`KeepRule::None`](crate::KeepRule::None).
     pub members: Vec<Member>,
 }
 
@@ -74,20 +74,20 @@ pub struct Member {
     /// Document id.
     pub id: DocumentId,
     /// `FILE:LINE` of the document, if ids repeat in the input.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// Fingerprint in hexadecimal; `None` for a document without text.
     pub fingerprint: Option<String>,
-    /// Distance to the representative, in bits; `None` if texts are compared by similarity, and for a document of
-    /// [`Report::kept`].
+    /// Distance to the representative, in bits; `None` if texts are compared by similarity, and for a
+    /// document of [`Report::kept`].
     pub distance: Option<u32>,
-    /// Similarity of its text to the text of the representative, from 0 to 1; `None` if texts are not compared, and for a document of
-    /// [`Report::kept`].
+    /// Similarity to the text of the representative, from 0 to 1; `None` if texts are not compared, and for a
+    /// document of [`Report::kept`].
     pub similarity: Option<f64>,
     /// Whether the document is kept. A kept member is the representative of its cluster.
     pub is_kept: bool,
 }
 
-/// Two near documents, the second from the input or from a store.
+/// Pair of near-duplicates. The second document is from the input or from a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearPair<'a> {
     /// Index of the first document in the input, from 0.
@@ -98,7 +98,7 @@ pub struct NearPair<'a> {
     pub other: Option<usize>,
     /// Id of the second document.
     pub other_id: IdRef<'a>,
-    /// Store of the second document, if there are several stores.
+    /// Path of the store of the second document; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
     /// Distance of the fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
@@ -106,26 +106,26 @@ pub struct NearPair<'a> {
     pub similarity: Option<f64>,
 }
 
-/// A removed document, and the document that it duplicates.
+/// Removed document, and the document that it duplicates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Removed<'a> {
+pub struct RemovedDocument<'a> {
     /// Index in the input, from 0, not counting malformed documents.
     pub document: usize,
     /// Document id.
     pub id: IdRef<'a>,
     /// `FILE:LINE` of the document, if ids repeat in the input.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// Index of the document that it duplicates; `None` for a stored document.
     ///
-    /// This is the most similar kept document that passes the threshold. If the removed document is connected with kept documents
-    /// only by chains, this is the representative of its cluster. With [`Keep::None`](crate::corpus::keep_rule::Keep::None), this is the most similar
-    /// of all other documents.
+    /// This is the most similar kept document that passes the threshold. If only chains connect the removed
+    /// document with kept documents, this is the representative of its cluster. With
+    /// [`KeepRule::None`](crate::KeepRule::None), this is the most similar of all other documents.
     pub duplicate_of: Option<usize>,
     /// Id of the document that it duplicates.
     pub duplicate_of_id: DocumentId,
-    /// `FILE:LINE` of that document, under the same condition as [`place`](Removed::place).
-    pub duplicate_of_place: Option<String>,
-    /// Store of that document, if there are several stores.
+    /// `FILE:LINE` of that document, if ids repeat in the input and it is an input document.
+    pub duplicate_of_location: Option<String>,
+    /// Path of the store of that document; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
     /// Distance of the two fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
@@ -134,23 +134,23 @@ pub struct Removed<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(job: Job, counts: InputCounts, outputs: OpenOutputs) -> Result<Report> {
-        let summary = Box::new(Summary::new(&job, &counts)?);
-        let (job, outputs) = (Ok(Box::new(job)), Some(outputs));
-        Ok(Report { job, outputs, complete: Vec::new(), counts, summary })
+    pub(crate) fn new(results: RunResults, counts: InputCounts, outputs: OpenOutputs) -> Result<Report> {
+        let summary = Box::new(Summary::new(&results, &counts)?);
+        let (results, outputs) = (Ok(Box::new(results)), Some(outputs));
+        Ok(Report { results, outputs, complete: Vec::new(), counts, summary })
     }
 
-    pub(crate) fn of_added_before(criterion: Criterion, counts: InputCounts, added: u64) -> Report {
-        let summary = Box::new(Summary::of_added_before(&counts, criterion));
-        Report { job: Err(added), outputs: None, complete: Vec::new(), counts, summary }
+    pub(crate) fn for_repeated_run(criterion: Criterion, counts: InputCounts, added: u64) -> Report {
+        let summary = Box::new(Summary::for_repeated_run(&counts, criterion));
+        Report { results: Err(added), outputs: None, complete: Vec::new(), counts, summary }
     }
 
-    /// The results; `None` if an identical run has already added the documents.
-    pub(crate) fn job(&self) -> Option<&Job> {
-        self.job.as_deref().ok()
+    /// Returns the results; `None` if an identical run has already added the documents.
+    pub(crate) fn results(&self) -> Option<&RunResults> {
+        self.results.as_deref().ok()
     }
 
-    /// The numbers of the run.
+    /// Numbers of the run.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -160,34 +160,35 @@ impl Report {
         self.counts
     }
 
-    /// Number of documents that an identical run has already added to the store, if this run therefore had nothing to do. Outputs and
-    /// store are unchanged, and the report has no documents.
+    /// Number of documents that an identical earlier run has added to the store; `None` without such a run. If
+    /// it is `Some`, this run did nothing: outputs and store are unchanged, and the report has no documents.
     pub fn added_before(&self) -> Option<u64> {
-        self.job.as_ref().err().copied()
+        self.results.as_ref().err().copied()
     }
 
-    /// Clusters in input order of their first documents. A cluster has at least two documents, or one and a stored document.
+    /// Returns the clusters in input order of their first documents. A cluster has at least two documents, or
+    /// one document and a stored document.
     ///
     /// # Errors
-    /// An item is an error if the store cannot name a stored document. It is also an error if documents were moved to disk for
-    /// lack of memory, and cannot be read back.
+    /// An item is an error if the name of a stored document, or documents in temporary files, cannot be read.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
-        self.items(clusters_of)
+        self.items(cluster_iter)
     }
 
-    /// Kept documents, in input order. Each has a place, whether ids repeat or not.
+    /// Returns the kept documents in input order. All of them have a [`location`](Member::place), even if no id
+    /// repeats.
     ///
     /// # Errors
-    /// An item is an error if documents were moved to disk for lack of memory, and cannot be read back.
+    /// An item is an error if documents in temporary files cannot be read.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Member>> + '_> {
-        self.items(kept_of)
+        self.items(kept_iter)
     }
 
     fn items<'a, T: 'a, I: Iterator<Item = Result<T>> + 'a>(
         &'a self,
-        open: impl FnOnce(&'a Job) -> Result<I>,
+        open: impl FnOnce(&'a RunResults) -> Result<I>,
     ) -> Box<dyn Iterator<Item = Result<T>> + 'a> {
-        match self.job().map(open).transpose() {
+        match self.results().map(open).transpose() {
             Ok(items) => Box::new(items.into_iter().flatten()),
             Err(error) => Box::new(std::iter::once(Err(error))),
         }
@@ -197,89 +198,91 @@ impl Report {
     ///
     /// # Errors
     /// Errors of the visitor, and the errors of [`Report::clusters`].
-    pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
-        let Some(job) = self.job() else { return Ok(()) };
-        job.visit_removed(&(), "documents", |told, Pair { document, other, how }| {
-            visitor(&Removed {
+    pub fn visit_removed(&self, visitor: &mut dyn FnMut(&RemovedDocument<'_>) -> Result<()>) -> Result<()> {
+        let Some(results) = self.results() else { return Ok(()) };
+        results.visit_removed(&(), "documents", |lookup, ReportedPair { document, other, proximity }| {
+            visitor(&RemovedDocument {
                 document,
-                id: told.id(document),
-                place: job.place(told, document),
+                id: lookup.id(document),
+                location: results.location(lookup, document),
                 duplicate_of: other.document(),
-                duplicate_of_place: job.place_of(told, &other),
-                store: other.store().and_then(|store| job.store(store)),
-                duplicate_of_id: other.into_id(told),
-                distance: how.distance,
-                similarity: how.similarity,
+                duplicate_of_location: results.other_location(lookup, &other),
+                store: other.store().and_then(|store| results.store_path(store)),
+                duplicate_of_id: other.into_id(lookup),
+                distance: proximity.distance,
+                similarity: proximity.similarity,
             })
         })
     }
 
-    /// Number of stores compared with, including a store that this run makes.
+    /// Number of reference stores, including a store that this run creates.
     pub fn stores(&self) -> usize {
-        self.job().map_or(0, |job| job.resolved.references.stores.len())
+        self.results().map_or(0, |results| results.resolved.references.stores.len())
     }
 
-    /// Whether the ids of all input documents are numbers; and whether the ids of all input documents and stored documents are.
-    pub fn are_numbers(&self) -> (bool, bool) {
-        let Some(job) = self.job() else { return (true, true) };
-        (job.corpus.are_numbers, job.mixed_are_numbers())
+    /// Whether the ids of all input documents are numbers, and whether the ids of all input documents and
+    /// stored documents are numbers.
+    pub fn ids_are_numbers(&self) -> (bool, bool) {
+        let Some(results) = self.results() else { return (true, true) };
+        (results.corpus.ids_are_numbers, results.all_ids_are_numbers())
     }
 
-    /// Visits the pairs of near documents in input order, then the pairs of a document and a stored document. If texts are
-    /// compared, only pairs of similar texts are visited. Without [`DedupConfig::pairs`](crate::config::DedupConfig::pairs), only pairs of equal
-    /// fingerprints are known.
+    /// Visits the near pairs of input documents in input order, then the pairs of an input document and a
+    /// stored document. If texts are compared, only pairs of similar texts are visited. Unless
+    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, only pairs of equal fingerprints are
+    /// recorded.
     ///
     /// # Errors
-    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the observer says so, and an error if the store
-    /// cannot name a stored document.
+    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the observer cancels, and
+    /// errors of reading the name of a stored document.
     pub fn visit_pairs(
         &self,
         observer: &dyn Observer,
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
-        let Some(job) = self.job() else { return Ok(()) };
-        job.visit_pairs(observer, |told, Pair { document, other, how }| {
+        let Some(results) = self.results() else { return Ok(()) };
+        results.visit_pairs(observer, |lookup, ReportedPair { document, other, proximity }| {
             visitor(&NearPair {
                 document,
-                id: told.id(document),
+                id: lookup.id(document),
                 other: other.document(),
-                other_id: other.id(told),
-                store: other.store().and_then(|store| job.store(store)),
-                distance: how.distance,
-                similarity: how.similarity,
+                other_id: other.id(lookup),
+                store: other.store().and_then(|store| results.store_path(store)),
+                distance: proximity.distance,
+                similarity: proximity.similarity,
             })
         })
     }
 
-    /// Writes all outputs. They have no names yet.
+    /// Writes all outputs. The files do not have their names yet.
     pub(crate) fn write(&mut self, observer: &dyn Observer) -> Result<()> {
-        let Ok(job) = &self.job else { return Ok(()) };
+        let Ok(results) = &self.results else { return Ok(()) };
         let outputs =
             self.outputs.take().ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
-        self.complete = outputs.write(job, observer)?;
-        job.check_written(observer)
+        self.complete = outputs.write(results, observer)?;
+        results.check_before_publishing(observer)
     }
 
     pub(crate) fn set_seconds(&mut self, seconds: f64) {
         self.summary.set_seconds(seconds);
     }
 
-    /// Gives the outputs their names, and adds the kept documents to the store, if any.
+    /// Names the output files, and adds the kept documents to the store, if any.
     pub(crate) fn publish(&mut self, observer: &dyn Observer) -> Result<()> {
-        match &mut self.job {
-            Ok(job) => job.publish(std::mem::take(&mut self.complete), observer),
+        match &mut self.results {
+            Ok(results) => results.publish(std::mem::take(&mut self.complete), observer),
             Err(_) => Ok(()),
         }
     }
 }
 
-fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
-    let mut clustered = job.clustered()?;
-    Ok(job.corpus.filter_map(move |document| {
-        Ok(clustered.status(document.number)?.is_kept.then(|| Member {
+fn kept_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Member>> + '_> {
+    let mut cluster_cursor = results.cluster_cursor()?;
+    Ok(results.corpus.filter_map(move |document| {
+        Ok(cluster_cursor.status(document.number)?.is_kept.then(|| Member {
             document: document.number,
             id: document.id().into(),
-            place: Some(document.place()),
+            location: Some(document.location()),
             fingerprint: document.hex(),
             distance: None,
             similarity: None,
@@ -288,60 +291,64 @@ fn kept_of(job: &Job) -> Result<impl Iterator<Item = Result<Member>> + '_> {
     }))
 }
 
-fn clusters_of(job: &Job) -> Result<impl Iterator<Item = Result<Cluster<'_>>>> {
-    let mut members = job.outcome.clusters.by_cluster.cursor()?;
+fn cluster_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Cluster<'_>>>> {
+    let mut members = results.outcome.clusters.by_cluster.cursor()?;
     let mut read = VecDeque::new();
     let mut next = move || {
         if read.is_empty() {
-            read_clusters(job, &mut members, &mut read)?;
+            read_clusters(results, &mut members, &mut read)?;
         }
         Ok(read.pop_front())
     };
     Ok(std::iter::from_fn(move || next().transpose()))
 }
 
-/// Reads the next cluster; if documents are on disk, as many clusters as fit in memory.
+/// Reads the next cluster. If documents are on disk, reads several clusters, within the limit of a lookup.
 fn read_clusters<'a>(
-    job: &'a Job,
+    results: &'a RunResults,
     members: &mut RowCursor<RowsIter<'_, rows::MemberRow>, rows::MemberRow>,
     read: &mut VecDeque<Cluster<'a>>,
 ) -> Result<()> {
-    let most = if job.corpus.spilled().is_some() { job.corpus.most_told() / 2 } else { 1 };
+    let most = if results.corpus.spilled().is_some() { results.corpus.max_lookup_documents() / 2 } else { 1 };
     let mut all: Vec<rows::MemberRow> = Vec::new();
     let is_last = |all: &[rows::MemberRow], cluster| all.last().is_some_and(|last| last.cluster == cluster);
     while let Some(member) = members.next_if(|next| all.len() < most || is_last(&all, next.cluster))? {
         all.push(member);
     }
-    let told = job.told_of(&all, documents_of, &())?;
+    let lookup = results.lookup_for_rows(&all, member_documents, &())?;
     for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
-        read.push_back(cluster_of(job, members, &told)?);
+        read.push_back(cluster_from_rows(results, members, &lookup)?);
     }
     Ok(())
 }
 
-fn cluster_of<'a>(job: &'a Job, members: &[rows::MemberRow], told: &Told<'_>) -> Result<Cluster<'a>> {
-    let (first, representative) = (members[0], job.other(members[0].representative)?);
+fn cluster_from_rows<'a>(
+    results: &'a RunResults,
+    members: &[rows::MemberRow],
+    lookup: &DocumentLookup<'_>,
+) -> Result<Cluster<'a>> {
+    let (first, representative) = (members[0], results.other_document(members[0].representative)?);
     let member = |member: &rows::MemberRow| {
         let document = member.document as usize;
-        let How { distance, similarity, .. } =
-            job.how_near(told, document, member.representative, member.measure)?;
+        let Proximity { distance, similarity, .. } =
+            results.proximity(lookup, document, member.representative, member.measure)?;
         Ok(Member {
             document,
-            id: told.id(document).into(),
-            place: job.place(told, document),
-            fingerprint: told.hex(document),
+            id: lookup.id(document).into(),
+            location: results.location(lookup, document),
+            fingerprint: lookup.hex(document),
             distance,
             similarity,
-            is_kept: member.is_representative() && !job.keeps_none(),
+            is_kept: member.is_representative() && !results.keeps_none(),
         })
     };
     Ok(Cluster {
         number: first.cluster as usize,
         document: representative.document(),
-        place: job.place_of(told, &representative),
+        location: results.other_location(lookup, &representative),
         is_stored: first.is_stored(),
-        store: representative.store().and_then(|store| job.store(store)),
-        representative: representative.into_id(told),
+        store: representative.store().and_then(|store| results.store_path(store)),
+        representative: representative.into_id(lookup),
         members: members.iter().map(member).collect::<Result<_>>()?,
     })
 }

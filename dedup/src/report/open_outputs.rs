@@ -1,12 +1,12 @@
-//! The files that are written, from when they are open until they are complete.
+//! Opens the output files at the start of a run, and writes them at its end.
 
 use std::path::PathBuf;
 
 use simstore::Result;
 
-use crate::report::documents::{Documents, write_fingerprints};
+use crate::report::document_outputs::{DocumentOutputs, write_fingerprints};
 use crate::report::outputs::Outputs;
-use crate::report::run_results::Job;
+use crate::report::run_results::RunResults;
 use simstore_corpus::Observer;
 use simstore_io::output::{CompleteOutput, Output, OutputFolder, is_folder_path};
 use simstore_io::result_table::ResultTableWriter;
@@ -14,51 +14,51 @@ use simstore_io::result_table::ResultTableWriter;
 /// Open outputs of a run, in writing order.
 #[derive(Debug)]
 pub(crate) struct OpenOutputs {
-    /// The outputs as they were requested.
+    /// Output options of the user.
     pub(crate) requested: Outputs,
-    open: Vec<(Role, PathBuf, Target)>,
+    open: Vec<(OutputRole, PathBuf, OutputTarget)>,
 }
 
 /// Content of an output, in writing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Role {
+enum OutputRole {
     KeepList,
     RemoveList,
     Pairs,
     Clusters,
-    Kept,
-    Annotated,
+    KeptDocuments,
+    AnnotatedDocuments,
 }
 
 /// Open file, or folder of copies.
 #[derive(Debug)]
-enum Target {
+enum OutputTarget {
     File(Output),
     Folder(OutputFolder),
 }
 
 impl OpenOutputs {
-    /// Opens all requested.
+    /// Opens all requested outputs.
     pub(crate) fn create(mut requested: Outputs) -> Result<Self> {
         let mut stdout = requested.stdout.take();
         let paths = [
-            (Role::Kept, &requested.output),
-            (Role::Annotated, &requested.annotated),
-            (Role::Clusters, &requested.clusters),
-            (Role::Pairs, &requested.pairs),
-            (Role::KeepList, &requested.keep_list),
-            (Role::RemoveList, &requested.remove_list),
+            (OutputRole::KeptDocuments, &requested.output),
+            (OutputRole::AnnotatedDocuments, &requested.annotated),
+            (OutputRole::Clusters, &requested.clusters),
+            (OutputRole::Pairs, &requested.pairs),
+            (OutputRole::KeepList, &requested.keep_list),
+            (OutputRole::RemoveList, &requested.remove_list),
         ];
         let mut open = Vec::new();
         for (role, path) in paths {
             let Some(path) = path else { continue };
-            let target = if role == Role::Kept && is_folder_path(path) {
-                Target::Folder(OutputFolder::create(path, &requested.unfinished)?)
+            let target = if role == OutputRole::KeptDocuments && is_folder_path(path) {
+                OutputTarget::Folder(OutputFolder::create(path, &requested.unfinished)?)
             } else if path.as_os_str() == "-" {
                 let stdout = stdout.take().unwrap_or_else(|| Box::new(std::io::stdout()));
-                Target::File(Output::from_writer(path, stdout))
+                OutputTarget::File(Output::from_writer(path, stdout))
             } else {
-                Target::File(Output::create(path, &requested.unfinished)?)
+                OutputTarget::File(Output::create(path, &requested.unfinished)?)
             };
             open.push((role, path.clone(), target));
         }
@@ -66,41 +66,47 @@ impl OpenOutputs {
         Ok(OpenOutputs { requested, open })
     }
 
-    /// Writes all files, which are complete then but for their names.
-    pub(crate) fn write(self, job: &Job, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
+    /// Writes all outputs. The files are complete, but do not have their names yet.
+    pub(crate) fn write(self, results: &RunResults, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
         let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
-        let documents = job.resolved.documents().map(|inputs| Documents { inputs, job, observer });
+        let documents =
+            results.resolved.documents().map(|inputs| DocumentOutputs { inputs, results, observer });
         let mut complete = Vec::new();
         for (role, path, target) in self.open {
-            let field = (role == Role::Annotated).then(|| cluster_field.as_deref().unwrap_or("cluster"));
+            let field = (role == OutputRole::AnnotatedDocuments)
+                .then(|| cluster_field.as_deref().unwrap_or("cluster"));
             complete.push(match (role, target, &documents) {
-                (_, Target::Folder(folder), Some(documents)) => documents.write_copies(folder)?,
-                // Copies of fingerprints were refused.
-                (_, Target::Folder(_), None) => continue,
-                (Role::Kept | Role::Annotated, Target::File(output), Some(documents)) => {
-                    documents.write(&path, output, *null, field)?
+                (_, OutputTarget::Folder(folder), Some(documents)) => documents.write_copies(folder)?,
+                // Unreachable: a folder as output of fingerprints was refused before.
+                (_, OutputTarget::Folder(_), None) => continue,
+                (
+                    OutputRole::KeptDocuments | OutputRole::AnnotatedDocuments,
+                    OutputTarget::File(output),
+                    Some(documents),
+                ) => documents.write(&path, output, *null, field)?,
+                (
+                    OutputRole::KeptDocuments | OutputRole::AnnotatedDocuments,
+                    OutputTarget::File(output),
+                    None,
+                ) => write_fingerprints(results, output, field.is_some(), observer)?,
+                (OutputRole::KeepList | OutputRole::RemoveList, OutputTarget::File(output), _) if *null => {
+                    results.write_ids(output, role == OutputRole::KeepList, observer)?
                 }
-                (Role::Kept | Role::Annotated, Target::File(output), None) => {
-                    write_fingerprints(job, output, field.is_some(), observer)?
-                }
-                (Role::KeepList | Role::RemoveList, Target::File(output), _) if *null => {
-                    job.write_ids(output, role == Role::KeepList, observer)?
-                }
-                (_, Target::File(output), _) => {
+                (_, OutputTarget::File(output), _) => {
                     let columns = match role {
-                        Role::Pairs => job.pair_columns(["a", "b"], ["a_place", "b_place"]),
-                        Role::Clusters => job.cluster_columns(),
-                        Role::RemoveList if *reasons => {
-                            job.pair_columns(["id", "duplicate_of"], ["place", "duplicate_of_place"])
+                        OutputRole::Pairs => results.pair_columns(["a", "b"], ["a_place", "b_place"]),
+                        OutputRole::Clusters => results.cluster_columns(),
+                        OutputRole::RemoveList if *reasons => {
+                            results.pair_columns(["id", "duplicate_of"], ["place", "duplicate_of_place"])
                         }
-                        _ => job.list_columns(),
+                        _ => results.list_columns(),
                     };
                     let mut rows = ResultTableWriter::new(&path, output, &columns, *json)?;
                     match role {
-                        Role::Pairs => job.write_pairs(&mut rows, observer)?,
-                        Role::Clusters => job.write_clusters(&mut rows, observer)?,
-                        Role::RemoveList if *reasons => job.write_reasons(&mut rows, observer)?,
-                        _ => job.write_list(&mut rows, role == Role::KeepList, observer)?,
+                        OutputRole::Pairs => results.write_pairs(&mut rows, observer)?,
+                        OutputRole::Clusters => results.write_clusters(&mut rows, observer)?,
+                        OutputRole::RemoveList if *reasons => results.write_reasons(&mut rows, observer)?,
+                        _ => results.write_list(&mut rows, role == OutputRole::KeepList, observer)?,
                     }
                     rows.complete()?
                 }

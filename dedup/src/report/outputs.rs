@@ -1,4 +1,4 @@
-//! The files that are written.
+//! Output options: the files that a run writes, and checks of their names.
 
 use std::fmt;
 use std::io::Write;
@@ -6,81 +6,86 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 
-use crate::corpus::file_list::FileList;
+use crate::documents::file_list::FileList;
 use simstore_corpus::{Diagnostic, Observer};
 use simstore_io::output::{UnfinishedOutputs, is_folder_path, output_format, resolve_path};
 use simstore_io::reading::FileSet;
 use simstore_io::result_table;
 use simstore_io::{DocumentFormat, Format};
 
-/// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
+/// Output files of a run, and how they are written. All files appear together, when all are complete. The
+/// path `-` is standard output.
 #[derive(Default)]
 pub struct Outputs {
-    /// The input without its duplicates, in its own format; of text files, their paths, or where the path ends in a slash, a folder
-    /// of their copies; of fingerprints, `HEX<TAB>ID`.
+    /// Output of the kept documents, in the format of the input. If the documents are text files, this is a
+    /// list of their paths, or a folder with copies of the files if the path ends in a slash. Fingerprints
+    /// are written as lines `HEX<TAB>ID`.
     pub output: Option<PathBuf>,
-    /// The whole input, each document with the number of its cluster, in a field or column.
+    /// Output of all documents, with the number of the cluster in a field or column.
     pub annotated: Option<PathBuf>,
-    /// The name of that field or column; `cluster` by default.
+    /// Name of that field or column; `cluster` by default.
     pub cluster_field: Option<String>,
-    /// Rows of the documents in clusters: id, cluster, representative, distance or similarity to it; with a store, whether it was
-    /// stored.
-    /// Where ids repeat, rows and lists also tell where a document stands.
+    /// Table of the documents in clusters: id, cluster number, representative, and distance or similarity to
+    /// the representative. With reference stores, a column says whether the representative is a stored
+    /// document. If ids repeat in the input, tables and lists also have the location `FILE:LINE` of each
+    /// document.
     pub clusters: Option<PathBuf>,
-    /// Rows of all pairs of near documents: a, b, distance, similarity. With a store, pairs of a new and a stored document follow.
+    /// Table of all near pairs: a, b, distance, similarity. With reference stores, pairs of an input document
+    /// and a stored document follow.
     pub pairs: Option<PathBuf>,
-    /// Ids of kept documents.
+    /// List of the ids of kept documents.
     pub keep_list: Option<PathBuf>,
-    /// Ids of duplicates.
+    /// List of the ids of removed documents.
     pub remove_list: Option<PathBuf>,
-    /// Whether that list also names the document that each duplicate is a duplicate of, as [`Removed`](crate::report::Removed) does, and the
-    /// similarity or distance of the two.
+    /// Whether the list of removed documents also has the document that each one duplicates, as in
+    /// [`RemovedDocument`](crate::report::RemovedDocument), and the similarity or distance of the two.
     pub reasons: bool,
-    /// Whether ids in lists, and the paths of text files that are left, end in a zero byte instead of a line feed, and stand as they
-    /// are: names of files may hold all other bytes.
+    /// Whether ids in lists, and the paths of kept text files, are written unescaped and end in a zero byte
+    /// instead of a line feed. File names can contain all other bytes.
     pub null: bool,
-    /// Whether written documents may replace an input. Removed documents are lost then.
+    /// Whether an output of documents may overwrite an input file. Then the removed documents are lost.
     pub force: bool,
-    /// Whether a run on files that hold no document succeeds, and writes empty outputs. By default such a run fails and leaves
-    /// outputs and stores as they are: most often an input was named wrongly. Documents that a program hands over may be none.
+    /// Whether a run on files without documents succeeds and writes empty outputs. By default it fails, and
+    /// outputs and stores stay unchanged, because usually an input path is wrong. Inputs in memory may always
+    /// be empty.
     pub allow_empty: bool,
-    /// Whether rows are objects of JSON where the name of their file says no format.
+    /// Whether table rows are JSON objects, if the name of the file does not imply a format.
     pub json: bool,
-    /// Writer for `-`, if it is not the standard output of the process.
+    /// Writer for the path `-`; by default the standard output of the process.
     pub stdout: Option<Box<dyn Write + Send>>,
-    /// Where files that are not finished are listed.
+    /// Registry of the unfinished output files, which are removed if the process is interrupted.
     pub unfinished: UnfinishedOutputs,
 }
 
 impl fmt::Debug for Outputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.all()).finish()
+        f.debug_list().entries(self.paths()).finish()
     }
 }
 
 impl Outputs {
-    fn rows(&self) -> impl Iterator<Item = &Path> {
+    fn table_paths(&self) -> impl Iterator<Item = &Path> {
         [&self.clusters, &self.pairs, &self.keep_list, &self.remove_list]
             .into_iter()
             .flatten()
             .map(PathBuf::as_path)
     }
 
-    /// All that are asked for.
-    pub fn all(&self) -> impl Iterator<Item = &Path> {
-        self.documents().chain(self.rows())
+    /// Paths of all requested outputs.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.document_paths().chain(self.table_paths())
     }
 
-    fn documents(&self) -> impl Iterator<Item = &Path> {
+    fn document_paths(&self) -> impl Iterator<Item = &Path> {
         [&self.output, &self.annotated].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// Warns of outputs that the next run on the same folders would read.
-    pub(crate) fn warn_of_folders(&self, inputs: &[PathBuf], observer: &dyn Observer) {
+    /// Warns of outputs inside an input folder, because the next run would read them.
+    pub(crate) fn warn_inside_inputs(&self, inputs: &[PathBuf], observer: &dyn Observer) {
         let folders =
             inputs.iter().filter(|input| input.is_dir()).filter_map(|input| input.canonicalize().ok());
         for folder in folders {
-            for output in self.all().filter(|output| resolve_path(output).starts_with(&folder)) {
+            for output in self.paths().filter(|output| resolve_path(output).starts_with(&folder)) {
                 observer.diagnostic(&Diagnostic::Warning(&format!(
                     "{}: is inside an input directory, so the next run will read it: write it elsewhere",
                     output.display()
@@ -89,22 +94,22 @@ impl Outputs {
         }
     }
 
-    /// Refuses what cannot be written.
+    /// Fails if the outputs contradict each other, or if a path is invalid for its output.
     pub(crate) fn check(&self) -> Result<()> {
         if self.reasons && self.remove_list.is_none() {
             return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
         }
         self.check_null()?;
-        self.rows().try_for_each(result_table::check_name)?;
-        self.documents().filter(|path| !is_folder_path(path)).try_for_each(output_format::check_name)?;
-        let others = self.rows().chain(self.annotated.as_deref());
+        self.table_paths().try_for_each(result_table::check_name)?;
+        self.document_paths().filter(|path| !is_folder_path(path)).try_for_each(output_format::check_name)?;
+        let others = self.table_paths().chain(self.annotated.as_deref());
         if let Some(path) = others.into_iter().find(|path| is_folder_path(path)) {
             return Err(Error::BadArgument(format!(
                 "{}: is a directory; give the path of a file",
                 path.display()
             )));
         }
-        let all: Vec<&Path> = self.all().collect();
+        let all: Vec<&Path> = self.paths().collect();
         let places: Vec<PathBuf> = all.iter().map(|path| resolve_path(path)).collect();
         match all.iter().enumerate().find(|&(at, _)| places[..at].contains(&places[at])) {
             Some((_, path)) if path.as_os_str() == "-" => {
@@ -137,8 +142,9 @@ impl Outputs {
         }
     }
 
-    /// Refuses what does not go with the inputs: documents and fingerprints are written as they stand, and nothing but
-    /// the input without its duplicates may take the place of an input.
+    /// Fails if the outputs do not fit the inputs. Documents are written in the format of the inputs, so all
+    /// inputs must have one format, and the extension of the output must agree. Only an output of documents
+    /// may overwrite an input.
     pub(crate) fn check_with_inputs<'a>(
         &self,
         inputs: impl Iterator<Item = &'a Path>,
@@ -146,8 +152,8 @@ impl Outputs {
         add: bool,
     ) -> Result<()> {
         if let Some(file_list) = file_list
-            && self.write_documents()
-            && let Some([(one, format), (other, another)]) = file_list.mixed()
+            && self.writes_documents()
+            && let Some([(one, format), (other, another)]) = file_list.mixed_formats()
         {
             return Err(Error::BadArgument(format!(
                 "documents are written in one format, but {} holds {format} and {} holds {another}: process each format separately, or \
@@ -157,11 +163,11 @@ impl Outputs {
             )));
         }
         let format = file_list.map(FileList::format);
-        self.documents().try_for_each(|path| check_format(path, format))?;
+        self.document_paths().try_for_each(|path| check_format(path, format))?;
         let inputs = FileSet::new(inputs);
-        for path in self.all().filter(|path| inputs.contains_path(path)) {
+        for path in self.paths().filter(|path| inputs.contains_path(path)) {
             let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
-            if self.rows().any(|rows| rows == path) {
+            if self.table_paths().any(|rows| rows == path) {
                 return refused("is an input; a table must not replace it");
             }
             if format == Some(Some(DocumentFormat::Text)) {
@@ -179,29 +185,29 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether none is asked for.
+    /// Whether there are no outputs.
     pub fn is_empty(&self) -> bool {
-        self.all().next().is_none()
+        self.paths().next().is_none()
     }
 
-    /// Whether one of them is standard output, where nothing else is printed then.
-    pub fn use_stdout(&self) -> bool {
-        self.all().any(|path| path.as_os_str() == "-")
+    /// Whether one of the outputs is standard output. Then nothing else may be printed there.
+    pub fn uses_stdout(&self) -> bool {
+        self.paths().any(|path| path.as_os_str() == "-")
     }
 
-    /// Whether the documents themselves are written, and so read again.
-    pub(crate) fn write_documents(&self) -> bool {
+    /// Whether documents are written. Then the inputs are read a second time.
+    pub(crate) fn writes_documents(&self) -> bool {
         self.output.is_some() || self.annotated.is_some()
     }
 
-    /// Whether the run has to find all pairs.
-    pub(crate) fn write_pairs(&self) -> bool {
+    /// Whether an output needs all near pairs.
+    pub(crate) fn needs_pairs(&self) -> bool {
         self.pairs.is_some()
     }
 }
 
-/// Refuses an output name whose extension contradicts the format of the documents. `format` is `None` for fingerprints and
-/// `Some(None)` for inputs without documents.
+/// Fails if the extension of an output path contradicts the format of the documents. `format` is `None` for
+/// fingerprints, and `Some(None)` if the format is unknown before the documents are read.
 pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
     if is_folder_path(path) {
         let holds = match format {
@@ -220,7 +226,7 @@ pub(crate) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
         (Some(Format::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | Format::HexLines), None) => {
             return Ok(());
         }
-        // Of texts, the paths are written; with their clusters, a table.
+        // Annotated text files are written as a table of paths and cluster numbers.
         (Some(Format::Documents(DocumentFormat::Tsv)), Some(Some(DocumentFormat::Text))) => return Ok(()),
         (Some(Format::Documents(named)), Some(Some(format))) if named == format => return Ok(()),
         (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),

@@ -1,4 +1,4 @@
-//! The results of a run, and their publication.
+//! Results of a run, and their publication: naming the output files and adding documents to a store.
 
 use std::path::Path;
 
@@ -9,42 +9,46 @@ use simstore_io::numbers::format_count_of;
 use simstore_io::output::{CompleteOutput, StagedOutput};
 use simstore_text::{DocumentComparer, Profile, SimilarSettings};
 
-use crate::adding::similar_writer::IntoSimilar;
-use crate::adding::{commit, suffix};
 use crate::config::criterion::Criterion;
-use crate::config::resolve::Resolved;
-use crate::corpus::Corpus;
-use crate::corpus::reread::Reread;
+use crate::config::resolve::ResolvedConfig;
+use crate::documents::Corpus;
+use crate::documents::rereader::DocumentRereader;
 use crate::pipeline::clusters::ClusterCursor;
 use crate::pipeline::stages::PipelineResult;
-use crate::reference::ReferenceStore;
+use crate::reference_stores::ReferenceStore;
 use crate::rows::SignatureRow;
+use crate::store_writer::similar_writer::SimilarStoreWriter;
+use crate::store_writer::{commit, staged_suffix};
 use crate::workspace::Workspace;
 
 /// Results of a run.
-pub(crate) struct Job {
-    pub(crate) resolved: Resolved,
+pub(crate) struct RunResults {
+    pub(crate) resolved: ResolvedConfig,
     pub(crate) corpus: Corpus,
     pub(crate) outcome: PipelineResult,
     pub(crate) workspace: Workspace,
     /// The addition to the first reference store, if documents are added.
-    pub(crate) added_to: Option<AddedTo>,
+    pub(crate) addition: Option<StoreAddition>,
 }
 
-/// The addition of kept documents to a store.
-pub(crate) struct AddedTo {
-    /// Distinguishes the run from other runs.
-    run: String,
+/// Addition of kept documents to a store.
+pub(crate) struct StoreAddition {
+    /// Hash of inputs and options, which identifies the run.
+    run_hash: String,
     /// Settings and profile of the store, if it is a store of similar documents.
     similar: Option<(SimilarSettings, Profile)>,
-    /// Sketches of all documents, for a store of similar documents.
-    sketches: Option<Rows<SignatureRow>>,
+    /// MinHash signatures of all documents, for a store of similar documents.
+    signatures: Option<Rows<SignatureRow>>,
 }
 
-impl AddedTo {
-    pub(crate) fn new(resolved: &Resolved, run: String, sketches: Option<Rows<SignatureRow>>) -> AddedTo {
-        let similar = resolved.added_to_similar.zip(resolved.default_text_profile.clone());
-        AddedTo { run, sketches: sketches.filter(|_| similar.is_some()), similar }
+impl StoreAddition {
+    pub(crate) fn new(
+        resolved: &ResolvedConfig,
+        run: String,
+        signatures: Option<Rows<SignatureRow>>,
+    ) -> StoreAddition {
+        let similar = resolved.addition_settings.zip(resolved.text_profile.clone());
+        StoreAddition { run_hash: run, signatures: signatures.filter(|_| similar.is_some()), similar }
     }
 
     pub(crate) fn settings(&self) -> Option<SimilarSettings> {
@@ -52,92 +56,98 @@ impl AddedTo {
     }
 }
 
-impl Job {
-    /// The stores that were compared with.
+impl RunResults {
+    /// Reference stores of the run.
     pub(crate) fn stores(&self) -> &[ReferenceStore] {
         &self.resolved.references.stores
     }
 
-    /// Whether the representatives of clusters are removed, too.
+    /// Whether the representatives of clusters are removed too.
     pub(crate) fn keeps_none(&self) -> bool {
         self.resolved.keeps_none()
     }
 
-    /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
+    /// Whether the run has reference stores. A store that this run creates counts, so that its tables have
+    /// the same columns as the tables of later runs.
     pub(crate) fn has_stores(&self) -> bool {
         !self.stores().is_empty()
     }
 
-    /// The path of a store, if several were named.
-    pub(crate) fn store(&self, store: usize) -> Option<&Path> {
+    /// Returns the path of a store; `None` unless the run has several stores.
+    pub(crate) fn store_path(&self, store: usize) -> Option<&Path> {
         if self.stores().len() > 1 { Some(self.stores().get(store)?.path()) } else { None }
     }
 
-    /// How many of the documents that are kept have a fingerprint.
-    pub(crate) fn to_add(&self) -> u64 {
-        // A removed document is near another one, so it has a fingerprint.
+    /// Number of kept documents that have a fingerprint. These are added to the store.
+    pub(crate) fn added_count(&self) -> u64 {
+        // All documents without fingerprint are kept: a removed document is near another one, so it has a
+        // fingerprint.
         (self.corpus.len() - self.corpus.empty - self.outcome.clusters.removed(self.keeps_none())) as u64
     }
 
-    /// Clusters of documents, asked for in order.
-    pub(crate) fn clustered(&self) -> Result<ClusterCursor<'_>> {
+    /// Returns a cursor that reads the clusters of documents in ascending order of documents.
+    pub(crate) fn cluster_cursor(&self) -> Result<ClusterCursor<'_>> {
         ClusterCursor::new(&self.outcome.clusters, self.keeps_none())
     }
 
-    /// Checks that the inputs have not changed, and that the store can take the names of the kept documents.
-    pub(crate) fn check_written(&self, observer: &dyn Observer) -> Result<()> {
+    /// Fails if inputs have changed during the run, or if the ids of kept documents are ambiguous in the store.
+    pub(crate) fn check_before_publishing(&self, observer: &dyn Observer) -> Result<()> {
         self.resolved.check_unchanged()?;
-        match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
-            Some((store, added_to)) => {
-                store.check_names(&self.corpus, self.clustered()?, added_to.similar.is_some(), observer)
-            }
+        match self.resolved.references.stores.first().zip(self.addition.as_ref()) {
+            Some((store, addition)) => store.check_added_ids(
+                &self.corpus,
+                self.cluster_cursor()?,
+                addition.similar.is_some(),
+                observer,
+            ),
             None => Ok(()),
         }
     }
 
-    /// Gives the written files their names, and adds the kept documents to the store, in one step.
+    /// Names the output files and adds the kept documents to the store, in one atomic step.
     pub(crate) fn publish(
         &mut self,
         mut complete: Vec<CompleteOutput>,
         observer: &dyn Observer,
     ) -> Result<()> {
         Stage::new(observer, "files").add(0)?;
-        match self.resolved.references.stores.first().zip(self.added_to.as_ref()) {
+        match self.resolved.references.stores.first().zip(self.addition.as_ref()) {
             None => complete.into_iter().try_for_each(CompleteOutput::publish)?,
-            Some((reference, added_to)) => self.add(reference, added_to, &mut complete)?,
+            Some((reference, addition)) => self.publish_with_addition(reference, addition, &mut complete)?,
         }
-        // Other processes may write to the store from here on.
+        // Closes the stores, so that other processes can write to them.
         self.resolved.references.stores.iter_mut().for_each(|reference| reference.store = None);
         Ok(())
     }
 
-    fn add(
+    fn publish_with_addition(
         &self,
         reference: &ReferenceStore,
-        added_to: &AddedTo,
+        addition: &StoreAddition,
         complete: &mut [CompleteOutput],
     ) -> Result<()> {
-        let added = self.to_add();
+        let added = self.added_count();
         let distance = match self.resolved.criterion {
             Criterion::Distance(distance) => Some(distance),
             Criterion::Similarity(_) => None,
         };
         let (width, budget) = (self.corpus.width(), self.workspace.budget);
-        // Only the user can know the profile of fingerprints.
+        // The profile of fingerprints in the input is unknown.
         let profile =
             self.resolved.documents().map(|_| self.resolved.profile.to_string()).unwrap_or_default();
-        let made = reference.open_store(distance, added_to.settings(), &profile, width, budget)?;
-        let store = reference.to_add_to(made.as_ref());
+        let made = reference.create_missing(distance, addition.settings(), &profile, width, budget)?;
+        let store = reference.writable_store(made.as_ref());
         let store = store.ok_or_else(|| Error::Bug("no store to add to".to_owned()))?;
-        let aside = each_width!(store, store => self.add_to(store, reference, added_to, added, complete))?;
+        let staged =
+            each_width!(store, store => self.stage_and_commit(store, reference, addition, added, complete))?;
         let path = reference.path().display();
-        for (at, file) in aside.iter().enumerate() {
+        for (at, file) in staged.iter().enumerate() {
             file.publish().map_err(|error| {
                 Error::Refused(format!(
                     "{error}; {} added to {path} nevertheless, but {} still a hidden name: run this command again to complete the \
                      outputs",
-                    were(added, "document"),
-                    has(aside.len() - at)
+                    count_was(added, "document"),
+                    count_has(staged.len() - at)
                 ))
             })?;
         }
@@ -147,41 +157,43 @@ impl Job {
             error => Error::Refused(format!(
                 "{error}; {} added to {path} nevertheless, and all output files are complete; only the merge of segments is left to the \
                  next write to the store",
-                were(added, "document")
+                count_was(added, "document")
             )),
         })
     }
 
-    /// Sets the files aside and commits the kept documents. Returns the files.
-    fn add_to<F: Fingerprint>(
+    /// Stages the output files under hidden names, and commits the kept documents to the store. Returns the
+    /// staged files.
+    fn stage_and_commit<F: Fingerprint>(
         &self,
         store: &Store<F>,
         reference: &ReferenceStore,
-        added_to: &AddedTo,
+        addition: &StoreAddition,
         added: u64,
         complete: &mut [CompleteOutput],
     ) -> Result<Vec<StagedOutput>> {
-        let stored = match &added_to.similar {
-            Some((settings, profile)) => Some(self.stored_texts(*settings, profile, store)?),
+        let stored = match &addition.similar {
+            Some((settings, profile)) => Some(self.stored_comparer(*settings, profile, store)?),
             None => None,
         };
         let similar = match &stored {
-            Some(stored) => Some(self.similar_writer(added_to, stored)?),
+            Some(stored) => Some(self.similar_writer(addition, stored)?),
             None => None,
         };
-        let load = reference.load(store, &self.corpus, self.clustered()?, similar)?;
-        let suffix = suffix(&added_to.run);
-        let aside: Vec<Option<StagedOutput>> =
+        let load = reference.load_kept(store, &self.corpus, self.cluster_cursor()?, similar)?;
+        let suffix = staged_suffix(&addition.run_hash);
+        let staged: Vec<Option<StagedOutput>> =
             complete.iter_mut().map(|output| output.stage(&suffix)).collect::<Result<_>>()?;
-        let aside: Vec<StagedOutput> = aside.into_iter().flatten().collect();
-        // From here on the store alone decides whether the files get their names.
+        let staged: Vec<StagedOutput> = staged.into_iter().flatten().collect();
+        // From here on, the files get their names exactly if the commit to the store succeeds.
         complete.iter_mut().for_each(CompleteOutput::keep);
-        commit(load, &added_to.run, added, &aside)?;
-        Ok(aside)
+        commit(load, &addition.run_hash, added, &staged)?;
+        Ok(staged)
     }
 
-    /// Packer for the texts of the store. If the store has no dictionary, one is trained on the first texts.
-    fn stored_texts<F: Fingerprint>(
+    /// Returns the comparer of the store, which encodes the added documents. If the store keeps texts and has
+    /// no dictionary, trains a dictionary on the first input texts.
+    fn stored_comparer<F: Fingerprint>(
         &self,
         settings: SimilarSettings,
         profile: &Profile,
@@ -192,7 +204,7 @@ impl Job {
             let mut texts = Vec::new();
             if let Some(inputs) = self.resolved.documents() {
                 let documents = inputs.records().map(|record| record?.into_document(inputs.options()));
-                // Malformed documents were reported before.
+                // Malformed documents were reported at the first reading.
                 let found = documents
                     .filter_map(|document| Some(DocumentComparer::truncate_sample(document.ok()?.text)));
                 texts.extend(found.take(DocumentComparer::DICTIONARY_SAMPLES));
@@ -202,29 +214,29 @@ impl Job {
         Ok(stored)
     }
 
-    /// Writer of documents to a store of similar documents.
+    /// Returns the writer of documents to a store of similar documents.
     fn similar_writer<'a>(
         &'a self,
-        added_to: &'a AddedTo,
+        addition: &'a StoreAddition,
         stored: &'a DocumentComparer,
-    ) -> Result<IntoSimilar<'a>> {
-        let has_texts = added_to.settings().is_some_and(|settings| settings.has_texts());
+    ) -> Result<SimilarStoreWriter<'a>> {
+        let has_texts = addition.settings().is_some_and(|settings| settings.has_texts());
         let inputs = self.resolved.documents().filter(|_| has_texts);
-        let texts =
-            inputs.map(|inputs| (Reread::new(&self.corpus, inputs, &self.workspace), inputs.options()));
-        let sketches = added_to.sketches.as_ref();
-        let sketches =
-            sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
-        IntoSimilar::new(sketches, texts, stored, &self.workspace)
+        let texts = inputs
+            .map(|inputs| (DocumentRereader::new(&self.corpus, inputs, &self.workspace), inputs.options()));
+        let signatures = addition.signatures.as_ref();
+        let signatures =
+            signatures.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
+        SimilarStoreWriter::new(signatures, texts, stored, &self.workspace)
     }
 }
 
-/// `1 document was`, `2 documents were`.
-fn were(count: u64, what: &str) -> String {
+/// Formats a count as in "1 document was" or "2 documents were".
+fn count_was(count: u64, what: &str) -> String {
     format!("{} {}", format_count_of(count, what), if count == 1 { "was" } else { "were" })
 }
 
-/// `1 output file has`, `2 output files have`.
-fn has(files: usize) -> String {
+/// Formats a count as in "1 output file has" or "2 output files have".
+fn count_has(files: usize) -> String {
     format!("{} {}", format_count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
 }

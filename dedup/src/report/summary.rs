@@ -1,4 +1,4 @@
-//! The summary of a run: the numbers, which are the same in all interfaces.
+//! The summary of a run. Its numbers are the same in all interfaces.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,76 +12,87 @@ use simstore_corpus::spill::Rows;
 use crate::config::criterion::Criterion;
 use crate::pipeline::boilerplate::Boilerplate;
 use crate::pipeline::clusters::StoredAssignmentRow;
-use crate::report::run_results::Job;
+use crate::report::run_results::RunResults;
 use crate::rows::{PairScore, similarity_from_score};
 
-/// Number of the largest clusters that are reported.
-const LARGEST: usize = 3;
+/// Number of largest clusters in the summary.
+const LARGEST_CLUSTER_COUNT: usize = 3;
 
-/// The numbers of a run. Its `Display` form has the lines for people, with options named as in the library; serialized, it is the
-/// object that all interfaces write as JSON.
+/// Numbers of a run. The `Display` form is a text for users, with options named as in the library. The
+/// serialized form is the JSON object of all interfaces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Documents or fingerprints read.
+    /// Number of documents or fingerprints read.
     pub documents: u64,
-    /// Distinct fingerprints among them; where texts are compared by similarity, distinct texts.
+    /// Number of distinct fingerprints; if documents are compared by similarity, number of distinct texts.
     pub fingerprints: usize,
-    /// Clusters of two documents and more, or of something stored.
+    /// Number of clusters. A cluster has at least two documents, or one document and a stored document.
     pub clusters: usize,
-    /// Documents in them.
+    /// Number of documents in clusters.
     pub clustered: usize,
-    /// Documents in them that are not the representative.
+    /// Number of removed documents: documents in clusters without the kept representatives.
     pub duplicates: usize,
-    /// Documents in clusters of something stored, if a store was compared with.
+    /// Number of documents in clusters whose representative is a stored document; `None` without reference
+    /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
-    /// Of these, documents that are similar to a stored one by an estimate, if a store keeps no texts.
+    /// Number of those documents whose similarity to the stored document is estimated, because the store
+    /// keeps no texts. `None` by distance, and without reference stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
-    /// The greatest standard error of these estimates.
+    /// Largest standard error of these estimated similarities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
-    /// Documents that are added to the store, if that was asked for.
+    /// Number of documents added to the store; `None` if the configuration adds none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<u64>,
-    /// Documents that are left.
+    /// Number of kept documents.
     pub kept: usize,
-    /// The largest clusters.
-    pub largest: Vec<Largest>,
-    /// Pairs whose texts were compared, if that was asked for.
+    /// The three largest clusters, largest first.
+    pub largest: Vec<ClusterSummary>,
+    /// Number of candidate pairs whose texts were compared; `None` if texts are not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub compared: Option<u64>,
-    /// Of these, pairs that were not alike.
+    #[serde(rename = "compared")]
+    pub verified: Option<u64>,
+    /// Number of those pairs below the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unlike: Option<u64>,
-    /// Whether duplicates share text that all documents have. By similarity only, for at least 20 documents and 5 duplicates.
+    #[serde(rename = "unlike")]
+    pub rejected: Option<u64>,
+    /// Check whether duplicates share mainly boilerplate, which nearly all documents contain. `None` by
+    /// distance, and for fewer than 20 documents or 5 duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,
-    /// Documents that have an id which another has.
-    pub same_id: usize,
-    /// Documents without text, which match nothing.
+    /// Number of documents whose id is also the id of another document.
+    #[serde(rename = "same_id")]
+    pub repeated_ids: usize,
+    /// Number of documents without text. They are never duplicates.
     pub empty: u64,
-    /// Documents of fewer than 32 features: by distance, too few for reliable fingerprints.
+    /// Number of documents with fewer than 32 features. Their fingerprints are unreliable for comparison by
+    /// distance.
     pub short: u64,
-    /// Characters that were not in the encoding of their input.
+    /// Number of replacement characters, for bytes that were invalid in the encoding of their input.
     pub replaced: u64,
-    /// Malformed documents skipped.
-    pub bad: u64,
-    /// Further names of files and folders that were read once: links, hard links, and names that were given twice.
-    pub other_names: u64,
-    /// Files, links, pipes and devices that were passed over besides.
-    pub passed_over: u64,
-    /// Bytes of all texts.
+    /// Number of malformed documents that were skipped.
+    #[serde(rename = "bad")]
+    pub malformed: u64,
+    /// Number of additional paths of files and folders that were read once: links, hard links, and paths
+    /// given twice.
+    #[serde(rename = "other_names")]
+    pub duplicate_paths: u64,
+    /// Number of other files, links, pipes and devices that were skipped.
+    #[serde(rename = "passed_over")]
+    pub skipped_files: u64,
+    /// Size of all texts in bytes.
     pub text_bytes: u64,
-    /// Temporary files, if documents were too much for the memory.
+    /// Size of the temporary files; `None` if the documents fit in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spilled: Option<Spilled>,
-    /// Seconds from the start of the run until its outputs were written, to three decimals.
+    pub spilled: Option<SpillSummary>,
+    /// Seconds from the start of the run until its outputs were written, rounded to three decimals.
     pub seconds: f64,
-    /// The criterion of near documents.
+    /// Threshold for near-duplicates.
     #[serde(flatten)]
     pub criterion: Criterion,
-    /// The store that documents are added to, if there are several stores.
+    /// Path of the first store, which documents are added to; `None` unless the run has several stores.
     #[serde(skip)]
     pub(crate) first_of_stores: Option<String>,
     #[serde(skip)]
@@ -91,69 +102,78 @@ pub struct Summary {
     pub(crate) is_exact: bool,
 }
 
-/// Temporary files.
+/// Sizes of temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Spilled {
-    /// Bytes that were written in all.
-    pub written: u64,
-    /// Bytes that were there at most at a time.
-    pub most: u64,
+pub struct SpillSummary {
+    /// Total bytes written.
+    #[serde(rename = "written")]
+    pub written_bytes: u64,
+    /// Maximum bytes on disk at any time.
+    #[serde(rename = "most")]
+    pub peak_bytes: u64,
 }
 
 /// A large cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Largest {
-    /// Its documents.
+pub struct ClusterSummary {
+    /// Number of documents.
     pub size: usize,
-    /// The greatest distance of two of them, in bits; `None` for too many different fingerprints to compare all.
+    /// Largest distance of two documents, in bits; `None` by similarity, and for too many distinct
+    /// fingerprints to compare all pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub farthest: Option<u32>,
-    /// The least similarity of a member to the representative, where texts are compared.
+    #[serde(rename = "farthest")]
+    pub max_distance: Option<u32>,
+    /// Smallest similarity of a member to the representative; `None` if texts are not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub least_similar: Option<f64>,
-    /// Whether similarities to the representative, which is stored without its text, are estimates.
+    #[serde(rename = "least_similar")]
+    pub min_similarity: Option<f64>,
+    /// Whether similarities to the representative are estimated, because it is a stored document without text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
+    #[serde(rename = "estimated")]
+    pub is_estimated: bool,
 }
 
 impl Summary {
-    pub(crate) fn new(job: &Job, counts: &InputCounts) -> Result<Summary> {
-        let outcome = &job.outcome;
+    pub(crate) fn new(results: &RunResults, counts: &InputCounts) -> Result<Summary> {
+        let outcome = &results.outcome;
         let clusters = &outcome.clusters;
-        let is_by_distance = matches!(job.resolved.criterion, Criterion::Distance(_));
-        let duplicates = clusters.removed(job.keeps_none());
-        let estimated = match !is_by_distance && job.has_stores() {
+        let is_by_distance = matches!(results.resolved.criterion, Criterion::Distance(_));
+        let duplicates = clusters.removed(results.keeps_none());
+        let estimated = match !is_by_distance && results.has_stores() {
             false => None,
-            true => Some(estimated(&outcome.stored.assignments)?),
+            true => Some(count_estimates(&outcome.stored.assignments)?),
         };
         Ok(Summary {
             fingerprints: outcome.distinct,
             clusters: clusters.count,
             clustered: clusters.by_cluster.len(),
             duplicates,
-            stored: job.has_stores().then_some(clusters.in_stored),
+            stored: results.has_stores().then_some(clusters.in_stored),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
-            added: job.added_to.is_some().then(|| job.to_add()),
-            kept: job.corpus.len() - duplicates,
-            largest: largest(job, is_by_distance)?,
-            compared: outcome.compared.map(|(compared, _)| compared),
-            unlike: outcome.compared.map(|(_, unlike)| unlike),
+            added: results.addition.is_some().then(|| results.added_count()),
+            kept: results.corpus.len() - duplicates,
+            largest: largest_clusters(results, is_by_distance)?,
+            verified: outcome.compared.map(|(compared, _)| compared),
+            rejected: outcome.compared.map(|(_, unlike)| unlike),
             boilerplate: outcome.boilerplate,
-            same_id: job.corpus.same_id,
-            spilled: job.corpus.spilled().map(|spilled| {
+            repeated_ids: results.corpus.repeated_ids,
+            spilled: results.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.workspace.temporary;
-                Spilled { written: temporary.counts.written(), most: temporary.counts.peak_on_disk() }
+                SpillSummary {
+                    written_bytes: temporary.counts.written(),
+                    peak_bytes: temporary.counts.peak_on_disk(),
+                }
             }),
-            first_of_stores: job.store(0).map(|store| store.display().to_string()),
-            keeps_none: job.keeps_none(),
-            is_exact: job.resolved.is_exact,
-            ..Summary::of_added_before(counts, job.resolved.criterion)
+            first_of_stores: results.store_path(0).map(|store| store.display().to_string()),
+            keeps_none: results.keeps_none(),
+            is_exact: results.resolved.is_exact,
+            ..Summary::for_repeated_run(counts, results.resolved.criterion)
         })
     }
 
-    /// The summary of a run that an identical run has already done: it read documents, and found nothing new.
-    pub(crate) fn of_added_before(counts: &InputCounts, criterion: Criterion) -> Summary {
+    /// Returns the summary of a run that only read documents, because an identical run has already added them.
+    pub(crate) fn for_repeated_run(counts: &InputCounts, criterion: Criterion) -> Summary {
         Summary {
             documents: counts.read,
             fingerprints: 0,
@@ -166,16 +186,16 @@ impl Summary {
             added: Some(0),
             kept: 0,
             largest: Vec::new(),
-            compared: None,
-            unlike: None,
+            verified: None,
+            rejected: None,
             boilerplate: None,
-            same_id: 0,
+            repeated_ids: 0,
             empty: counts.empty,
             short: counts.short,
             replaced: counts.replacements,
-            bad: counts.malformed,
-            other_names: counts.duplicate_paths,
-            passed_over: counts.skipped_files,
+            malformed: counts.malformed,
+            duplicate_paths: counts.duplicate_paths,
+            skipped_files: counts.skipped_files,
             text_bytes: counts.text_bytes,
             spilled: None,
             seconds: 0.0,
@@ -191,10 +211,11 @@ impl Summary {
     }
 }
 
-/// How many documents are similar to something stored by an estimate that is not exact, and the greatest standard error of these.
-fn estimated(of_documents: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)> {
+/// Returns the number of documents whose similarity to a stored document is estimated, and the largest
+/// standard error.
+fn count_estimates(assignments: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)> {
     let (mut count, mut greatest) = (0, 0.0_f64);
-    for row in of_documents.iter()? {
+    for row in assignments.iter()? {
         let (_, (_, (_, error))) = row?;
         if error > 0 {
             count += 1;
@@ -204,9 +225,9 @@ fn estimated(of_documents: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)> {
     Ok((count, greatest))
 }
 
-/// The largest clusters; among equals, the first.
-fn largest(job: &Job, is_by_distance: bool) -> Result<Vec<Largest>> {
-    let members = &job.outcome.clusters.by_cluster;
+/// Returns the largest clusters. Of clusters of equal size, the earlier ones come first.
+fn largest_clusters(results: &RunResults, is_by_distance: bool) -> Result<Vec<ClusterSummary>> {
+    let members = &results.outcome.clusters.by_cluster;
     let (mut largest, mut cursor): (Vec<(usize, u32)>, _) = (Vec::new(), members.cursor()?);
     while let Some(first) = cursor.next_row()? {
         let mut size = 1;
@@ -215,60 +236,61 @@ fn largest(job: &Job, is_by_distance: bool) -> Result<Vec<Largest>> {
         }
         largest.push((size, first.cluster));
         largest.sort_by_key(|&(size, cluster)| (Reverse(size), cluster));
-        largest.truncate(LARGEST);
+        largest.truncate(LARGEST_CLUSTER_COUNT);
     }
-    let mut found: Vec<(u32, Near)> = Vec::new();
-    let mut documents = job.corpus.in_order();
-    for member in job.outcome.clusters.by_document.iter()? {
+    let mut found: Vec<(u32, ClusterSpread)> = Vec::new();
+    let mut documents = results.corpus.cursor();
+    for member in results.outcome.clusters.by_document.iter()? {
         let member = member?;
         if !largest.iter().any(|&(_, cluster)| cluster == member.cluster) {
             continue;
         }
         let at = found.iter().position(|&(cluster, _)| cluster == member.cluster).unwrap_or_else(|| {
-            found.push((member.cluster, Near::default()));
+            found.push((member.cluster, ClusterSpread::default()));
             found.len() - 1
         });
         let near = &mut found[at].1;
         near.is_estimated |= !is_by_distance && member.measure.1 > 0;
         near.least = Some(near.least.map_or(member.measure.0, |least| least.min(member.measure.0)));
-        if is_by_distance && near.distinct.len() <= MOST_COMPARED {
+        if is_by_distance && near.distinct.len() <= MAX_COMPARED_FINGERPRINTS {
             let fingerprint = documents.get(member.document as usize)?.fingerprint();
             near.distinct.insert(fingerprint.unwrap_or_default());
         }
     }
-    let is_compared = job.outcome.compared.is_some();
+    let is_compared = results.outcome.compared.is_some();
     let largest = largest.into_iter().map(|(size, cluster)| {
         let near = found.iter().find(|&&(other, _)| other == cluster).map(|(_, near)| near);
-        Largest {
+        ClusterSummary {
             size,
-            farthest: near.filter(|_| is_by_distance).and_then(Near::farthest),
-            least_similar: near
+            max_distance: near.filter(|_| is_by_distance).and_then(ClusterSpread::farthest),
+            min_similarity: near
                 .filter(|_| is_compared)
                 .and_then(|near| near.least)
                 .map(similarity_from_score),
-            estimated: near.is_some_and(|near| near.is_estimated),
+            is_estimated: near.is_some_and(|near| near.is_estimated),
         }
     });
     Ok(largest.collect())
 }
 
-/// So many fingerprints are compared in some tenths of a second.
-const MOST_COMPARED: usize = 1 << 15;
+/// Maximum number of distinct fingerprints of a cluster for comparing all pairs. This takes some tenths of a
+/// second.
+const MAX_COMPARED_FINGERPRINTS: usize = 1 << 15;
 
-/// How near the documents of a cluster are.
+/// Similarities and fingerprints of the documents of a cluster.
 #[derive(Default)]
-struct Near {
+struct ClusterSpread {
     least: Option<PairScore>,
     /// Whether a similarity has a standard error.
     is_estimated: bool,
-    /// The fingerprints, as long as they are not too many.
+    /// Distinct fingerprints, up to one more than the maximum.
     distinct: BTreeSet<u128>,
 }
 
-impl Near {
-    /// The greatest distance between two; `None` for too many to compare all.
+impl ClusterSpread {
+    /// Returns the largest distance of two fingerprints; `None` if there are too many to compare all pairs.
     fn farthest(&self) -> Option<u32> {
-        if self.distinct.len() > MOST_COMPARED {
+        if self.distinct.len() > MAX_COMPARED_FINGERPRINTS {
             return None;
         }
         let distinct: Vec<u128> = self.distinct.iter().copied().collect();

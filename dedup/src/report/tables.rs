@@ -1,4 +1,4 @@
-//! Tables of results: lists, pairs and clusters.
+//! Output tables: lists of documents, pairs and clusters.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,10 +8,10 @@ use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
-use crate::corpus::Told;
-use crate::reference::ReferenceStore;
-use crate::report::near_pair::{How, Other, Pair, Why};
-use crate::report::run_results::{AddedTo, Job};
+use crate::documents::DocumentLookup;
+use crate::reference_stores::ReferenceStore;
+use crate::report::reported_pair::{OtherDocument, Proximity, RemovalReason, ReportedPair};
+use crate::report::run_results::{RunResults, StoreAddition};
 use crate::rows::{MemberRow, PairScore, RepresentativeId, ScoreWithError, StoredRow, similarity_from_score};
 use simstore_corpus::Observer;
 use simstore_corpus::{Stage, visit_in_stage};
@@ -19,13 +19,14 @@ use simstore_io::DocumentId;
 use simstore_io::output::{CompleteOutput, Output};
 use simstore_io::result_table::{Cell, Column, ColumnKind, ResultTableWriter};
 
-impl Job {
-    /// Snapshots of the stores.
-    fn stored(&self) -> impl Iterator<Item = &AnySnapshot> {
+impl RunResults {
+    /// Snapshots of the reference stores.
+    fn stored_snapshots(&self) -> impl Iterator<Item = &AnySnapshot> {
         self.stores().iter().filter_map(ReferenceStore::snapshot)
     }
 
-    /// Columns for whether the other document was stored, and for its store.
+    /// Columns that say whether the second document is a stored one, and in which store it is. The first
+    /// column exists only with reference stores, the second only with several.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
         columns.extend(self.has_stores().then_some(("stored", ColumnKind::Flag)));
@@ -33,279 +34,324 @@ impl Job {
         columns
     }
 
-    /// Cells for these columns; `store` is the store of a stored document.
+    /// Cells of the columns of `stored_columns`. `store` is the index of the store of a stored document, and
+    /// `path` the path of the store.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))
     }
 
-    fn ids(&self) -> ColumnKind {
-        ColumnKind::Ids { are_numbers: self.corpus.are_numbers }
+    fn id_column_kind(&self) -> ColumnKind {
+        ColumnKind::Ids { are_numbers: self.corpus.ids_are_numbers }
     }
 
-    /// Ids of input documents and of stored documents.
-    fn mixed_ids(&self) -> ColumnKind {
-        ColumnKind::Ids { are_numbers: self.mixed_are_numbers() }
+    /// Column kind for ids of input documents and stored documents.
+    fn mixed_id_column_kind(&self) -> ColumnKind {
+        ColumnKind::Ids { are_numbers: self.all_ids_are_numbers() }
     }
 
     /// Whether the ids of all input documents and stored documents are numbers.
-    pub(crate) fn mixed_are_numbers(&self) -> bool {
-        self.corpus.are_numbers && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
+    pub(crate) fn all_ids_are_numbers(&self) -> bool {
+        self.corpus.ids_are_numbers
+            && self.stored_snapshots().all(|store| store.keeps_ids() && store.stats().names == 0)
     }
 
-    /// Where a document stands, in case its id does not tell which one it is.
-    pub(crate) fn place(&self, told: &Told<'_>, document: usize) -> Option<String> {
-        (self.corpus.same_id > 0).then(|| told.place(document))
+    /// Returns the location of a document, if ids repeat in the input.
+    pub(crate) fn location(&self, lookup: &DocumentLookup<'_>, document: usize) -> Option<String> {
+        (self.corpus.repeated_ids > 0).then(|| lookup.location(document))
     }
 
-    /// Visits rows with the ids and places of two documents each, as many rows at a time as fit the memory.
-    pub(crate) fn with_told<T>(
+    /// Visits rows with a lookup for their documents. `documents` returns the two documents of a row. Loads
+    /// the documents of several rows at a time, within the limit of a lookup.
+    pub(crate) fn visit_with_lookup<T>(
         &self,
         observer: &dyn Observer,
         what: &'static str,
         mut rows: impl Iterator<Item = Result<T>>,
         documents: impl Fn(&T) -> [Option<usize>; 2],
-        mut visitor: impl FnMut(&Told<'_>, T) -> Result<()>,
+        mut visitor: impl FnMut(&DocumentLookup<'_>, T) -> Result<()>,
     ) -> Result<()> {
         let stage = Stage::new(observer, what);
         stage.add(0)?;
-        let most = self.corpus.most_told() / 2;
+        let most = self.corpus.max_lookup_documents() / 2;
         if self.corpus.spilled().is_none() {
-            let told = self.corpus.told(Vec::new(), observer)?;
-            return visit_in_stage(observer, what, rows, |row| visitor(&told, row?));
+            let lookup = self.corpus.lookup(Vec::new(), observer)?;
+            return visit_in_stage(observer, what, rows, |row| visitor(&lookup, row?));
         }
         loop {
             let some: Vec<T> = rows.by_ref().take(most).collect::<Result<_>>()?;
             if some.is_empty() {
                 return Ok(());
             }
-            let told = self.told_of(&some, &documents, observer)?;
+            let lookup = self.lookup_for_rows(&some, &documents, observer)?;
             for row in some {
-                visitor(&told, row)?;
+                visitor(&lookup, row)?;
                 stage.add(1)?;
             }
         }
     }
 
-    /// Reads back the documents of rows.
-    pub(crate) fn told_of<T>(
+    /// Loads the documents of rows.
+    pub(crate) fn lookup_for_rows<T>(
         &self,
         rows: &[T],
         documents: impl Fn(&T) -> [Option<usize>; 2],
         observer: &dyn Observer,
-    ) -> Result<Told<'_>> {
+    ) -> Result<DocumentLookup<'_>> {
         let mut wanted: Vec<usize> = rows.iter().flat_map(documents).flatten().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        self.corpus.told(wanted, observer)
+        self.corpus.lookup(wanted, observer)
     }
 
-    /// Columns for places, if ids repeat.
-    fn place_columns(&self, names: &[&'static str]) -> Vec<Column> {
-        if self.corpus.same_id == 0 {
+    /// Columns for locations; empty if no id repeats.
+    fn location_columns(&self, names: &[&'static str]) -> Vec<Column> {
+        if self.corpus.repeated_ids == 0 {
             return Vec::new();
         }
         names.iter().map(|&name| (name, ColumnKind::Text)).collect()
     }
 
     pub(crate) fn list_columns(&self) -> Vec<Column> {
-        [vec![("id", self.ids())], self.place_columns(&["place"])].concat()
+        [vec![("id", self.id_column_kind())], self.location_columns(&["place"])].concat()
     }
 
-    /// Columns of a table of pairs, by the names of the columns for ids and for places.
-    pub(crate) fn pair_columns(&self, ids: [&'static str; 2], places: [&'static str; 2]) -> Vec<Column> {
-        let (one, other) = ((ids[0], self.ids()), (ids[1], self.mixed_ids()));
-        let how = self.how_columns();
-        [vec![one, other], how, self.stored_columns(), self.place_columns(&places)].concat()
+    /// Columns of a table of pairs, with these names for the columns of ids and locations.
+    pub(crate) fn pair_columns(
+        &self,
+        ids: [&'static str; 2],
+        location_names: [&'static str; 2],
+    ) -> Vec<Column> {
+        let (one, other) = ((ids[0], self.id_column_kind()), (ids[1], self.mixed_id_column_kind()));
+        let proximity = self.proximity_columns();
+        [vec![one, other], proximity, self.stored_columns(), self.location_columns(&location_names)].concat()
     }
 
-    /// Writes a list of kept or of removed documents.
+    /// Writes the list of kept documents if `keeps`, else the list of removed documents.
     pub(crate) fn write_list(
         &self,
         rows: &mut ResultTableWriter,
         keeps: bool,
         observer: &dyn Observer,
     ) -> Result<()> {
-        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
+        let (mut cluster_cursor, with_places) = (self.cluster_cursor()?, self.corpus.repeated_ids > 0);
         self.corpus.scan(observer, "rows written", |document| {
-            if clustered.status(document.number)?.is_kept != keeps {
+            if cluster_cursor.status(document.number)?.is_kept != keeps {
                 return Ok(());
             }
-            let place = with_places.then(|| document.place());
+            let place = with_places.then(|| document.location());
             let mut cells = vec![Cell::Id(document.id())];
             cells.extend(place.as_deref().map(Cell::Text));
             rows.write_row(&cells)
         })
     }
 
-    /// Writes the ids of the documents that are kept, or of those that are not: unescaped, each with a zero byte behind it.
+    /// Writes the ids of the kept documents if `keeps`, else of the removed documents. Ids are unescaped, and
+    /// end in a zero byte.
     pub(crate) fn write_ids(
         &self,
         mut output: Output,
         keeps: bool,
         observer: &dyn Observer,
     ) -> Result<CompleteOutput> {
-        let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id > 0);
+        let (mut cluster_cursor, with_places) = (self.cluster_cursor()?, self.corpus.repeated_ids > 0);
         self.corpus.scan(observer, "ids written", |document| {
-            if clustered.status(document.number)?.is_kept != keeps {
+            if cluster_cursor.status(document.number)?.is_kept != keeps {
                 return Ok(());
             }
             let id = document.id_bytes();
             if id.contains(&0) {
                 return Err(Error::Refused(format!(
                     "{}: the id `{}` contains a zero byte, which would end the id in this list: write the list without option `null`",
-                    document.place(),
+                    document.location(),
                     excerpt(&document.id().escaped_text())
                 )));
             }
             output.write_bytes(&id)?;
             if with_places {
-                output.write_bytes(format!("\t{}", document.place()).as_bytes())?;
+                output.write_bytes(format!("\t{}", document.location()).as_bytes())?;
             }
             output.write_bytes(b"\0")
         })?;
         output.complete()
     }
 
-    /// Whether rows have a column for standard errors: a store of similar documents was named that keeps no texts.
-    pub(crate) fn has_errors(&self) -> bool {
-        let added_to = self.added_to.as_ref().and_then(AddedTo::settings);
-        self.outcome.stored.is_estimated || added_to.is_some_and(|settings| !settings.has_texts())
+    /// Whether tables have a column for standard errors, because similarities to documents of a store without
+    /// texts are estimated.
+    pub(crate) fn has_standard_errors(&self) -> bool {
+        let addition = self.addition.as_ref().and_then(StoreAddition::settings);
+        self.outcome.stored.is_estimated || addition.is_some_and(|settings| !settings.has_texts())
     }
 
-    /// Whether texts are compared, of near fingerprints.
-    fn verifies(&self) -> bool {
+    /// Whether the texts of documents with near fingerprints are verified.
+    fn verifies_texts(&self) -> bool {
         matches!(self.resolved.criterion, Criterion::Distance(_)) && self.outcome.compared.is_some()
     }
 
-    /// Columns for how near two are.
-    fn how_columns(&self) -> Vec<Column> {
+    /// Columns for the distance or the similarity of a pair.
+    fn proximity_columns(&self) -> Vec<Column> {
         let (distance, similarity) = (("distance", ColumnKind::Count), ("similarity", ColumnKind::Share));
         match self.resolved.criterion {
-            Criterion::Similarity(_) if self.has_errors() => vec![similarity, ("error", ColumnKind::Share)],
+            Criterion::Similarity(_) if self.has_standard_errors() => {
+                vec![similarity, ("error", ColumnKind::Share)]
+            }
             Criterion::Similarity(_) => vec![similarity],
-            Criterion::Distance(_) if self.verifies() => vec![distance, similarity],
+            Criterion::Distance(_) if self.verifies_texts() => vec![distance, similarity],
             Criterion::Distance(_) => vec![distance],
         }
     }
 
-    /// How near two are: by their nearness and its error, and by their distance if fingerprints are compared.
-    fn how(&self, (nearness, error): ScoreWithError, distance: impl FnOnce() -> u32) -> How {
+    /// Converts a score and its standard error. `distance` computes the distance of the fingerprints, and is
+    /// called only by distance.
+    fn proximity_from_score(
+        &self,
+        (score, error): ScoreWithError,
+        distance: impl FnOnce() -> u32,
+    ) -> Proximity {
         match self.resolved.criterion {
-            Criterion::Similarity(_) => How {
+            Criterion::Similarity(_) => Proximity {
                 distance: None,
-                similarity: Some(similarity_from_score(nearness)),
-                error: Some(similarity_from_score(error)),
+                similarity: Some(similarity_from_score(score)),
+                standard_error: Some(similarity_from_score(error)),
             },
             Criterion::Distance(_) => {
-                let of_texts = self.verifies().then(|| similarity_from_score(nearness));
-                How { distance: Some(distance()), similarity: of_texts, error: None }
+                let text_similarity = self.verifies_texts().then(|| similarity_from_score(score));
+                Proximity { distance: Some(distance()), similarity: text_similarity, standard_error: None }
             }
         }
     }
 
-    /// Nearness of a document to another one, with a standard error if the other one is stored.
-    pub(crate) fn how_near(
+    /// Returns the distance or similarity of a document and its representative, with a standard error if the
+    /// representative is stored.
+    pub(crate) fn proximity(
         &self,
-        told: &Told<'_>,
+        lookup: &DocumentLookup<'_>,
         document: usize,
         by: RepresentativeId,
         measure: ScoreWithError,
-    ) -> Result<How> {
+    ) -> Result<Proximity> {
         let centre = match (self.resolved.criterion, by.get()) {
             (Criterion::Similarity(_), _) => 0,
-            (_, Ok(other)) => told.fingerprint(other),
+            (_, Ok(other)) => lookup.fingerprint(other),
             (_, Err(number)) => self.outcome.stored.representatives.get(number as usize)?.fingerprint,
         };
-        let how = self.how(measure, || (told.fingerprint(document) ^ centre).count_ones());
-        Ok(How { error: how.error.filter(|_| by.get().is_err()), ..how })
+        let proximity =
+            self.proximity_from_score(measure, || (lookup.fingerprint(document) ^ centre).count_ones());
+        Ok(Proximity { standard_error: proximity.standard_error.filter(|_| by.get().is_err()), ..proximity })
     }
 
     fn pair(
         &self,
-        told: &Told<'_>,
+        lookup: &DocumentLookup<'_>,
         document: usize,
         by: RepresentativeId,
         measure: ScoreWithError,
-    ) -> Result<Pair> {
-        Ok(Pair { document, other: self.other(by)?, how: self.how_near(told, document, by, measure)? })
+    ) -> Result<ReportedPair> {
+        Ok(ReportedPair {
+            document,
+            other: self.other_document(by)?,
+            proximity: self.proximity(lookup, document, by, measure)?,
+        })
     }
 
-    fn pair_of_stored(&self, document: usize, stored: &StoredRow, measure: ScoreWithError) -> Result<Pair> {
-        let how = self.how(measure, || measure.0 as u32);
-        Ok(Pair { document, other: self.other_of_stored(stored)?, how })
+    fn stored_pair(
+        &self,
+        document: usize,
+        stored: &StoredRow,
+        measure: ScoreWithError,
+    ) -> Result<ReportedPair> {
+        let proximity = self.proximity_from_score(measure, || measure.0 as u32);
+        Ok(ReportedPair { document, other: self.other_stored_document(stored)?, proximity })
     }
 
-    /// The other document of a pair, from the input or from a store.
-    pub(crate) fn other(&self, by: RepresentativeId) -> Result<Other> {
+    /// Returns the second document of a pair, with its id if it is a stored document.
+    pub(crate) fn other_document(&self, by: RepresentativeId) -> Result<OtherDocument> {
         match by.get() {
-            Ok(document) => Ok(Other::Document(document)),
-            Err(number) => self.other_of_stored(&self.outcome.stored.representatives.get(number as usize)?),
+            Ok(document) => Ok(OtherDocument::Document(document)),
+            Err(number) => {
+                self.other_stored_document(&self.outcome.stored.representatives.get(number as usize)?)
+            }
         }
     }
 
     /// A stored document, by its name, its number or, in a store without ids, its fingerprint.
-    fn other_of_stored(&self, stored: &StoredRow) -> Result<Other> {
+    fn other_stored_document(&self, stored: &StoredRow) -> Result<OtherDocument> {
         let store = stored.store as usize;
         let Some(id) = stored.id else {
-            return Ok(Other::Stored(DocumentId::Name(self.corpus.hex_of(stored.fingerprint)), store));
+            return Ok(OtherDocument::Stored(
+                DocumentId::Name(self.corpus.to_hex(stored.fingerprint)),
+                store,
+            ));
         };
         let snapshot = self.stores().get(store).and_then(ReferenceStore::snapshot);
         let name = snapshot.map_or(Ok(None), |store| store.name(id))?;
-        Ok(Other::Stored(name.map_or(DocumentId::Number(id), DocumentId::Name), store))
+        Ok(OtherDocument::Stored(name.map_or(DocumentId::Number(id), DocumentId::Name), store))
     }
 
-    /// Where the other document of a pair stands, in case its id does not tell which one it is.
-    pub(crate) fn place_of(&self, told: &Told<'_>, other: &Other) -> Option<String> {
-        other.document().and_then(|document| self.place(told, document))
+    /// Returns the location of the second document of a pair, if it is an input document and ids repeat.
+    pub(crate) fn other_location(
+        &self,
+        lookup: &DocumentLookup<'_>,
+        other: &OtherDocument,
+    ) -> Option<String> {
+        other.document().and_then(|document| self.location(lookup, document))
     }
 
-    /// Visits the pairs of near documents, then the pairs with stored documents.
+    /// Visits the near pairs of input documents, then the pairs with stored documents.
     pub(crate) fn visit_pairs(
         &self,
         observer: &dyn Observer,
-        mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
+        mut visitor: impl FnMut(&DocumentLookup<'_>, ReportedPair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
-        let of_corpus = near.pairs(&self.workspace)?.map(|pair| {
-            let (a, b, nearness) = pair?;
-            Ok((near.document(a)? as usize, near.document(b)? as usize, nearness))
+        let corpus_pairs = near.pairs(&self.workspace)?.map(|pair| {
+            let (a, b, score) = pair?;
+            Ok((near.document(a)? as usize, near.document(b)? as usize, score))
         });
         let documents = |&(a, b, _): &(usize, usize, PairScore)| [Some(a), Some(b)];
-        self.with_told(observer, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
-            visitor(told, self.pair(told, document, RepresentativeId::document(other as u64), (nearness, 0))?)
-        })?;
+        self.visit_with_lookup(
+            observer,
+            "pairs",
+            corpus_pairs,
+            documents,
+            |lookup, (document, other, score)| {
+                visitor(
+                    lookup,
+                    self.pair(lookup, document, RepresentativeId::document(other as u64), (score, 0))?,
+                )
+            },
+        )?;
         let stored = self.outcome.stored.near.iter()?.map(|row| {
             let ((number, _), stored, measure) = row?;
             Ok((near.document(number)? as usize, stored, measure))
         });
         let documents = |&(document, ..): &(usize, StoredRow, _)| [Some(document), None];
-        self.with_told(
+        self.visit_with_lookup(
             observer,
             "pairs with the store",
             stored,
             documents,
-            |told, (document, stored, measure)| {
-                visitor(told, self.pair_of_stored(document, &stored, measure)?)
+            |lookup, (document, stored, measure)| {
+                visitor(lookup, self.stored_pair(document, &stored, measure)?)
             },
         )
     }
 
-    /// Writes a row of a table of pairs, with the number of the cluster in a table of clusters.
-    fn push(
+    /// Writes a row of a table of pairs, or of a table of clusters if `cluster` is its number.
+    fn write_pair_row(
         &self,
         rows: &mut ResultTableWriter,
-        told: &Told<'_>,
+        lookup: &DocumentLookup<'_>,
         cluster: Option<u32>,
-        Pair { document, other, how }: &Pair,
+        ReportedPair { document, other, proximity }: &ReportedPair,
         other_place: Option<&str>,
     ) -> Result<()> {
-        let (place, path) = (self.place(told, *document), self.path_of(other.store()));
+        let (place, path) = (self.location(lookup, *document), self.store_path_text(other.store()));
         let mut cells = Vec::with_capacity(8);
-        cells.push(Cell::Id(told.id(*document)));
+        cells.push(Cell::Id(lookup.id(*document)));
         cells.extend(cluster.map(|cluster| Cell::Count(cluster.into())));
-        cells.push(Cell::Id(other.id(told)));
-        cells.extend(how.cells(self.has_errors()));
+        cells.push(Cell::Id(other.id(lookup)));
+        cells.extend(proximity.cells(self.has_standard_errors()));
         cells.extend(self.stored_cells(other.store(), &path));
         if let Some(place) = &place {
             cells.extend([Cell::Text(place), Cell::Text(other_place.unwrap_or_default())]);
@@ -314,27 +360,33 @@ impl Job {
     }
 
     pub(crate) fn write_pairs(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
-        self.visit_pairs(observer, |told, pair| {
-            self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
+        self.visit_pairs(observer, |lookup, pair| {
+            self.write_pair_row(
+                rows,
+                lookup,
+                None,
+                &pair,
+                self.other_location(lookup, &pair.other).as_deref(),
+            )
         })
     }
 
-    /// The path of a store as text; empty for an input document.
-    fn path_of(&self, store: Option<usize>) -> Cow<'_, str> {
-        store.and_then(|store| self.store(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
+    /// Returns the path of a store as text; empty for an input document and for a single store.
+    fn store_path_text(&self, store: Option<usize>) -> Cow<'_, str> {
+        store.and_then(|store| self.store_path(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
 
-    /// Visits removed documents in order of input, each with the document that it duplicates: a near stored document, the
-    /// nearest kept document, or the representative of its cluster.
+    /// Visits removed documents in input order, each with the document that it duplicates: a near stored
+    /// document, else the nearest kept document, else the representative of its cluster.
     pub(crate) fn visit_removed(
         &self,
         observer: &dyn Observer,
         what: &'static str,
-        mut visitor: impl FnMut(&Told<'_>, Pair) -> Result<()>,
+        mut visitor: impl FnMut(&DocumentLookup<'_>, ReportedPair) -> Result<()>,
     ) -> Result<()> {
         let near = &self.outcome.near;
         let (mut nearest, mut stored) = (self.outcome.nearest.cursor()?, self.outcome.stored.near.cursor()?);
-        let reason = |member: Result<MemberRow>| -> Result<Option<Why>> {
+        let reason = |member: Result<MemberRow>| -> Result<Option<RemovalReason>> {
             let member = member?;
             if member.is_representative() && !self.keeps_none() {
                 return Ok(None);
@@ -348,17 +400,17 @@ impl Job {
             if let Some(((number, _), thing, measure)) = stored.peek()?
                 && near.document(number)? == member.document
             {
-                return Ok(Some(Why::Stored(member.document as usize, thing, measure)));
+                return Ok(Some(RemovalReason::Stored(member.document as usize, thing, measure)));
             }
             while let Some((number, ..)) = nearest.peek()?
                 && is_before(number)?
             {
                 nearest.next_row()?;
             }
-            Ok(Some(Why::Member(match nearest.peek()? {
-                Some((number, other, nearness)) if near.document(number)? == member.document => MemberRow {
+            Ok(Some(RemovalReason::Member(match nearest.peek()? {
+                Some((number, other, score)) if near.document(number)? == member.document => MemberRow {
                     representative: RepresentativeId::document(near.document(other)?),
-                    measure: (nearness, 0),
+                    measure: (score, 0),
                     ..member
                 },
                 _ => member,
@@ -366,25 +418,33 @@ impl Job {
         };
         let members = self.outcome.clusters.by_document.iter()?;
         let reasons = members.map(reason).filter_map(Result::transpose);
-        let documents = |why: &Why| match why {
-            Why::Stored(document, ..) => [Some(*document), None],
-            Why::Member(member) => documents_of(member),
+        let documents = |reason: &RemovalReason| match reason {
+            RemovalReason::Stored(document, ..) => [Some(*document), None],
+            RemovalReason::Member(member) => member_documents(member),
         };
-        self.with_told(observer, what, reasons, documents, |told, why| {
-            let pair = match why {
-                Why::Stored(document, stored, measure) => self.pair_of_stored(document, &stored, measure)?,
-                Why::Member(member) => {
-                    self.pair(told, member.document as usize, member.representative, member.measure)?
+        self.visit_with_lookup(observer, what, reasons, documents, |lookup, reason| {
+            let pair = match reason {
+                RemovalReason::Stored(document, stored, measure) => {
+                    self.stored_pair(document, &stored, measure)?
+                }
+                RemovalReason::Member(member) => {
+                    self.pair(lookup, member.document as usize, member.representative, member.measure)?
                 }
             };
-            visitor(told, pair)
+            visitor(lookup, pair)
         })
     }
 
-    /// Writes removed documents in order of input, each with the document that it duplicates.
+    /// Writes removed documents in input order, each with the document that it duplicates.
     pub(crate) fn write_reasons(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
-        self.visit_removed(observer, "rows written", |told, pair| {
-            self.push(rows, told, None, &pair, self.place_of(told, &pair.other).as_deref())
+        self.visit_removed(observer, "rows written", |lookup, pair| {
+            self.write_pair_row(
+                rows,
+                lookup,
+                None,
+                &pair,
+                self.other_location(lookup, &pair.other).as_deref(),
+            )
         })
     }
 
@@ -394,31 +454,32 @@ impl Job {
         columns
     }
 
-    /// Writes the documents of clusters, by cluster.
+    /// Writes the documents in clusters, ordered by cluster.
     pub(crate) fn write_clusters(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
         // The cluster of the last row, its representative, and the place of the representative.
-        let mut last: Option<(u32, Other, Option<String>)> = None;
+        let mut last: Option<(u32, OtherDocument, Option<String>)> = None;
         let members = self.outcome.clusters.by_cluster.iter()?;
-        self.with_told(observer, "clusters written", members, documents_of, |told, member| {
+        self.visit_with_lookup(observer, "clusters written", members, member_documents, |lookup, member| {
             let MemberRow { cluster, document, representative: by, measure } = member;
             let document = document as usize;
             let (other, place) = match last.take().filter(|(last, ..)| *last == cluster) {
                 Some((_, other, place)) => (other, place),
                 None => {
-                    let other = self.other(by)?;
-                    let place = self.place_of(told, &other);
+                    let other = self.other_document(by)?;
+                    let place = self.other_location(lookup, &other);
                     (other, place)
                 }
             };
-            let pair = Pair { document, other, how: self.how_near(told, document, by, measure)? };
-            self.push(rows, told, Some(cluster), &pair, place.as_deref())?;
+            let pair =
+                ReportedPair { document, other, proximity: self.proximity(lookup, document, by, measure)? };
+            self.write_pair_row(rows, lookup, Some(cluster), &pair, place.as_deref())?;
             last = Some((cluster, pair.other, place));
             Ok(())
         })
     }
 }
 
-/// The document and the representative, if it is one of the documents.
-pub(crate) fn documents_of(member: &MemberRow) -> [Option<usize>; 2] {
+/// Returns the document of a row, and its representative if that is an input document.
+pub(crate) fn member_documents(member: &MemberRow) -> [Option<usize>; 2] {
     [Some(member.document as usize), member.representative.get().ok()]
 }

@@ -16,7 +16,7 @@ use crate::bytes::compression::Compression;
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::length_limit::LengthLimit;
 use crate::bytes::open_errors::cannot_open;
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::bytes::section::{self, SectionCursor};
 use crate::bytes::transcode::{self, NotUtf8};
 use crate::read_progress::{CountingReader, ReadDiagnostic, ReadProgress};
@@ -73,10 +73,10 @@ impl Input {
         compression: Compression,
         memory: Option<u64>,
         progress: &Arc<ReadProgress>,
-        pipes: &Pipes,
+        read_once: &ReadOnceInputs,
     ) -> Result<Input> {
-        let raw: Box<dyn Read + Send> = if pipes.is_read_once(path)? {
-            Box::new(pipes.open(path)?)
+        let raw: Box<dyn Read + Send> = if read_once.is_read_once(path)? {
+            Box::new(read_once.open(path)?)
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };

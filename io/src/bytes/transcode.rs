@@ -85,7 +85,7 @@ struct Utf8Checker<R> {
     /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
     /// Whether the first non-ASCII bytes were checked.
-    is_checked: bool,
+    was_sample_checked: bool,
     /// Sample that is not yet returned.
     sample: io::Cursor<Vec<u8>>,
     /// Error to return after the sample.
@@ -98,7 +98,7 @@ impl<R> Utf8Checker<R> {
             inner,
             ascii_bytes: 0,
             section,
-            is_checked: false,
+            was_sample_checked: false,
             sample: io::Cursor::default(),
             failure: None,
         }
@@ -129,7 +129,7 @@ impl<R: Read> Read for Utf8Checker<R> {
             return Err(failure);
         }
         let read = self.inner.read(buffer)?;
-        if self.is_checked {
+        if self.was_sample_checked {
             return Ok(read);
         }
         let ascii = Charset::ascii_valid_up_to(&buffer[..read]);
@@ -137,7 +137,7 @@ impl<R: Read> Read for Utf8Checker<R> {
         if ascii == read {
             return Ok(read);
         }
-        self.is_checked = true;
+        self.was_sample_checked = true;
         let mut sample = buffer[ascii..read].to_vec();
         let more = SAMPLE_BYTES.saturating_sub(sample.len() as u64);
         self.failure = (&mut self.inner).take(more).read_to_end(&mut sample).err();

@@ -307,7 +307,7 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     if input.is_compressed() {
         return Err(input.line_error("a zip file that is compressed once more; unpack it first".to_owned()));
     }
-    if crate::bytes::pipes::is_read_once(path)? {
+    if crate::bytes::read_once::is_read_once(path)? {
         return Err(Error::BadArgument(format!(
             "{}: a zip file cannot be read from a pipe; save it as a file first",
             path.display()

@@ -11,7 +11,7 @@ use crate::bytes::compression::{Compression, MAGIC_BYTES};
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::BYTE_ORDER_MARK;
 use crate::bytes::open_errors::cannot_open;
-use crate::bytes::pipes::{Pipes, is_stdin};
+use crate::bytes::read_once::{ReadOnceInputs, is_stdin};
 use crate::formats::{archive, binary};
 use crate::read_progress::CountingReader;
 use crate::{DocumentFormat, DocumentOptions};
@@ -77,13 +77,13 @@ pub fn detect(
     path: &Path,
     is_named: bool,
     options: &DocumentOptions,
-    pipes: &Pipes,
+    read_once: &ReadOnceInputs,
 ) -> Result<Option<Format>> {
     // Raw fingerprints may begin with any bytes.
     if let (Some(Format::Raw { bits }), None) = (format_from_name(path), options.format) {
         return Ok(Some(Format::Raw { bits }));
     }
-    let head = read_head(path, pipes)?;
+    let head = read_head(path, read_once)?;
     let format =
         if is_named { detect_from_head(path, &head, options) } else { detect_unnamed(path, &head, options) };
     format.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
@@ -192,14 +192,14 @@ fn is_warc(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// See [`detect`].
-pub fn detect_compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
+pub fn detect_compression(path: &Path, read_once: &ReadOnceInputs) -> Result<Compression> {
     match (Compression::from_name(path), format_from_name(path)) {
         // Parquet is compressed inside, and raw fingerprints may begin with any bytes.
         (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
             Ok(Compression::None)
         }
-        (Compression::None, _) if pipes.is_read_once(path)? => {
-            Ok(Compression::from_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
+        (Compression::None, _) if read_once.is_read_once(path)? => {
+            Ok(Compression::from_head(&read_once.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
         }
         (Compression::None, _) => Ok(Compression::from_head(&read_raw_head(path, MAGIC_BYTES)?)),
         (compression, _) => Ok(compression),
@@ -207,10 +207,10 @@ pub fn detect_compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
 }
 
 /// Reads the first bytes of an input, after decompression.
-fn read_head(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
+fn read_head(path: &Path, read_once: &ReadOnceInputs) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    if pipes.is_read_once(path)? {
-        let raw = pipes.peek(path, HEAD_BYTES, has_first_line)?;
+    if read_once.is_read_once(path)? {
+        let raw = read_once.peek(path, HEAD_BYTES, has_first_line)?;
         unpack(compression_from_head(path, &raw), &*raw, &mut head);
         return Ok(head);
     }

@@ -145,13 +145,13 @@ impl JsonObjects {
             Some(_) => {}
         }
         let limit = self.options.length_limit();
-        let (mut scan, mut length) = (ElementScanner::default(), 0);
+        let (mut scanner, mut length) = (ElementScanner::default(), 0);
         loop {
             let bytes = self.input.fill()?;
             if bytes.is_empty() {
                 return Err(self.array_error("the file ends within this element of the array"));
             }
-            let (read, is_whole) = scan.visit(bytes, |piece| {
+            let (read, is_whole) = scanner.scan(bytes, |piece| {
                 length += piece.len();
                 if length <= limit.bytes {
                     element.extend_from_slice(piece);
@@ -202,7 +202,7 @@ impl JsonObjects {
 impl ElementScanner {
     /// Scans bytes up to the end of the element. Calls `piece` with the bytes of the element, without omitted
     /// newlines and blanks. Returns the number of scanned bytes, and whether the element has ended.
-    fn visit(&mut self, bytes: &[u8], mut piece: impl FnMut(&[u8])) -> (usize, bool) {
+    fn scan(&mut self, bytes: &[u8], mut piece: impl FnMut(&[u8])) -> (usize, bool) {
         let mut start = 0;
         for (at, &byte) in bytes.iter().enumerate() {
             if self.is_indented {
@@ -267,7 +267,7 @@ mod tests {
                 loop {
                     let end = text.len().min(at + step);
                     let (read, is_whole) =
-                        scan.visit(&text.as_bytes()[at..end], |piece| found.extend_from_slice(piece));
+                        scan.scan(&text.as_bytes()[at..end], |piece| found.extend_from_slice(piece));
                     at += read;
                     if is_whole {
                         break;

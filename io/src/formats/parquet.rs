@@ -26,7 +26,7 @@ use self::schema::{
 };
 use crate::DocumentOptions;
 use crate::bytes::open_errors::cannot_open;
-use crate::bytes::pipes::is_read_once;
+use crate::bytes::read_once::is_read_once;
 use crate::read_progress::ReadProgress;
 use simstore::{Error, Result};
 

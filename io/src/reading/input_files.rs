@@ -16,7 +16,7 @@ use self::listing::{is_dangling, is_visible, walk_error};
 use self::path_expander::PathExpander;
 use crate::bytes::compression::Compression;
 use crate::bytes::open_errors::{cannot_open, is_folder};
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::formats::detect::{self, Format};
 use crate::{DocumentFormat, DocumentOptions, ReadDiagnostic, ReadProgress};
 use simstore::{Error, Result};
@@ -55,10 +55,10 @@ pub struct InputFiles {
 }
 
 impl InputFiles {
-    /// Creates an iterator like [`input_files`]. `pipes` keeps bytes that were read ahead from pipes.
-    pub fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> InputFiles {
+    /// Creates an iterator like [`input_files`]. `read_once` keeps bytes that were read ahead from pipes.
+    pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> InputFiles {
         let progress = Arc::default();
-        InputFiles { files: InputFileWalker::new(paths, options, &progress, pipes), progress }
+        InputFiles { files: InputFileWalker::new(paths, options, &progress, read_once), progress }
     }
 
     /// Returns the counters of skipped files.
@@ -73,7 +73,7 @@ impl Iterator for InputFiles {
     fn next(&mut self) -> Option<Self::Item> {
         let file = self.files.next()?;
         Some(file.and_then(|DetectedFile { path, format, compression }| {
-            let once = self.files.pipes.is_read_once(&path)?;
+            let once = self.files.read_once.is_read_once(&path)?;
             let bytes = if once { None } else { Some(path.metadata().map_err(cannot_open(&path))?.len()) };
             Ok(InputFile { path, format, compression, bytes })
         }))
@@ -119,7 +119,7 @@ pub(crate) struct InputFileWalker {
     /// Whether any file was returned.
     has_yielded: bool,
     progress: Arc<ReadProgress>,
-    pipes: Arc<Pipes>,
+    read_once: Arc<ReadOnceInputs>,
     failed: bool,
 }
 
@@ -128,16 +128,16 @@ impl InputFileWalker {
         paths: &[PathBuf],
         options: &DocumentOptions,
         progress: &Arc<ReadProgress>,
-        pipes: &Arc<Pipes>,
+        read_once: &Arc<ReadOnceInputs>,
     ) -> InputFileWalker {
         InputFileWalker {
-            paths: PathExpander::new(paths, options.format.is_some(), progress, pipes),
+            paths: PathExpander::new(paths, options.format.is_some(), progress, read_once),
             walks: Vec::new(),
             options: options.clone(),
             first_skipped_json: None,
             has_yielded: false,
             progress: Arc::clone(progress),
-            pipes: Arc::clone(pipes),
+            read_once: Arc::clone(read_once),
             failed: false,
         }
     }
@@ -163,11 +163,11 @@ impl InputFileWalker {
                 let other = self.first_skipped_json.take().filter(|_| !self.has_yielded);
                 return other.map(|path| self.detected_file(path, DocumentFormat::Jsonl)).transpose();
             };
-            if self.pipes.is_stream(&path) {
+            if self.read_once.is_stream(&path) {
                 let (format, compression) = (DocumentFormat::Jsonl, Compression::None);
                 return Ok(Some(DetectedFile { path, format, compression }));
             }
-            if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
+            if !self.read_once.is_read_once(&path)? && is_folder(&path)? {
                 self.enter_folder(&path, is_link);
             } else {
                 let format = self.detect_named(&path)?;
@@ -231,14 +231,14 @@ impl InputFileWalker {
         self.has_yielded = true;
         let compression = match format {
             DocumentFormat::Parquet => Compression::None,
-            _ => detect::detect_compression(&path, &self.pipes)?,
+            _ => detect::detect_compression(&path, &self.read_once)?,
         };
         Ok(DetectedFile { path, format, compression })
     }
 
     /// Detects the format of a file in a folder; `None` if the file is skipped.
     fn detect_in_folder(&mut self, path: &Path) -> Result<Option<DocumentFormat>> {
-        let diagnostic = match detect::detect(path, false, &self.options, &self.pipes)? {
+        let diagnostic = match detect::detect(path, false, &self.options, &self.read_once)? {
             Some(Format::Documents(format)) => return Ok(Some(format)),
             Some(Format::HexLines | Format::Raw { .. }) => ReadDiagnostic::FingerprintFile,
             None => {
@@ -252,12 +252,12 @@ impl InputFileWalker {
 
     /// Detects the format of a file that the user named.
     fn detect_named(&self, path: &Path) -> Result<DocumentFormat> {
-        match detect::detect(path, true, &self.options, &self.pipes)? {
+        match detect::detect(path, true, &self.options, &self.read_once)? {
             Some(Format::Documents(format)) => Ok(format),
             Some(Format::HexLines | Format::Raw { .. }) => {
                 Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))
             }
-            None if self.pipes.is_read_once(path)? => Ok(DocumentFormat::Jsonl),
+            None if self.read_once.is_read_once(path)? => Ok(DocumentFormat::Jsonl),
             None => Ok(DocumentFormat::Text),
         }
     }

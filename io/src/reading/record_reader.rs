@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::bytes::input::Input;
 use crate::bytes::length_limit::LengthLimit;
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::bytes::section::Section;
 use crate::formats::archive::{Archive, ArchiveMember};
 use crate::formats::csv;
@@ -48,9 +48,9 @@ impl RecordReader {
         )]
         is_projected: bool,
         progress: &Arc<ReadProgress>,
-        pipes: &Pipes,
+        read_once: &ReadOnceInputs,
     ) -> Result<RecordReader> {
-        let input = || Input::open(path, compression, options.decompression_memory(), progress, pipes);
+        let input = || Input::open(path, compression, options.decompression_memory(), progress, read_once);
         match format {
             #[cfg(feature = "parquet")]
             DocumentFormat::Parquet => {

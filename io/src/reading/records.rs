@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::bytes::section::Section;
 use crate::read_progress::ReadProgress;
 use crate::reading::document_stream::DocumentStream;
@@ -52,14 +52,14 @@ pub struct Records {
     /// Whether to read only the columns that documents need, in formats where that is faster.
     is_projected: bool,
     progress: Arc<ReadProgress>,
-    pipes: Arc<Pipes>,
+    read_once: Arc<ReadOnceInputs>,
     failed: bool,
 }
 
 impl Records {
     /// Returns the documents in a section of a file.
-    pub fn from_section(section: &Section, options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
-        Records { section: Some(section.clone()), ..Records::new(&[], options, pipes) }
+    pub fn from_section(section: &Section, options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> Records {
+        Records { section: Some(section.clone()), ..Records::new(&[], options, read_once) }
     }
 
     /// Returns the documents of a stream.
@@ -70,17 +70,17 @@ impl Records {
         }
     }
 
-    /// Returns the documents of files, like [`records`]. `pipes` keeps bytes that were read ahead from pipes.
-    pub fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
+    /// Returns the documents of files, like [`records`]. `read_once` keeps bytes that were read ahead from pipes.
+    pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> Records {
         let progress = Arc::default();
         Records {
-            files: InputFileWalker::new(paths, options, &progress, pipes),
+            files: InputFileWalker::new(paths, options, &progress, read_once),
             section: None,
             current: None,
             options: options.clone(),
             is_projected: false,
             progress,
-            pipes: Arc::clone(pipes),
+            read_once: Arc::clone(read_once),
             failed: false,
         }
     }
@@ -118,9 +118,9 @@ impl Records {
             let DetectedFile { path, format, compression } = file?;
             // A file that cannot be opened counts as read.
             self.current = Some(RecordReader::Ended);
-            let (options, projected, pipes) = (&self.options, self.is_projected, &self.pipes);
+            let (options, projected, read_once) = (&self.options, self.is_projected, &self.read_once);
             self.current = Some(RecordReader::open(
-                &path, format, compression, options, projected, &self.progress, pipes,
+                &path, format, compression, options, projected, &self.progress, read_once,
             )?);
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bytes::input::Input;
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::bytes::section::{Section, section_boundaries};
 use crate::formats::json_objects::JsonObjects;
 #[cfg(feature = "parquet")]
@@ -24,13 +24,13 @@ pub fn split_into_sections(
     file: &InputFile,
     options: &DocumentOptions,
     bytes: u64,
-    pipes: &Pipes,
+    read_once: &ReadOnceInputs,
 ) -> Vec<Section> {
     let Some(size) = file.bytes.filter(|&size| size > bytes) else { return Vec::new() };
     let count = size.div_ceil(bytes.max(1));
     match file.format {
         DocumentFormat::Jsonl => {
-            line_sections(&file.path, file.compression, size, count, options, pipes).unwrap_or_default()
+            line_sections(&file.path, file.compression, size, count, options, read_once).unwrap_or_default()
         }
         #[cfg(feature = "parquet")]
         DocumentFormat::Parquet => parquet::ParquetRows::split_into_sections(&file.path, options, count),
@@ -44,14 +44,14 @@ fn line_sections(
     size: u64,
     count: u64,
     options: &DocumentOptions,
-    pipes: &Pipes,
+    read_once: &ReadOnceInputs,
 ) -> Option<Vec<Section>> {
     if !matches!(compression, Compression::None | Compression::Gzip | Compression::Zstd) {
         return None;
     }
     let progress = Arc::default();
     let memory = options.decompression_memory();
-    let whole = Input::open(path, compression, memory, &progress, pipes).ok()?;
+    let whole = Input::open(path, compression, memory, &progress, read_once).ok()?;
     let line_format = JsonObjects::open(whole, options).ok()?.line_format()?;
     let boundaries = section_boundaries(path, compression, size, count).ok()?;
     let starts = std::iter::once(0).chain(boundaries.iter().copied());

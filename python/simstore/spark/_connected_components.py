@@ -32,14 +32,14 @@ def members_by_star_rounds(forests: DataFrame, bits: int) -> DataFrame:
     Parameters
     ----------
     forests : DataFrame
-        With the column edges: packed edges, as `joining.connect` returns them.
+        With the column ``edges``: packed edges, as `joining.connect` yields them.
     bits : {64, 128}
         Width of a node.
 
     Returns
     -------
     DataFrame
-        With columns member and root.
+        With columns ``member`` and ``root``. The root is the smallest member in Spark's order.
     """
     session = forests.sparkSession
     if session.sparkContext.getCheckpointDir() is None:

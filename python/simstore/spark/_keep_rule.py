@@ -45,7 +45,7 @@ def _parse_column_rule(keep: str) -> tuple[str, str]:
 
 
 def with_ranks(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
-    """Returns the rows with the columns id, text and rank. The row with the smallest rank is kept; among equal ranks, the smallest id."""
+    """Returns the columns ``id``, ``text`` and ``rank`` of the rows. A smaller rank is preferred; among equal ranks, a smaller id."""
     rank = F.lit(0)
     if keep == "longest":
         rank = -F.octet_length(_columns.column(text))

@@ -63,12 +63,12 @@ def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.Struc
     places : int
         Number of places, and number of partitions of the result.
     fields : StructType
-        Columns of the batches that the task returns. The column place has numbers from 0 to `places` - 1.
+        Columns of the batches that the task returns. The column ``place`` has numbers from 0 to `places` - 1.
 
     Returns
     -------
     DataFrame
-        With the column key before `fields`: the key of the row's place, from `partition_keys`.
+        With the column ``key`` before `fields`: the key of the row's place, from `partition_keys`.
     """
     schema = spark_schema(pa.schema([KEY]), *fields.fields)
     return df.mapInArrow(partial(run_with_keys, task, partition_keys(places)), schema).repartition(places, "key")
@@ -77,11 +77,11 @@ def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.Struc
 def run_with_keys(
     task: Task, place_keys: NDArray[np.int32], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Runs a task, and adds the column key to its batches."""
+    """Runs a task, and adds the column ``key`` to its batches."""
     for batch in task(batches):
         yield append_keys(batch, place_keys)
 
 
 def append_keys(rows: Any, place_keys: NDArray[np.int32]) -> Any:
-    """Adds the column key to a batch or a table with a column place. `place_keys` has the key of each place."""
+    """Adds the column ``key`` to a batch or a table with a column ``place``. `place_keys` has the key of each place."""
     return rows.append_column(KEY, pa.array(place_keys[rows.column("place").to_numpy()], KEY.type))

@@ -29,8 +29,8 @@ _setting_lock = threading.Lock()
 def persist(df: DataFrame) -> DataFrame:
     """Persists a DataFrame until `release`. Spark computes lost partitions again.
 
-    Spark chooses the number of partitions by their size. Small partitions would be slow: each step needs a task for each partition, and
-    a Python task takes a tenth of a second to start.
+    Spark chooses the number of partitions by their size. Many small partitions would be slow: each step needs a task for each partition,
+    and a Python task takes a tenth of a second to start.
     """
     with _partitions_by_size(df.sparkSession):
         df = df.persist(StorageLevel.MEMORY_AND_DISK)

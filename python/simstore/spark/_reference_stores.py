@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# Type of the column stored after a comparison by similarity: the number of the store, and the name of the stored document.
+# Type of the column `stored` in rows compared by similarity: the index of the store, and the name of the stored document.
 STORED_TYPE = spark_schema(pa.schema([stored.SIMILAR_TYPE.field("store"), stored.SIMILAR_TYPE.field("name")]))
 
 
@@ -38,7 +38,7 @@ class ReferenceStores:
         self.paths = [str(path) for path in paths]
 
     def common_profile(self, profile: simstore.Profile | str | None) -> simstore.Profile | str | None:
-        """Returns `profile`, or the profile of the stores if it is None.
+        """Returns `profile`; if it is None, the profile of the stores, or None without stores.
 
         Raises an error if a store has another profile or width, or is a store of similar documents.
         """
@@ -57,21 +57,21 @@ class ReferenceStores:
         return common
 
     def with_nearest(self, rows: DataFrame, distance: int) -> DataFrame:
-        """Adds the column stored: the nearest stored document within `distance` bits of the row's fingerprint, or null."""
+        """Adds the column ``stored``: the nearest stored document within `distance` bits of the row's fingerprint, or null."""
         bits = _columns.fingerprint_bits(rows, "fingerprint")
         schema = spark_schema(pa.schema([("stored", stored.near_type(fingerprint_type(bits)))]), *rows.schema.fields)
         if not self.paths:
             return rows.withColumn("stored", F.lit(None).cast(schema["stored"].dataType))
-        look_up = partial(stored.nearest, paths=self.paths, distance=distance, bits=bits)
-        return rows.mapInArrow(look_up, schema)
+        find_nearest = partial(stored.nearest, paths=self.paths, distance=distance, bits=bits)
+        return rows.mapInArrow(find_nearest, schema)
 
     def with_most_similar(
         self, rows: DataFrame, similar: float | None, profile: simstore.Profile | str | None, keep: str
     ) -> tuple[float, simstore.Profile | str | None, DataFrame]:
         """Returns the similarity threshold, the profile, and the rows.
 
-        If there are stores, the threshold and the profile are their own. The rows then have the column stored: the most similar stored
-        document, or null.
+        If there are stores, the profile is the profile of the stores, and the rows have the new column ``stored``: the most similar stored
+        document, or null. If `similar` is None, the threshold of the stores applies, or 0.8 without stores.
         """
         if not self.paths:
             return 0.8 if similar is None else similar, profile, rows
@@ -84,6 +84,6 @@ class ReferenceStores:
             raise ValueError("option `profile`: the store compares texts by their similarity, in its own way")
         # Raises an error if a path is not a store of similar documents.
         stores = _simstore._SimilarStores(self.paths, similar)
-        look_up = partial(stored.most_similar, paths=self.paths, similar=stores.similar)
+        find_most_similar = partial(stored.most_similar, paths=self.paths, similar=stores.similar)
         schema = spark_schema(pa.schema([("stored", stored.SIMILAR_TYPE)]), *rows.schema.fields)
-        return stores.similar, stores.profile, rows.mapInArrow(look_up, schema)
+        return stores.similar, stores.profile, rows.mapInArrow(find_most_similar, schema)

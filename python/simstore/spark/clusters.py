@@ -1,4 +1,4 @@
-"""Clusters of rows: rows connected by chains of near fingerprints."""
+"""Clusters of rows with near fingerprints: the connected components of all near pairs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("simstore.spark")
 
 EDGES = spark_schema(joining.EDGES)
-# Memory for an edge while forests are merged, in bytes, for 64 bits.
+# Memory for an edge of 64-bit fingerprints while forests are merged, in bytes.
 EDGE_BYTES = 64
-# Edges that one task merges in an intermediate round.
+# Average number of edges that a task receives in the first round of merging forests.
 MERGE_EDGES = 1 << 20
 
 
@@ -40,39 +40,39 @@ def clusters(
 ) -> DataFrame:
     """Returns the rows that are connected by chains of near fingerprints, each with its cluster.
 
-    Each part of the join produces a forest of edges, with one edge fewer than members. Tasks merge these forests until one task has all
-    edges. If these are too many for one task, large-star and small-star rounds on all tasks finish the work. Nothing is collected to the
-    driver. Partitioning does not change the result.
+    Each part of the join produces a forest: for each cluster, one edge fewer than members. Tasks merge these forests until one task has
+    all edges. If there are too many edges for one task, large-star and small-star rounds on all tasks finish the work. No rows are
+    collected to the driver. Partitioning does not change the result.
 
-    The join runs before the call returns. Its edges are persisted (16 bytes an edge) until `release`. The result then joins them with
-    `df`. In all, `df` is read four times, or three times if `count` is given.
+    The join runs before the call returns. Its edges are persisted (16 bytes an edge) until `release`. Computing the result joins the
+    clusters with `df`. In total `df` is read four times, or three times if `count` is given.
 
     Parameters
     ----------
     df, fingerprint, id, distance, parts, count
-        As for `near_pairs`.
+        See `near_pairs`.
     edges : int, optional
-        Maximum number of edges in one task. The default depends on the memory of a task (see `choose_parts`). For more edges, set a
-        checkpoint directory (``spark.sparkContext.setCheckpointDir``) that all executors can access.
+        Maximum number of edges in one task. The default depends on the memory of a task (see `choose_parts`). If there are more edges,
+        the rounds need a checkpoint directory (``spark.sparkContext.setCheckpointDir``) that all executors can access.
 
     Returns
     -------
     DataFrame
-        With columns id, cluster, representative (types of the ids) and distance (int), in no order. Rows near no other row are left
-        out. The smallest id of a cluster is its name and its representative. ``distance`` is the distance to the representative; in a
-        chain it may exceed `distance`.
+        With columns ``id``, ``cluster`` and ``representative`` (all with the type of the ids), and ``distance`` (int), in no order. Rows
+        without a near row are left out. ``cluster`` and ``representative`` are the smallest id of the cluster. ``distance`` is the distance
+        to the representative, in bits. It may exceed the argument `distance`, because a chain may connect a row to the representative.
     """
     bits = _columns.fingerprint_bits(df, fingerprint)
     rows = df.select(_columns.id_column(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
     join_parts, buckets = choose_join(df, fingerprint, distance, parts, count)
     places = scatter_to_places(pack_by_bucket(rows.select("fingerprint"), join_parts, buckets), join_parts)
     forests = places.mapInArrow(partial(joining.connect, parts=join_parts), EDGES)
-    # Rows are streamed past the members, not sorted.
+    # With this hint, Spark keeps the members in a hash table. Otherwise it would sort the rows.
     members = merge_forests(forests, bits, edges).hint("shuffle_hash")
-    in_clusters = rows.join(members, F.col("fingerprint") == F.col("member")).drop("member")
+    clustered = rows.join(members, F.col("fingerprint") == F.col("member")).drop("member")
     first = F.min(F.struct("id", "fingerprint")).alias("first")
-    named = in_clusters.join(in_clusters.groupBy("root").agg(first), "root")
-    return named.select(
+    with_first = clustered.join(clustered.groupBy("root").agg(first), "root")
+    return with_first.select(
         "id",
         F.col("first.id").alias("cluster"),
         F.col("first.id").alias("representative"),
@@ -81,31 +81,35 @@ def clusters(
 
 
 def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
-    """Returns the connected components of a graph of pairs.
+    """Returns the connected components of the graph whose edges are pairs.
 
     Parameters
     ----------
     pairs : DataFrame
-        With columns a and b: bigint, or binary of 16 bytes. A value paired only with itself is a component of its own.
+        With columns ``a`` and ``b``: bigint, or binary of 16 bytes. A value that is paired only with itself is a component with one member.
     edges : int, optional
-        As for `clusters`.
+        See `clusters`.
 
     Returns
     -------
     DataFrame
-        With columns member and root: each value once, with the root of its component.
+        With columns ``member`` and ``root``: each value once, with the root of its component. The root is one of the members.
     """
     bits = _columns.fingerprint_bits(pairs, "a")
     return merge_forests(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), EDGES), bits, edges)
 
 
 def merge_forests(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
-    """Returns the members of clusters with their roots, from packed edges."""
+    """Merges forests of packed edges. Returns the members of clusters with their roots, in columns ``member`` and ``root``.
+
+    `edges` is the maximum number of edges in one task. The default depends on the memory of a task.
+    """
     if edges is None:
         edges = task_memory_bytes(forests.sparkSession) // (EDGE_BYTES * bits // 64)
     forests = persist(forests)
-    total = forests.agg(F.sum(F.length("edges"))).first()
-    count = (total[0] or 0) * 8 // (2 * bits) if total else 0
+    total_bytes = forests.agg(F.sum(F.length("edges"))).first()
+    # An edge is two fingerprints.
+    count = (total_bytes[0] or 0) * 8 // (2 * bits) if total_bytes else 0
     logger.info("%s edges connect what is near; a task holds %s", f"{count:,}", f"{edges:,}")
     if count > edges:
         return members_by_star_rounds(forests, bits)

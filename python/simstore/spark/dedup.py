@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# Columns added to the result, before the distance or the similarity.
+# Columns that the result adds to the user's rows. The column `similarity` or `distance` follows.
 ADDED_COLUMNS = ["cluster", "is_kept", "representative", "duplicate_of"]
-# Temporary column with the id of a row during joins.
+# Temporary column with the id of a row. The decisions are joined with the user's rows by this column.
 ROW_ID = "simstore_id"
 
 
@@ -46,60 +46,67 @@ def dedup(
 ) -> DataFrame:
     """Returns the rows of a DataFrame with their clusters and duplicates, or the rows without the duplicates.
 
-    Texts are near each other if they are similar (`similar`, 0.8 by default; see `similar_pairs`), or if their fingerprints are within a
-    distance (`distance`; see `near_pairs`). By similarity, each row goes to the most preferred kept row that is similar to it, as on one
-    machine. So every removed row is similar to a kept one. By distance, clusters are chains of near fingerprints.
+    Texts are near each other if they are similar (option `similar`, 0.8 by default; see `similar_pairs`), or if their fingerprints are
+    within a distance (option `distance`; see `near_pairs`). By similarity, each row joins the cluster of the most preferred kept row that
+    is similar to it, as on one machine. So every removed row is similar to a kept row. By distance, clusters are chains of near
+    fingerprints.
 
-    Intermediate rows are persisted until `release`: about 150 bytes a row by similarity, 30 by distance. By similarity, a component is a
-    group of texts connected by chains of similar texts. All pairs of a component go to one task: up to 50 million pairs, about 40 bytes
-    each. A larger component ends the job with an error.
+    Intermediate rows are persisted until `release`: about 150 bytes a row by similarity, 30 bytes by distance. By similarity, a component
+    is a group of texts connected by chains of similar texts. All pairs of a component go to one task: up to 50 million pairs, about 40
+    bytes each. A larger component ends the job with an error.
 
     Parameters
     ----------
     df : DataFrame
         Read several times: to look for repeated ids, to find near rows, and for the result.
     text : str
-        The column of the texts, of type string. A text that is null or only white space is near no other, and its row is kept. By distance,
-        this also applies to a text without letters and digits; by similarity, such a text is near only the same text.
+        Column of the texts, of type string. If a text is null or only white space, it is near no other text, and its row is kept. By
+        distance, this also applies to a text without letters and digits. By similarity, such a text is near only the same text.
     id : str
-        The column of the ids, of any type with an order. Null and repeated ids are errors.
+        Column of the ids, of any type that Spark can order. Null and repeated ids are errors.
     similar : float, optional
-        As for `similar_pairs`. Cannot be combined with `distance`.
+        Similarity threshold; see `similar_pairs`. Cannot be combined with `distance`.
     distance : int, optional
-        In bits, up to 16 for fingerprints of 64 bits, and 32 for 128 bits.
+        Maximum distance, in bits: up to 16 for fingerprints of 64 bits, and 32 for 128 bits.
     recall : float
-        As for `similar_pairs`.
+        See `similar_pairs`.
     keep : str
-        Which row of a cluster is kept: "smallest-id", "longest" (text in bytes), "newest:COLUMN" (numbers by value; dates and times as
-        ISO 8601 texts sort correctly), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; rows without a number come last), or "none"
-        (no row of a cluster is kept). Among equals, the row with the smallest id is kept. There is no "first": rows of a DataFrame have no
-        order.
+        Rule that chooses the kept row of a cluster. Among equally preferred rows, the row with the smallest id is kept.
+
+        - "smallest-id": the row with the smallest id;
+        - "longest": the row with the longest text, in bytes;
+        - "newest:COLUMN": the row with the largest value. Numbers are compared by value; dates and times sort correctly as ISO 8601 texts;
+        - "largest:COLUMN" or "smallest:COLUMN": the row with the largest or the smallest number. Rows without a number come last;
+        - "none": no row of a cluster is kept.
+
+        There is no "first", because rows of a DataFrame have no order.
     against : path or list of paths, optional
         Paths of stores that the driver and all executors can read. Rows near a stored document are not kept. By similarity, use stores of
-        similar documents, as ``simstore add --similar`` and `simstore.SimilarStore` make them: similarities are exact if the store has
-        texts, otherwise estimates. By distance, use stores of fingerprints of the profile.
+        similar documents, as ``simstore add --similar`` and `simstore.SimilarStore` make them. Similarities to stored documents are exact
+        if the store has texts, otherwise estimates. By distance, use stores of fingerprints of the same profile.
     profile : Profile or str, optional
-        By similarity, the profile whose features are compared, instead of shingles. By distance, the profile for fingerprints.
+        By similarity, the profile whose features are compared, instead of shingles. By distance, the profile of the fingerprints.
     drop_duplicates : bool
         Whether to return only the kept rows, with the columns of `df`.
     parts : int, optional
-        As for `near_pairs`.
+        See `near_pairs`.
 
     Returns
     -------
     DataFrame
         The rows of `df` with additional columns, named as in the tables of `simstore.dedup`:
 
-        - ``cluster``: the smallest id of the cluster. A row near no other has null here and in all columns below except ``is_kept``;
+        - ``cluster``: the smallest id of the cluster. If a row is near no other row, this column and all columns below except ``is_kept``
+          are null;
         - ``is_kept``: whether the row is kept;
-        - ``representative``: the id of the cluster's kept row, or of its first row if `keep` is "none";
-        - ``duplicate_of``: for a removed row, the id of the nearest kept row. By similarity, this may be the representative of another
-          cluster, if it is more similar. Among equally similar rows, it is the most preferred;
+        - ``representative``: the id of the cluster's kept row, or the smallest id of the cluster if `keep` is "none";
+        - ``duplicate_of``: for a removed row, the id of the nearest kept row. By similarity, this is the representative of another cluster
+          if that is more similar. Among equally similar rows, it is the most preferred;
         - ``similarity`` (double) or ``distance`` (int) to ``duplicate_of``: null for a kept row, and if `keep` is "none".
 
         With `against` there are two more columns: ``stored``, the name of the near stored document (or its id, or its fingerprint in
-        hexadecimal digits), and ``store``, the path of its store. In such a cluster no row is kept, ``representative`` and
-        ``duplicate_of`` are null, and the similarity or distance refers to the stored document.
+        hexadecimal digits), and ``store``, the path of its store. If a row of a cluster is near a stored document, no row of the cluster
+        is kept, ``representative`` and ``duplicate_of`` are null, and the similarity or distance refers to the stored document.
 
     Raises
     ------
@@ -121,9 +128,9 @@ def dedup(
     +---+-------+-------+--------------+------------+----------+
     <BLANKLINE>
     """
-    how = "similarity" if distance is None else "distance"
+    metric = "similarity" if distance is None else "distance"
     stores = ReferenceStores(against)
-    added = [*ADDED_COLUMNS, how, *(["stored", "store"] if stores.paths else [])]
+    added = [*ADDED_COLUMNS, metric, *(["stored", "store"] if stores.paths else [])]
     _check_arguments(df, text, id, similar, distance, keep, added)
     rows = _keep_rule.with_ranks(df, text, id, keep)
     if distance is None:
@@ -131,10 +138,11 @@ def dedup(
         members = _members_by_similarity(SimilaritySearch(rows, similar, recall, profile, parts), keep)
     else:
         members = _members_by_distance(rows, distance, stores.common_profile(profile), parts, stores)
-    decided = _decide(members, how, keep, stores)
-    found = df.join(decided, _columns.column(id) == F.col(ROW_ID), "left").drop(ROW_ID)
-    found = found.withColumn("is_kept", F.coalesce("is_kept", F.lit(True)))
-    return found.where("is_kept").select(*map(_columns.column, df.columns)) if drop_duplicates else found
+    decisions = _decide(members, metric, keep, stores)
+    result = df.join(decisions, _columns.column(id) == F.col(ROW_ID), "left").drop(ROW_ID)
+    # Rows without a near row have no decision.
+    result = result.withColumn("is_kept", F.coalesce("is_kept", F.lit(True)))
+    return result.where("is_kept").select(*map(_columns.column, df.columns)) if drop_duplicates else result
 
 
 def _check_arguments(
@@ -146,26 +154,35 @@ def _check_arguments(
         )
     text_type = _columns.column_type(df, text)
     if not isinstance(text_type, T.StringType):
-        raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
+        raise TypeError(f"column `{text}` is {text_type.simpleString()}: texts are string")
     _keep_rule.check_rule(keep, df)
     # Column names in Spark ignore case.
     names = {name.lower() for name in df.columns}
-    there = [name for name in [*added, ROW_ID] if name.lower() in names]
-    if there:
-        raise ValueError(f"there is a column `{there[0]}`, which the result has, too: rename it before")
-    ids = df.select(_columns.id_column(df, id).alias("id")).groupBy("id").count()
-    twice = ids.where("count > 1").first()
-    if twice is not None:
-        raise ValueError(f"{twice[1]} rows have the id {twice[0]!r} in column `{id}`: ids tell rows apart")
+    conflicts = [name for name in [*added, ROW_ID] if name.lower() in names]
+    if conflicts:
+        raise ValueError(f"there is a column `{conflicts[0]}`, which the result has, too: rename it before")
+    id_counts = df.select(_columns.id_column(df, id).alias("id")).groupBy("id").count()
+    repeated = id_counts.where("count > 1").first()
+    if repeated is not None:
+        raise ValueError(f"{repeated[1]} rows have the id {repeated[0]!r} in column `{id}`: ids tell rows apart")
 
 
 def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
-    """Returns rows with features: id, rank, root (the cluster's leader), nearest (the most similar leader) and similarity to it."""
+    """Returns the rows that have features, with these columns:
+
+    - ``id`` and ``rank`` of the row;
+    - ``root``: the digest of the feature set that represents the row's cluster;
+    - ``nearest``: the digest of the most similar representative, and ``similarity``: the similarity to it;
+    - ``stored``: the most similar stored document, or null.
+
+    If `keep` is "none", ``root`` and ``nearest`` are the root of the row's component. If the row is similar to a stored document, ``root``
+    identifies this document, ``nearest`` is null, and ``similarity`` is the similarity to this document.
+    """
     pairs = persist(search.similar_set_pairs())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))
     documents = search.documents.select("id", "rank", "digest")
     if keep == "none":
-        led = roots.select(
+        assignments = roots.select(
             F.col("member").alias("digest"),
             F.col("root").alias("leader"),
             F.col("root").alias("nearest"),
@@ -174,20 +191,21 @@ def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
     else:
         in_pairs = documents.join(roots, F.col("digest") == F.col("member"))
         sets = in_pairs.groupBy("root", "digest").agg(_keep_rule.most_preferred().alias("best"))
-        best = sets.schema["best"].dataType
-        of_pairs = pairs.join(roots, F.col("digest_a") == F.col("member")).select(
+        best_type = sets.schema["best"].dataType
+        pair_rows = pairs.join(roots, F.col("digest_a") == F.col("member")).select(
             "root",
             F.col("digest_a").alias("digest"),
-            F.lit(None).cast(best).alias("best"),
+            F.lit(None).cast(best_type).alias("best"),
             F.col("digest_b").alias("other"),
             "similarity",
         )
-        of_sets = sets.withColumns({"other": F.lit(None).cast("binary"), "similarity": F.lit(None).cast("double")})
-        # One task gets a whole component: first its sets, the most preferred first, then its pairs.
-        rows = of_sets.unionByName(of_pairs).repartition("root")
+        set_rows = sets.withColumns({"other": F.lit(None).cast("binary"), "similarity": F.lit(None).cast("double")})
+        # One task receives a whole component: first its sets, the most preferred first, then its pairs.
+        rows = set_rows.unionByName(pair_rows).repartition("root")
         rows = rows.sortWithinPartitions("root", F.col("other").isNotNull(), "best").drop("best")
-        led = rows.mapInArrow(similarity.led, spark_schema(similarity.LED))
-    members = documents.join(led, "digest", "left").select(
+        assignments = rows.mapInArrow(similarity.led, spark_schema(similarity.LED))
+    # A set without a similar set has no assignment: it is a cluster of its own.
+    members = documents.join(assignments, "digest", "left").select(
         "id",
         "rank",
         F.coalesce("leader", "digest").alias("root"),
@@ -207,36 +225,46 @@ def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
 def _members_by_distance(
     rows: DataFrame, distance: int, profile: simstore.Profile | str | None, parts: int | None, stores: ReferenceStores
 ) -> DataFrame:
-    """Returns rows in chains of near fingerprints and rows near stored documents: id, rank, root, fingerprint and stored."""
-    made = fingerprint(rows, "text", profile).drop("text")
-    made = persist(stores.with_nearest(made.where("fingerprint is not null"), distance))
-    join_parts, buckets = choose_join(made, "fingerprint", distance, parts, None)
-    places = scatter_to_places(pack_by_bucket(made.select("fingerprint"), join_parts, buckets), join_parts)
+    """Returns the rows that have a fingerprint, with these columns:
+
+    - ``id``, ``rank`` and ``fingerprint`` of the row;
+    - ``root``: a fingerprint that identifies the row's cluster;
+    - ``stored``: the nearest stored document, or null.
+    """
+    documents = fingerprint(rows, "text", profile).drop("text")
+    documents = persist(stores.with_nearest(documents.where("fingerprint is not null"), distance))
+    join_parts, buckets = choose_join(documents, "fingerprint", distance, parts, None)
+    places = scatter_to_places(pack_by_bucket(documents.select("fingerprint"), join_parts, buckets), join_parts)
     forests = places.mapInArrow(partial(joining.connect, parts=join_parts), EDGES)
-    roots = merge_forests(forests, _columns.fingerprint_bits(made, "fingerprint"), None)
-    members = made.join(roots, F.col("fingerprint") == F.col("member"), "left")
+    roots = merge_forests(forests, _columns.fingerprint_bits(documents, "fingerprint"), None)
+    members = documents.join(roots, F.col("fingerprint") == F.col("member"), "left")
     return members.select("id", "rank", F.coalesce("root", "fingerprint").alias("root"), "fingerprint", "stored")
 
 
-def _decide(members: DataFrame, how: str, keep: str, stores: ReferenceStores) -> DataFrame:
-    """Returns the result for the rows in clusters."""
-    others = ["fingerprint"] if how == "distance" else []
-    heads = members.groupBy("root").agg(
+def _decide(members: DataFrame, metric: str, keep: str, stores: ReferenceStores) -> DataFrame:
+    """Returns the columns that the result adds, and the column `ROW_ID`, for the rows that are near another row or a stored document.
+
+    `members` is the result of `_members_by_similarity` or `_members_by_distance`, and `metric` is "similarity" or "distance" accordingly.
+    """
+    best_columns = ["fingerprint"] if metric == "distance" else []
+    clusters = members.groupBy("root").agg(
         F.count("*").alias("members"),
         F.min("id").alias("cluster"),
-        _keep_rule.most_preferred(*others).alias("best"),
-        F.min("stored").alias("of_store"),
+        _keep_rule.most_preferred(*best_columns).alias("best"),
+        F.min("stored").alias("nearest_stored"),
     )
-    both = members.join(heads.where("members > 1 or of_store is not null"), "root")
-    is_stored = F.col("of_store").isNotNull()
-    if how == "distance":
-        # Near rows are in the same cluster, which has one kept row.
-        nearest = F.col("best.id")
-        of_kept = F.when(is_stored, F.col("of_store.fingerprint")).otherwise(F.col("best.fingerprint"))
-        near = _columns.hamming_distance(F.col("fingerprint"), of_kept, _columns.fingerprint_bits(members, "fingerprint"))
+    rows = members.join(clusters.where("members > 1 or nearest_stored is not null"), "root")
+    is_stored = F.col("nearest_stored").isNotNull()
+    if metric == "distance":
+        # All rows near a row are in its cluster, and a cluster has one kept row.
+        nearest_id = F.col("best.id")
+        nearest_fingerprint = F.when(is_stored, F.col("nearest_stored.fingerprint")).otherwise(F.col("best.fingerprint"))
+        bits = _columns.fingerprint_bits(members, "fingerprint")
+        measure = _columns.hamming_distance(F.col("fingerprint"), nearest_fingerprint, bits)
     else:
-        both = both.join(heads.select(F.col("root").alias("nearest"), F.col("best.id").alias("of_nearest")), "nearest", "left")
-        nearest, near = F.col("of_nearest"), F.col("similarity")
+        kept = clusters.select(F.col("root").alias("nearest"), F.col("best.id").alias("nearest_id"))
+        rows = rows.join(kept, "nearest", "left")
+        nearest_id, measure = F.col("nearest_id"), F.col("similarity")
     is_kept = F.lit(keep != "none") & ~is_stored & (F.col("id") == F.col("best.id"))
     is_duplicate = F.lit(keep != "none") & ~is_stored & ~is_kept
     columns = [
@@ -244,10 +272,11 @@ def _decide(members: DataFrame, how: str, keep: str, stores: ReferenceStores) ->
         F.col("cluster"),
         is_kept.alias("is_kept"),
         F.when(~is_stored, F.col("best.id")).alias("representative"),
-        F.when(is_duplicate, nearest).alias("duplicate_of"),
-        F.when(is_stored | is_duplicate, near).alias(how),
+        F.when(is_duplicate, nearest_id).alias("duplicate_of"),
+        F.when(is_stored | is_duplicate, measure).alias(metric),
     ]
     if stores.paths:
         paths = F.array(*map(F.lit, stores.paths))
-        columns += [F.col("of_store.name").alias("stored"), F.when(is_stored, F.get(paths, F.col("of_store.store"))).alias("store")]
-    return both.select(*columns)
+        store = F.when(is_stored, F.get(paths, F.col("nearest_stored.store")))
+        columns += [F.col("nearest_stored.name").alias("stored"), store.alias("store")]
+    return rows.select(*columns)

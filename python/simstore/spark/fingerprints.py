@@ -1,4 +1,4 @@
-"""Texts to fingerprints, on all executors."""
+"""Fingerprints of a column of texts."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 def fingerprint(
     df: DataFrame, text: str = "text", profile: simstore.Profile | str | None = None, into: str = "fingerprint"
 ) -> DataFrame:
-    """Adds the fingerprints of texts.
+    """Adds a column with the fingerprints of the texts.
 
     Parameters
     ----------
     df : DataFrame
     text : str
-        The column of the texts, of type string.
+        Column of the texts, of type string.
     profile : Profile or str, optional
-        The profile of the fingerprints. Its files are sent to the executors.
+        Profile of the fingerprints. Its files are sent to the executors.
     into : str
-        The new column. It replaces a column with the same name.
+        Name of the new column. The new column replaces a column with the same name.
 
     Returns
     -------
     DataFrame
-        With the column, last: bigint (the 64 bits as they are, so half of all are negative), or binary of 16 bytes (the most
-        significant first) for 128 bits; null for null and for texts without features.
+        The new column is the last. Its type is bigint for 64 bits (the same bits as a signed number, so half of the numbers are
+        negative), and binary of 16 bytes (the most significant first) for 128 bits. The fingerprint is null if the text is null or has no
+        features.
     """
-    found = _columns.column_type(df, text)
-    if not isinstance(found, T.StringType):
-        raise TypeError(f"column `{text}` is {found.simpleString()}: texts are string")
-    made = profile if isinstance(profile, simstore.Profile) else simstore.Profile(profile)
+    text_type = _columns.column_type(df, text)
+    if not isinstance(text_type, T.StringType):
+        raise TypeError(f"column `{text}` is {text_type.simpleString()}: texts are string")
+    if not isinstance(profile, simstore.Profile):
+        profile = simstore.Profile(profile)
     others = [field for field in df.schema.fields if field.name != into]
-    schema = spark_schema(pa.schema([(into, fingerprint_type(made.bits))]), *others)
-    return df.mapInArrow(partial(fingerprints.fingerprint, profile=made, text=text, into=into), schema)
+    schema = spark_schema(pa.schema([(into, fingerprint_type(profile.bits))]), *others)
+    return df.mapInArrow(partial(fingerprints.fingerprint, profile=profile, text=text, into=into), schema)

@@ -1,4 +1,4 @@
-"""All pairs of rows with near fingerprints."""
+"""All pairs of rows with near fingerprints, by a join in parts (`simstore.tasks.joining`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Approximate number of fingerprints in a bucket.
 BUCKET_FINGERPRINTS = 1_000_000
-# With more buckets, tasks would send many small pieces.
+# Maximum number of buckets. With more buckets, each task would send very small pieces to each bucket.
 MAX_BUCKETS = 10_000
 
 SENT = spark_schema(joining.SENT)
@@ -38,8 +38,8 @@ def near_pairs(
     """Returns all pairs of rows with fingerprints that differ in at most `distance` bits, including equal fingerprints.
 
     Rows are packed, thousands in one value, and sent once, by a hash of the fingerprint. The receiving task collapses equal fingerprints.
-    Each distinct fingerprint goes once to every table of the join, as eight bytes, to the task that joins its part of the table. The
-    pairs go back to the tasks that have the ids. Nothing is collected to the driver.
+    It sends each distinct fingerprint once for each table of the join, as eight bytes, to the task that joins its part of the table. The
+    pairs go back to the tasks that have the ids. No rows are collected to the driver.
 
     `df` is read twice, or once if `count` is given. Persist or write it if it takes long to compute.
 
@@ -47,100 +47,112 @@ def near_pairs(
     ----------
     df : DataFrame
     fingerprint : str
-        The column: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. A null has no pairs.
+        Column of the fingerprints: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128 bits. A null has no pairs.
     id : str
-        The column of the ids: of any type with an order, unique, without nulls.
+        Column of the ids: unique, without nulls, of any type that Spark can order.
     distance : int
-        In bits: up to 16 for fingerprints of 64 bits, up to 32 for 128 bits.
+        Maximum distance of a pair, in bits: up to 16 for fingerprints of 64 bits, up to 32 for 128 bits.
     parts : int, optional
-        Number of parts of each table. By default `choose_parts` chooses it, and the logger ``simstore.spark`` reports it.
+        Number of parts of each table. By default `choose_parts` chooses the number, and the logger ``simstore.spark`` reports it.
     count : int, optional
-        Maximum number of rows; counted by default.
+        Maximum number of rows. By default, the rows are counted.
 
     Returns
     -------
     DataFrame
-        With columns id_a, id_b (id_a < id_b) and distance (int), in no order.
+        With columns ``id_a``, ``id_b`` (id_a < id_b) and ``distance`` (int, in bits), in no order.
 
     Raises
     ------
     ValueError, TypeError
-        If columns are missing or of another type, or the distance is too large. A null id, or a binary fingerprint that does not have
-        16 bytes, ends the job.
+        If a column is missing or of another type, or the distance is too large. A null id, or a binary fingerprint that does not have
+        16 bytes, ends the job with an error.
     """
     join_parts, buckets = choose_join(df, fingerprint, distance, parts, count)
-    ids = _columns.column_type(df, id)
-    named = df.select(_columns.id_column(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
+    id_type = _columns.column_type(df, id)
+    with_ids = df.select(_columns.id_column(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
     packed = _partitioning.repartition_by_place(
-        named,
+        with_ids,
         partial(rows.pack_rows, parts=join_parts, buckets=buckets),
         buckets,
-        spark_schema(rows.rows_schema(pa.null()), null=ids),
+        spark_schema(rows.rows_schema(pa.null()), null_type=id_type),
     )
-    # Keeps all columns, though the ids are not used here: the rows are sent once for all following steps.
+    # The join does not read the ids, but `packed` keeps their column: so Spark sends the same rows once for the join and for the look-ups.
     near = _join_at_places(packed, join_parts)
-    pairs = _partitioning.repartition_by_place(near, partial(rows.pack_pairs, parts=join_parts, buckets=buckets), buckets, spark_schema(rows.PAIRS))
+    pack_pairs = partial(rows.pack_pairs, parts=join_parts, buckets=buckets)
+    pairs = _partitioning.repartition_by_place(near, pack_pairs, buckets, spark_schema(rows.PAIRS))
     keys = _partitioning.partition_keys(buckets)
 
-    def of_a(here: pa.Table, there: pa.Table) -> pa.Table:
-        return _partitioning.append_keys(rows.ids_of_a(here, there, join_parts, buckets), keys)
+    def look_up_ids_of_a(bucket_rows: pa.Table, bucket_pairs: pa.Table) -> pa.Table:
+        return _partitioning.append_keys(rows.ids_of_a(bucket_rows, bucket_pairs, join_parts, buckets), keys)
 
-    def of_b(here: pa.Table, there: pa.Table) -> pa.Table:
-        return rows.ids_of_b(here, there, join_parts)
+    def look_up_ids_of_b(bucket_rows: pa.Table, bucket_pairs: pa.Table) -> pa.Table:
+        return rows.ids_of_b(bucket_rows, bucket_pairs, join_parts)
 
-    half = spark_schema(rows.half_schema(pa.null()).append(_partitioning.KEY), null=ids)
-    both = spark_schema(rows.pair_schema(pa.null()), null=ids)
-    by_place = packed.groupBy("key")
-    halves = by_place.cogroup(pairs.groupBy("key")).applyInArrow(of_a, half).repartition(buckets, "key")
-    named_pairs = by_place.cogroup(halves.groupBy("key")).applyInArrow(of_b, both)
-    one = named_pairs.select(F.explode("ids_a").alias("one"), "ids_b", "distance")
-    ordered = one.select("one", F.explode("ids_b").alias("other"), "distance")
-    is_ordered = F.col("one") < F.col("other")
+    half_schema = spark_schema(rows.half_schema(pa.null()).append(_partitioning.KEY), null_type=id_type)
+    pair_schema = spark_schema(rows.pair_schema(pa.null()), null_type=id_type)
+    by_bucket = packed.groupBy("key")
+    with_ids_a = by_bucket.cogroup(pairs.groupBy("key")).applyInArrow(look_up_ids_of_a, half_schema).repartition(buckets, "key")
+    with_ids_ab = by_bucket.cogroup(with_ids_a.groupBy("key")).applyInArrow(look_up_ids_of_b, pair_schema)
+    exploded = with_ids_ab.select(F.explode("ids_a").alias("a"), "ids_b", "distance")
+    exploded = exploded.select("a", F.explode("ids_b").alias("b"), "distance")
+    is_ordered = F.col("a") < F.col("b")
     # Rows with equal fingerprints are paired in both orders, other rows in one order.
-    ordered = ordered.where(is_ordered | (F.col("distance") > 0) & (F.col("one") != F.col("other")))
-    return ordered.select(
-        F.when(is_ordered, F.col("one")).otherwise(F.col("other")).alias("id_a"),
-        F.when(is_ordered, F.col("other")).otherwise(F.col("one")).alias("id_b"),
+    unique = exploded.where(is_ordered | (F.col("distance") > 0) & (F.col("a") != F.col("b")))
+    return unique.select(
+        F.when(is_ordered, F.col("a")).otherwise(F.col("b")).alias("id_a"),
+        F.when(is_ordered, F.col("b")).otherwise(F.col("a")).alias("id_b"),
         "distance",
     )
 
 
 def near_fingerprints(values: DataFrame, distance: int, parts: int | None = None, count: int | None = None) -> DataFrame:
-    """Returns the near pairs of the fingerprints in a DataFrame of one column.
+    """Returns the near pairs of fingerprints, without ids.
+
+    Parameters
+    ----------
+    values : DataFrame
+        With the single column ``fingerprint``.
+    distance, parts, count
+        See `near_pairs`.
 
     Returns
     -------
     DataFrame
-        With columns a, b (a <= b as unsigned numbers) and distance (int): each pair once. A repeated fingerprint is paired with itself.
+        With columns ``a``, ``b`` (a <= b as unsigned numbers) and ``distance`` (int): each pair once. A fingerprint that occurs several
+        times is also paired with itself.
     """
     join_parts, buckets = choose_join(values, "fingerprint", distance, parts, count)
     return _join_at_places(pack_by_bucket(values, join_parts, buckets), join_parts)
 
 
 def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: int) -> DataFrame:
-    """Returns packed fingerprints of a DataFrame of one column, one partition a bucket. Equal fingerprints share a bucket."""
+    """Packs the single column ``fingerprint`` by bucket, with one partition for each bucket. Equal fingerprints are in the same bucket."""
     return _partitioning.repartition_by_place(values, partial(joining.pack, parts=join_parts, buckets=buckets), buckets, SENT)
 
 
 def scatter_to_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
-    """Sends packed fingerprints from buckets to the places of the join, one partition a place."""
-    return _partitioning.repartition_by_place(packed, partial(joining.scatter, parts=join_parts), join_parts.tables * join_parts.parts, SENT)
+    """Sends packed fingerprints from their buckets to the places of the join, with one partition for each place."""
+    places = join_parts.tables * join_parts.parts
+    return _partitioning.repartition_by_place(packed, partial(joining.scatter, parts=join_parts), places, SENT)
 
 
 def _join_at_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
-    return scatter_to_places(packed, join_parts).mapInArrow(partial(joining.near, parts=join_parts), spark_schema(joining.near_schema(join_parts.bits)))
+    schema = spark_schema(joining.near_schema(join_parts.bits))
+    return scatter_to_places(packed, join_parts).mapInArrow(partial(joining.near, parts=join_parts), schema)
 
 
 def choose_join(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
 ) -> tuple[simstore.JoinParts, int]:
-    """Chooses the parts of a join, and the number of buckets for collapsing equal fingerprints."""
+    """Returns the parts of a join, and the number of buckets that collapse equal fingerprints before the join."""
     bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
     if parts is None:
-        # Refuses invalid arguments before it counts rows.
+        # Raises an error for an invalid distance before the rows are counted.
         simstore.JoinParts(distance, bits=bits)
         count = df.select(_columns.column(fingerprint)).count() if count is None else count
         join_parts = choose_parts(df.sparkSession, count, distance, bits)
     else:
         join_parts = parts_with_count(distance, parts, bits)
-    return join_parts, min(MAX_BUCKETS, max(join_parts.parts * join_parts.tables, -(-(count or 0) // BUCKET_FINGERPRINTS)))
+    places = join_parts.parts * join_parts.tables
+    return join_parts, min(MAX_BUCKETS, max(places, -(-(count or 0) // BUCKET_FINGERPRINTS)))

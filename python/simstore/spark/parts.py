@@ -1,4 +1,4 @@
-"""The number of parts of a join, from the number of fingerprints and the memory of the executors."""
+"""Choice of the number of parts of a join, from the number of fingerprints and the memory of the executors."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger("simstore.spark")
 
 MIB = 1 << 20
-# Spark's default memory overhead of an executor: at least this, or a tenth of the heap.
+# Smallest default of Spark for the memory overhead of an executor, in bytes. The default is otherwise a tenth of the heap.
 MIN_OVERHEAD_BYTES = 384 * MIB
-# Minimum memory of a task for a join: less would only give more parts.
+# Smallest memory of a task, in bytes, that `choose_parts` assumes. With less memory there would only be more parts.
 MIN_TASK_MEMORY_BYTES = 64 * MIB
 UNIT_BYTES = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 
 
 def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Literal[64, 128] = 64) -> simstore.JoinParts:
-    """Chooses the parts of a join of `count` fingerprints: few enough for the tasks' memory, and enough to keep all cores busy.
+    """Chooses the number of parts of a join of `count` fingerprints.
 
-    A task joins one part. Half of an executor's memory for Python is shared by the tasks that it runs at once. This memory is
-    ``spark.executor.pyspark.memory``, or else ``spark.executor.memoryOverhead``.
+    A task joins one part. There are enough parts that each fits in the memory of a task, and that all cores are busy. The tasks that an
+    executor runs at once share half of its memory for Python. This memory is ``spark.executor.pyspark.memory``, or else
+    ``spark.executor.memoryOverhead``.
 
     Parameters
     ----------
@@ -35,7 +36,9 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
     count : int
         Maximum number of fingerprints.
     distance : int
+        Distance of the join, in bits.
     bits : {64, 128}
+        Width of the fingerprints.
 
     Returns
     -------
@@ -48,23 +51,26 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
     """
     memory = task_memory_bytes(spark)
     parts = simstore.JoinParts.choose(count, distance, memory=memory, bits=bits)
-    # Two parts for each core, so that cores finish at about the same time. Few fingerprints need only one core.
-    wanted = min(2 * spark.sparkContext.defaultParallelism, math.ceil(count / 10_000))
-    while parts.parts * parts.tables < wanted and parts.parts < 4096:
+    # Two tasks for each core, so that all cores finish at about the same time. Few fingerprints need fewer tasks: one for each 10,000.
+    min_tasks = min(2 * spark.sparkContext.defaultParallelism, math.ceil(count / 10_000))
+    while parts.parts * parts.tables < min_tasks and parts.parts < 4096:
         parts = simstore.JoinParts(distance, parts=parts.parts * 2, bits=bits)
     logger.info("%s fingerprints are joined as %r: %s MiB for a part", f"{count:,}", parts, memory // MIB)
     return parts
 
 
 def parts_with_count(distance: int, parts: int, bits: int) -> simstore.JoinParts:
-    """Returns `JoinParts` with this number of parts in each table."""
+    """Returns a join with this number of parts in each table."""
     if isinstance(parts, bool) or not isinstance(parts, int):
         raise TypeError(f"parts is a number, not {type(parts).__name__}")
     return simstore.JoinParts(distance, parts=parts, bits=checked_bits(bits))
 
 
 def task_memory_bytes(spark: SparkSession) -> int:
-    """Returns the memory of a task for Python, in bytes."""
+    """Returns the memory of one Python task of a join, in bytes: half of the executor's memory for Python, divided by its concurrent tasks.
+
+    The result is at least `MIN_TASK_MEMORY_BYTES`.
+    """
     conf = spark.sparkContext.getConf()
     python = _parse_bytes(conf.get("spark.executor.pyspark.memory"), MIB)
     overhead = _parse_bytes(conf.get("spark.executor.memoryOverhead"), MIB)
@@ -78,10 +84,10 @@ def task_memory_bytes(spark: SparkSession) -> int:
 
 
 def _parse_bytes(setting: str | None, unit: int) -> int | None:
-    """Returns the bytes of a Spark setting such as "512m". A number without a suffix counts in `unit`."""
+    """Returns the bytes of a Spark setting such as "512m", or None if it is not set. A number without a suffix is a multiple of `unit`."""
     if not setting:
         return None
     amount = re.fullmatch(r"(\d+)([bkmgt]?)b?", setting.strip().lower())
     if amount is None:
-        raise ValueError(f"a setting of Spark says {said!r}: expected an amount of memory, as 512m")
+        raise ValueError(f"a setting of Spark says {setting!r}: expected an amount of memory, as 512m")
     return int(amount[1]) * UNIT_BYTES.get(amount[2], unit)

@@ -1,4 +1,4 @@
-"""All pairs of similar texts."""
+"""All pairs of rows with similar texts: candidates by MinHash bands, then exact verification (`simstore.tasks.similarity`)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def similar_pairs(
     """Returns all pairs of rows with similar texts: the same pairs, bit for bit, as `simstore.dedup` on one machine.
 
     Two texts are similar if their Jaccard similarity is at least `similar`: the number of shingles in both texts, divided by the number of
-    shingles in at least one. A shingle is three successive words; a Han character or kana is a word, and punctuation is ignored. Pairs of
-    exactly this similarity are found with at least the probability `recall`, and more similar pairs more often.
+    shingles in at least one of them. A shingle is three successive words. Each Han character and each kana is a word, and punctuation is
+    ignored. A pair of exactly this similarity is found with a probability of at least `recall`, a more similar pair more often.
 
-    Texts with the same shingles form one set. A join of the MinHash bands, as in `near_pairs`, finds candidate pairs of sets, and tasks
-    compare them. Each set is sent to tasks once for each of its candidate pairs, with 8 bytes a shingle. The driver collects only the
-    number of different sets.
+    Texts with the same shingles form one set. A join of the MinHash bands, as in `near_pairs`, finds candidate pairs of sets. Tasks then
+    compute the exact similarity of each candidate. Each set is sent to a task once for each of its candidate pairs, with 8 bytes a
+    shingle. The driver collects only the number of different sets.
 
     The bands are computed before the call returns, and are persisted (about 120 bytes a text) until `release`. The pairs are computed each
     time that the result is used.
@@ -46,31 +46,31 @@ def similar_pairs(
     Parameters
     ----------
     df : DataFrame
-        Read twice, for bands and for shingles.
+        Read twice: once for bands and once for shingles.
     text : str
-        The column of the texts, of type string. A text that is null or only white space is similar to no other. A text without letters and
-        digits is similar only to the same text.
+        Column of the texts, of type string. A text that is null or only white space is similar to no other text. A text without letters
+        and digits is similar only to the same text.
     id : str
-        The column of the ids, of any type with an order. Each row needs its own id; none may be null.
+        Column of the ids: unique, without nulls, of any type that Spark can order.
     similar : float
-        Up to 1, and at least 0.43 with the default `recall`; lower values need a smaller `recall`.
+        Similarity threshold. The maximum is 1. The minimum is 0.43 with the default `recall`; lower values need a smaller `recall`.
     recall : float
-        Between 0 and 1.
+        Probability that a pair of exactly the threshold similarity is found; between 0 and 1.
     profile : Profile or str, optional
-        The profile whose features are compared, instead of shingles.
+        Profile whose features are compared, instead of shingles.
     parts : int, optional
-        As for `near_pairs`.
+        See `near_pairs`.
 
     Returns
     -------
     DataFrame
-        With columns id_a, id_b (id_a < id_b) and similarity (double, from `similar` to 1), in no order. If n texts have the same
-        shingles, there are n (n - 1) / 2 pairs of them.
+        With columns ``id_a``, ``id_b`` (id_a < id_b) and ``similarity`` (double, from `similar` to 1), in no order. If n texts have the
+        same shingles, the result has n (n - 1) / 2 pairs of these texts.
 
     Raises
     ------
     ValueError, TypeError
-        If columns are missing or of another type, or numbers are out of range. A null id ends the job.
+        If columns are missing or of another type, or numbers are out of range. A null id ends the job with an error.
 
     Examples
     --------
@@ -87,18 +87,18 @@ def similar_pairs(
     """
     text_type = _columns.column_type(df, text)
     if not isinstance(text_type, T.StringType):
-        raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
+        raise TypeError(f"column `{text}` is {text_type.simpleString()}: texts are string")
     rows = df.select(_columns.id_column(df, id).alias("id"), _columns.column(text).alias("text"))
     search = SimilaritySearch(rows, similar, recall, profile, parts)
-    repeated = search.documents.groupBy("digest").count().where("count > 1")
-    of_itself = [F.col("digest").alias("digest_a"), F.col("digest").alias("digest_b"), F.lit(1.0).alias("similarity")]
-    of_sets = search.similar_set_pairs().unionByName(repeated.select(*of_itself))
-    a, b = (search.documents.select(F.col("digest").alias(f"digest_{x}"), F.col("id").alias(x)) for x in "ab")
-    both = of_sets.join(a, "digest_a").join(b, "digest_b")
+    repeated_sets = search.documents.groupBy("digest").count().where("count > 1")
+    self_pair = [F.col("digest").alias("digest_a"), F.col("digest").alias("digest_b"), F.lit(1.0).alias("similarity")]
+    set_pairs = search.similar_set_pairs().unionByName(repeated_sets.select(*self_pair))
+    a, b = (search.documents.select(F.col("digest").alias(f"digest_{side}"), F.col("id").alias(side)) for side in "ab")
+    pairs = set_pairs.join(a, "digest_a").join(b, "digest_b")
     is_ordered = F.col("a") < F.col("b")
-    # Two rows with the same set occur in both orders, others in one.
-    both = both.where(is_ordered | (F.col("digest_a") != F.col("digest_b")) & (F.col("a") != F.col("b")))
-    return both.select(
+    # Rows with the same set are paired in both orders, other rows in one order.
+    pairs = pairs.where(is_ordered | (F.col("digest_a") != F.col("digest_b")) & (F.col("a") != F.col("b")))
+    return pairs.select(
         F.when(is_ordered, F.col("a")).otherwise(F.col("b")).alias("id_a"),
         F.when(is_ordered, F.col("b")).otherwise(F.col("a")).alias("id_b"),
         "similarity",
@@ -106,18 +106,19 @@ def similar_pairs(
 
 
 class SimilaritySearch:
-    """The search for similar sets of features.
+    """Search for pairs of similar sets of features, by MinHash bands and exact verification.
 
     Attributes
     ----------
     documents : DataFrame
-        The rows that have features: all columns except the text, and digest, which identifies the set of features.
+        Rows that have features and are not in `stored`: all columns except the text, and the columns that
+        `simstore.tasks.similarity.sketched` adds. The column ``digest`` identifies the set of features.
     sets : DataFrame
-        The different sets: digest, features and sketches, as `simstore.tasks.similarity.sketched` returns them.
-    distinct : int
-        Number of different sets.
+        Different sets of `documents`, with the columns that `simstore.tasks.similarity.sketched` adds.
+    set_count : int
+        Number of different sets, including the sets of `stored`.
     stored : DataFrame or None
-        The rows that the column stored marks as similar to a stored document. They are not in documents.
+        Rows that are similar to a stored document: the column ``stored`` is not null. None if the rows have no such column.
     """
 
     def __init__(
@@ -128,59 +129,61 @@ class SimilaritySearch:
         profile: simstore.Profile | str | None,
         parts: int | None,
     ) -> None:
-        """Computes the bands of rows with columns id and text. Other columns are kept."""
-        # Invalid values are refused before any row is read.
-        _simstore._choose_sketches(similar, recall, 0)
+        """Computes the bands of rows with columns ``id`` and ``text``. Other columns are kept in `documents`."""
+        # Raises an error for invalid values before any row is read.
+        _simstore._choose_bands(similar, recall, 0)
         self._similar, self._recall, self._parts = similar, recall, parts
         self._profile = simstore.Profile(profile) if isinstance(profile, str) else profile
         self._texts = rows.select("text")
         others = [field for field in rows.schema.fields if field.name != "text"]
-        sketch = partial(similarity.sketched, text="text", profile=self._profile)
-        sketched = rows.mapInArrow(sketch, spark_schema(similarity.SKETCHED, *others))
-        self.documents = persist(sketched.where("digest is not null"))
+        compute_bands = partial(similarity.sketched, text="text", profile=self._profile)
+        with_bands = rows.mapInArrow(compute_bands, spark_schema(similarity.SKETCHED, *others))
+        self.documents = persist(with_bands.where("digest is not null"))
         sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.stored = None
         if "stored" in rows.columns:
-            # Rows near stored documents count here, as on one machine, but are not compared.
-            self.distinct = sets.count()
+            # Rows similar to stored documents count for the choice of bands, as on one machine, but they are not compared with other rows.
+            self.set_count = sets.count()
             self.stored = self.documents.where("stored is not null")
             self.documents = self.documents.where("stored is null")
             sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.sets = persist(sets)
         if self.stored is None:
-            self.distinct = self.sets.count()
+            self.set_count = self.sets.count()
 
     def similar_set_pairs(self) -> DataFrame:
-        """Returns all pairs of similar sets: digest_a, digest_b and similarity, each pair once, in either order."""
+        """Returns each pair of similar sets once, in either order, with columns ``digest_a``, ``digest_b`` and ``similarity``."""
         return self._verified_pairs(self._candidate_pairs())
 
     def _candidate_pairs(self) -> DataFrame:
-        """Returns the candidate pairs found by joining bands, each once."""
-        chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
-        joined, distance, _ = chosen
-        logger.info("%s different texts: %s bands are joined, within %s bits", self.distinct, joined, distance)
+        """Returns the candidate pairs that the joins of the bands find, each pair once."""
+        chosen = _simstore._choose_bands(self._similar, self._recall, self.set_count)
+        band_count, distance, _ = chosen
+        logger.info("%s different texts: %s bands are joined, within %s bits", self.set_count, band_count, distance)
 
-        def of_sketch(sketch: int) -> DataFrame:
-            value = F.col("sketches")[sketch]
-            near = near_fingerprints(self.sets.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
+        def band_candidates(band: int) -> DataFrame:
+            value = F.col("sketches")[band]
+            near = near_fingerprints(self.sets.select(value.alias("fingerprint")), distance, self._parts, self.set_count)
             a, b = (
                 self.sets.select(
-                    value.alias(x), *(F.col(name).alias(f"{name}_{x}") for name in ("digest", "features", "sketches"))
+                    value.alias(side), *(F.col(name).alias(f"{name}_{side}") for name in ("digest", "features", "sketches"))
                 )
-                for x in "ab"
+                for side in "ab"
             )
-            rule = partial(similarity.candidates, similar=self._similar, chosen=chosen, sketch=sketch)
-            return near.join(a, "a").join(b, "b").mapInArrow(rule, spark_schema(similarity.CANDIDATES))
+            select = partial(similarity.candidates, similar=self._similar, chosen=chosen, sketch=band)
+            return near.join(a, "a").join(b, "b").mapInArrow(select, spark_schema(similarity.CANDIDATES))
 
-        return reduce(DataFrame.unionByName, map(of_sketch, range(joined)))
+        return reduce(DataFrame.unionByName, map(band_candidates, range(band_count)))
 
     def _verified_pairs(self, candidates: DataFrame) -> DataFrame:
-        """Returns the similar candidates, compared by all their features."""
+        """Returns the candidates that are similar by all their features, with their similarity."""
         candidates = persist(candidates)
-        wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
-        make = partial(similarity.feature_sets, text="text", profile=self._profile)
-        made = self._texts.mapInArrow(make, spark_schema(similarity.FEATURE_SETS))
-        members = made.join(wanted, "digest", "left_semi").dropDuplicates(["digest"])
-        a, b = (members.select(F.col("digest").alias(f"digest_{x}"), F.col("members").alias(f"members_{x}")) for x in "ab")
-        both = candidates.join(a, "digest_a").join(b, "digest_b")
-        return both.mapInArrow(partial(similarity.compared, similar=self._similar), spark_schema(similarity.SIMILAR))
+        digests = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
+        compute_sets = partial(similarity.feature_sets, text="text", profile=self._profile)
+        feature_sets = self._texts.mapInArrow(compute_sets, spark_schema(similarity.FEATURE_SETS))
+        feature_sets = feature_sets.join(digests, "digest", "left_semi").dropDuplicates(["digest"])
+        a, b = (
+            feature_sets.select(F.col("digest").alias(f"digest_{side}"), F.col("members").alias(f"members_{side}")) for side in "ab"
+        )
+        with_features = candidates.join(a, "digest_a").join(b, "digest_b")
+        return with_features.mapInArrow(partial(similarity.compared, similar=self._similar), spark_schema(similarity.SIMILAR))

@@ -1,7 +1,7 @@
-"""The work of single tasks on a cluster: functions that take an iterator of `pyarrow.RecordBatch` and return another iterator.
+"""Functions for the tasks of a cluster. Each takes an iterator of `pyarrow.RecordBatch`, and yields batches.
 
-Nothing here depends on Spark. `DataFrame.mapInArrow` of Spark accepts these functions, and so does any other system that passes Arrow
-batches to processes, such as Ray and Dask. Each function is deterministic, so a task may be repeated, or run twice at the same time.
+The functions do not depend on Spark. Spark accepts them in `DataFrame.mapInArrow`. Other systems that pass Arrow batches to processes, such
+as Ray and Dask, can call them too. Each function is deterministic, so a task may be repeated, or run twice at the same time.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Texts to fingerprints."""
+"""Fingerprints of texts: the task of `simstore.spark.fingerprint`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ def fingerprint(
     text: str = "text",
     into: str = "fingerprint",
 ) -> Iterator[pa.RecordBatch]:
-    """Adds the fingerprints of texts.
+    """Adds a column with the fingerprints of the texts.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     profile : Profile
+        Profile of the fingerprints.
     text : str
-        The column of the texts.
+        Column of the texts.
     into : str
-        The new column, last. It replaces a column with the same name.
+        Name of the new column, which is the last. The new column replaces a column with the same name.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With an additional column of int64 (the same 64 bits), or binary of 16 bytes. It is null for null and for texts without features.
+        With the new column: int64 for 64 bits (the same bits as a signed number), binary of 16 bytes for 128 bits. The fingerprint is
+        null if the text is null or has no features.
     """
     for batch in batches:
-        made = pa.array(profile.fingerprints(get_column(batch, text)))
-        made = made.view(pa.int64()) if profile.bits == 64 else made.cast(pa.binary())
+        fingerprints = pa.array(profile.fingerprints(get_column(batch, text)))
+        fingerprints = fingerprints.view(pa.int64()) if profile.bits == 64 else fingerprints.cast(pa.binary())
         if into in batch.schema.names:
             batch = batch.drop_columns(into)
-        yield batch.append_column(into, made)
+        yield batch.append_column(into, fingerprints)

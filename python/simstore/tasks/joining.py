@@ -1,7 +1,9 @@
-"""A join in parts: all near pairs, or clusters, of fingerprints in many tasks (`simstore.JoinParts`).
+"""Join of fingerprints in many tasks: all near pairs, or clusters. `simstore.JoinParts` describes the join.
 
-The steps are `pack`, then `scatter`, then `near` for pairs or `connect` for clusters. After `pack` and `scatter`, send the rows with the
-same ``place`` to one task. `merge` combines the results of `connect` in any grouping, down to one task, which calls `members`.
+The steps are `pack`, then `scatter`, then `near` for pairs or `connect` for clusters. `pack` groups fingerprints into *buckets* by a hash:
+equal fingerprints are in the same bucket. `scatter` distributes them to the *places* of the join. After each of these two steps, send the
+rows with the same ``place`` to one task. `merge` merges the forests that `connect` yields, in one or more rounds. One task then calls
+`members` on all remaining forests.
 """
 
 from __future__ import annotations
@@ -15,27 +17,30 @@ import pyarrow.compute as pc
 import simstore
 from simstore.tasks.columns import checked_bits, fingerprint_column, fingerprint_type
 
-# Fingerprints that a task packs together: enough for blocks of thousands, for any number of buckets.
+# Number of fingerprints that a task collects before it packs them, so that a packed value has many fingerprints even with many buckets.
 PACK_FINGERPRINTS = 1 << 20
-# Maximum number of rows in a returned batch.
+# Maximum number of rows in a yielded batch.
 BATCH_ROWS = 1 << 16
 
+#: Schema of packed fingerprints: ``place``, a bucket (after `pack`) or a place of the join (after `scatter`); its ``fingerprints``; and
+#: ``repeated``, the fingerprints that occur several times, or null.
 SENT = pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("repeated", pa.binary())])
+#: Schema of forests: packed edges, which are pairs of fingerprints.
 EDGES = pa.schema([("edges", pa.binary())])
 
 
 def near_schema(bits: int) -> pa.Schema:
-    """Returns the schema of pairs of fingerprints."""
+    """Returns the schema of near pairs: two fingerprints, and their distance in bits."""
     return pa.schema([("a", fingerprint_type(bits)), ("b", fingerprint_type(bits)), ("distance", pa.int32())])
 
 
 def nodes_schema(bits: int) -> pa.Schema:
-    """Returns the schema of edges, one row an edge."""
+    """Returns the schema of unpacked edges, with one row for each edge."""
     return pa.schema([("node", fingerprint_type(bits)), ("other", fingerprint_type(bits))])
 
 
 def members_schema(bits: int) -> pa.Schema:
-    """Returns the schema of the members of clusters."""
+    """Returns the schema of the members of clusters, each with the root of its cluster."""
     return pa.schema([("member", fingerprint_type(bits)), ("root", fingerprint_type(bits))])
 
 
@@ -49,13 +54,14 @@ def pack(
     batches : iterable of pyarrow.RecordBatch
     parts : JoinParts
     fingerprint : str
-        The column: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are left out.
+        Column of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128 bits. Nulls are left out.
     buckets : int
+        Number of buckets, the same in all tasks.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `SENT`: place (the bucket), fingerprints and repeated (packed), as `JoinParts.pack` returns them.
+        With the schema `SENT`, as `JoinParts.pack` returns it; ``place`` is the bucket.
     """
     waiting: list[pa.Array] = []
     count = 0
@@ -70,25 +76,25 @@ def pack(
 
 
 def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Collapses equal fingerprints of some buckets, and sends each distinct one once for each table.
+    """Collapses the equal fingerprints of one or more buckets, and yields each distinct fingerprint once for each table.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With the schema `SENT`: all rows of these buckets. The column repeated may be missing, as in the batches of `rows.pack_rows`.
+        With the schema `SENT`: all rows of these buckets. The column ``repeated`` may be missing, as in the batches of `rows.pack_rows`.
     parts : JoinParts
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `SENT`: place is now a place of the join.
+        With the schema `SENT`; ``place`` is a place of the join.
     """
     for _, fingerprints, repeated in _group_by_place(batches):
         yield from _packed_batches(parts.scatter(fingerprints, repeated))
 
 
 def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Finds the near pairs of some places.
+    """Finds the near pairs of one or more places.
 
     Parameters
     ----------
@@ -99,8 +105,8 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterat
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `near_schema`; a <= b as unsigned numbers. Each pair is returned at one place only. A repeated fingerprint is
-        paired with itself.
+        With the schema `near_schema`; a <= b as unsigned numbers. Only one place yields a given pair. A fingerprint that occurs several
+        times is also paired with itself.
     """
     for place, fingerprints, repeated in _group_by_place(batches):
         for pairs in parts.pairs(place, fingerprints, repeated):
@@ -110,7 +116,7 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterat
 
 
 def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Connects the near fingerprints of some places.
+    """Connects the near fingerprints of one or more places.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `EDGES`: packed edges, fewer than fingerprints, as `JoinParts.forest` returns them.
+        With the schema `EDGES`: a forest for each place, with fewer edges than fingerprints, as `JoinParts.forest` returns it.
     """
     for place, fingerprints, repeated in _group_by_place(batches):
         yield from _edge_batches(parts.forest(place, fingerprints, repeated))
@@ -136,13 +142,14 @@ def connect_pairs(
     ----------
     batches : iterable of pyarrow.RecordBatch
     a, b : str
-        The columns: int64 or uint64, or 16 bytes each.
+        Columns of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128 bits.
     bits : {64, 128}
+        Width of the fingerprints.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `EDGES`.
+        With the schema `EDGES`: one forest.
     """
     forest = simstore.Forest(checked_bits(bits))
     for batch in batches:
@@ -151,35 +158,37 @@ def connect_pairs(
 
 
 def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Merges forests.
+    """Merges forests into one forest.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With the schema `EDGES`, or with a column edges of this type.
+        With the column ``edges`` of the schema `EDGES`. Other columns are ignored.
     bits : {64, 128}
+        Width of the fingerprints.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `EDGES`.
+        With the schema `EDGES`: one forest.
     """
     yield from _edge_batches(_merge_forests(batches, bits).packed())
 
 
 def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Returns the edges of forests, one row an edge.
+    """Unpacks the edges of forests, with one row for each edge.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With a column edges.
+        With the column ``edges`` of the schema `EDGES`.
     bits : {64, 128}
+        Width of the fingerprints.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `nodes_schema`. A node that is connected only with itself has itself as `other`.
+        With the schema `nodes_schema`. If a node is connected only with itself, ``node`` and ``other`` are equal.
     """
     for batch in batches:
         first, member = _fingerprint_columns(pa.table(_merge_forests([batch], bits).edges()), ["first", "member"])
@@ -187,24 +196,25 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
 
 
 def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Returns the members of clusters, from all forests together.
+    """Merges all forests, and yields the members of clusters.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With a column edges, as `merge` returns it: the edges of all forests.
+        With the column ``edges`` of the schema `EDGES`: the edges of all forests.
     bits : {64, 128}
+        Width of the fingerprints.
 
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `members_schema`: all members of each cluster, including the root. The root is the smallest member, as an
+        With the schema `members_schema`: all members of each cluster, including the root. The root is the smallest member, compared as an
         unsigned number.
     """
     edges = pa.table(_merge_forests(batches, bits).edges())
     root, member = _fingerprint_columns(edges, ["first", "member"])
     roots = root.unique()
-    # Roots are added below, so edges of a root to itself are left out here.
+    # The next lines add each root once, so edges of a root to itself are left out.
     is_other = pc.not_equal(root, member)
     columns = [
         pa.chunked_array([*member.filter(is_other).chunks, roots], root.type),
@@ -221,8 +231,8 @@ def _merge_forests(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.For
 
 
 def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
-    """Yields each place with its rows."""
-    # An empty iterator gives no table without a schema.
+    """Yields each place or bucket with its packed fingerprints and repeated fingerprints."""
+    # With the schema, because the iterator may be empty.
     table = sort_packed(pa.Table.from_batches([_with_repeated(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")
     for place in sorted(places.unique().to_pylist()):
@@ -231,14 +241,15 @@ def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa
 
 
 def sort_packed(table: pa.Table, names: list[str]) -> pa.Table:
-    """Sorts packed rows by their content, so that the order of arrival does not matter.
+    """Sorts packed rows by the columns `names`, so that the result does not depend on their order of arrival.
 
-    Another order would give other packed values. When Spark computes lost data again, it refuses data that differs.
+    If Spark computes lost data again and the data differs, the job fails.
     """
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
 
 def _with_repeated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns a batch with the schema `SENT`. A missing column ``repeated`` becomes nulls."""
     if "repeated" in batch.schema.names:
         return batch.select(SENT.names)
     columns = [batch.column("place"), batch.column("fingerprints"), pa.nulls(batch.num_rows, pa.binary())]
@@ -254,7 +265,7 @@ def _edge_batches(edges: simstore.Array) -> Iterator[pa.RecordBatch]:
 
 
 def _fingerprint_columns(table: pa.Table, names: list[str]) -> list[Any]:
-    """Returns columns of fingerprints with the types of DataFrames."""
+    """Returns columns of fingerprints, with the type `fingerprint_type`."""
     columns = [table.column(name) for name in names]
     if columns[0].type == pa.uint64():
         return [pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64()) for column in columns]

@@ -1,7 +1,9 @@
-"""Packed rows of fingerprints and ids, and the look-up of ids for pairs of fingerprints.
+"""Look-up of the ids for pairs of fingerprints, in many tasks.
 
-The steps are `pack_rows`, once for all later steps, then `pack_pairs` for the pairs of `simstore.tasks.joining.near`, then `ids_of_a` and
-`ids_of_b`. Before each look-up, send the rows and the pairs with the same ``place`` to one task.
+`pack_rows` packs the fingerprints of all rows with their ids. `simstore.tasks.joining.scatter` also accepts its batches. `pack_pairs` packs
+the pairs that `simstore.tasks.joining.near` finds. `ids_of_a` looks up the ids of the first fingerprint of each pair, then `ids_of_b` the
+ids of the second. Before each look-up, send the rows and the pairs with the same ``place`` to one task. In this module, ``place`` is always
+a bucket.
 """
 
 from __future__ import annotations
@@ -18,26 +20,30 @@ import simstore
 from simstore.tasks.columns import fingerprint_column, get_column
 from simstore.tasks.joining import PACK_FINGERPRINTS, sort_packed
 
-# Maximum number of rows in a returned batch: each is a place with thousands of values.
+# Maximum number of rows in a yielded batch. Each row has thousands of packed values.
 BATCH_PLACES = 256
 
 
 def rows_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of packed rows: the bucket, its fingerprints, and their ids in the same order."""
+    """Returns the schema of packed rows: ``place`` (the bucket), its ``fingerprints``, and their ``ids`` in the same order."""
     return pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("ids", pa.list_(id_type))])
 
 
+#: Schema of packed pairs: ``place`` (the bucket of the first fingerprints), and the two fingerprints and the distances of its pairs.
 PAIRS = pa.schema([("place", pa.int32()), ("a", pa.binary()), ("b", pa.binary()), ("distances", pa.binary())])
 
 
 def half_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of packed pairs with the ids of one fingerprint."""
+    """Returns the schema of packed pairs with the ids of the first fingerprint: one list of ids for each pair.
+
+    ``place`` is the bucket of the second fingerprints.
+    """
     ids = pa.list_(pa.list_(id_type))
     return pa.schema([("place", pa.int32()), ("b", pa.binary()), ("distances", pa.binary()), ("ids", ids)])
 
 
 def pair_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of pairs with the ids of both fingerprints."""
+    """Returns the schema of pairs with the ids of both fingerprints, with one row for each pair."""
     return pa.schema([("ids_a", pa.list_(id_type)), ("ids_b", pa.list_(id_type)), ("distance", pa.int32())])
 
 
@@ -55,8 +61,9 @@ def pack_rows(
     batches : iterable of pyarrow.RecordBatch
     parts : JoinParts
     fingerprint, id : str
-        The columns. Rows with a null fingerprint are left out.
+        Columns of the fingerprints and of the ids. Rows with a null fingerprint are left out.
     buckets : int
+        Number of buckets, the same in all tasks.
 
     Yields
     ------
@@ -79,9 +86,10 @@ def pack_pairs(
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns a, b and distance.
+        With the columns of `simstore.tasks.joining.near_schema`.
     parts : JoinParts
     buckets : int
+        Number of buckets, as for `pack_rows`.
 
     Yields
     ------
@@ -104,14 +112,15 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets
     Parameters
     ----------
     rows, pairs : pyarrow.Table
-        Results of `pack_rows` and `pack_pairs`: all rows of one place.
+        Results of `pack_rows` and `pack_pairs`: all rows with one value of ``place``.
     parts : JoinParts
     buckets : int
+        Number of buckets, as for `pack_rows`.
 
     Returns
     -------
     pyarrow.Table
-        With the schema `half_schema`: a list of ids for each pair.
+        With the schema `half_schema`.
     """
     id_type = rows.schema.field("ids").type.value_type
     rows, pairs = _sort_packed_rows(rows, ["fingerprints"]), sort_packed(pairs, ["a", "b", "distances"])
@@ -130,35 +139,38 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts) -> pa.T
     Parameters
     ----------
     rows, pairs : pyarrow.Table
-        Results of `pack_rows` and `ids_of_a`: all rows of one place.
+        Results of `pack_rows` and `ids_of_a`: all rows with one value of ``place``.
     parts : JoinParts
 
     Returns
     -------
     pyarrow.Table
-        With the schema `pair_schema`: a row for each pair. A fingerprint paired with itself has the same ids twice.
+        With the schema `pair_schema`. If a fingerprint is paired with itself, both lists have the same ids.
     """
     id_type = rows.schema.field("ids").type.value_type
-    of_b = _look_up_ids(rows, pairs.column("b"), parts)
-    of_a = pa.chunked_array([chunk.flatten() for chunk in pairs.column("ids").chunks], pa.list_(id_type))
+    ids_b = _look_up_ids(rows, pairs.column("b"), parts)
+    ids_a = pa.chunked_array([chunk.flatten() for chunk in pairs.column("ids").chunks], pa.list_(id_type))
     distances = _concat_bytes(pairs.column("distances")).astype(np.int32)
-    return pa.table([of_a, of_b, distances], schema=pair_schema(id_type))
+    return pa.table([ids_a, ids_b, distances], schema=pair_schema(id_type))
 
 
 def _sort_packed_rows(table: pa.Table, names: list[str]) -> pa.Table:
-    """Like `settled`, for rows with ids. Arrow cannot order ids, so rows with equal keys are ordered by the text of their ids."""
+    """Sorts packed rows like `sort_packed`, and orders rows that are equal in the columns `names` by the `repr` of their ids.
+
+    Arrow cannot sort a column of lists.
+    """
     table = sort_packed(table, names)
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    equal = {key for key, after in zip(keys, keys[1:]) if key == after}
-    if not equal:
+    repeated_keys = {key for key, next_key in zip(keys, keys[1:]) if key == next_key}
+    if not repeated_keys:
         return table
     ids = table.column("ids")
-    written = [repr(ids[at].as_py()) if key in equal else "" for at, key in enumerate(keys)]
-    return table.take(sorted(range(len(keys)), key=lambda at: (keys[at], written[at])))
+    id_texts = [repr(ids[row].as_py()) if key in repeated_keys else "" for row, key in enumerate(keys)]
+    return table.take(sorted(range(len(keys)), key=lambda row: (keys[row], id_texts[row])))
 
 
 def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """Yields some columns of batches, as tables of many rows."""
+    """Yields the columns `names` of the batches, as tables of at least `PACK_FINGERPRINTS` rows, except for the last table."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -172,35 +184,34 @@ def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iter
 
 
 def _bucket_positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Returns the positions of all buckets, and the end of each bucket in them."""
+    """Returns the positions of all buckets in one array, and the end of each bucket. `spread` is a result of `JoinParts.spread`."""
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
 def _values_by_bucket(values: pa.Array, spread: pa.Table) -> pa.ListArray:
-    """Returns one list of values for each bucket."""
+    """Returns the values at the positions of each bucket, as one list for each bucket."""
     positions, ends = _bucket_positions(spread)
-    taken = values.take(pa.array(positions))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, taken)
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(positions)))
 
 
 def _bytes_by_bucket(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
-    """Returns the bytes of values, one binary value for each bucket."""
+    """Returns the bytes of the values of each bucket, as one binary value for each bucket. The values are in the order of the buckets."""
     starts = np.concatenate([[0], ends])
     return pa.array([values[start:end].tobytes() for start, end in zip(starts, ends)], pa.binary())
 
 
 def _look_up_ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.JoinParts) -> pa.ListArray:
-    """Returns the ids of each packed fingerprint in `values`."""
+    """Returns a list of ids for each packed fingerprint in `values`: the ids of the packed rows that have this fingerprint."""
     ids = pa.chunked_array([chunk.flatten() for chunk in rows.column("ids").chunks], rows.column("ids").type.value_type)
-    found = pa.array(parts.look_up(rows.column("fingerprints"), values))
-    taken = ids.combine_chunks().take(found.flatten())
-    return pa.ListArray.from_arrays(found.offsets, taken)
+    positions = pa.array(parts.look_up(rows.column("fingerprints"), values))
+    return pa.ListArray.from_arrays(positions.offsets, ids.combine_chunks().take(positions.flatten()))
 
 
 def _concat_bytes(values: pa.ChunkedArray) -> NDArray[np.uint8]:
+    """Returns the bytes of all binary values, one value after another."""
     return np.frombuffer(b"".join(value.as_buffer() for value in values), np.uint8)
 
 
@@ -209,13 +220,13 @@ def _unpack_fingerprints(values: pa.ChunkedArray, bits: int) -> pa.Array:
     data = _concat_bytes(values)
     if bits == 64:
         return pa.array(data.view("<u8"))
-    # From little-endian to the most significant byte first.
+    # From little-endian bytes to the most significant byte first.
     wide = np.ascontiguousarray(data.reshape(-1, 16)[:, ::-1])
     return pa.Array.from_buffers(pa.binary(16), len(wide), [None, pa.py_buffer(wide)])
 
 
 def _packable_fingerprints(values: pa.ChunkedArray, bits: int) -> NDArray[Any]:
-    """Returns fingerprints in their packed form, with one fingerprint for each index of the first axis."""
+    """Returns fingerprints in the byte order of packed values (little-endian): as an array of int64, or of uint8 with shape (n, 16)."""
     if bits == 64:
         narrow: NDArray[np.int64] = values.to_numpy()
         return narrow

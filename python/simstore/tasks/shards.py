@@ -1,4 +1,4 @@
-"""Sets in shards, as specified in `format-spec/shards.md`: their list, and the task that writes a shard."""
+"""Sets of fingerprints in shards: the list of a set's shards, and the task that writes a shard. Format: `format-spec/shards.md`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import pyarrow as pa
 from simstore import Builder, Profile, Snapshot, _simstore
 from simstore.tasks.columns import fingerprint_column, get_column
 
+# Name of the file with the list, in the directory of a set.
 LIST_FILE = "shards.json"
 
-#: Schema of the row that a shard's task reports to `merged`.
+#: Schema of the report that `build_shard` yields and `merged` takes. ``folder``, ``fingerprints``, ``pairs`` and ``checksum`` are null for
+#: an empty shard. ``missing`` is the number of rows without a fingerprint. ``problem`` is the error that ended the task, or null.
 WRITTEN = pa.schema(
     [
         ("number", pa.int64()),
@@ -38,11 +40,11 @@ class Shard:
     Attributes
     ----------
     folder : str
-        The shard's directory in the directory of the set.
+        Name of the shard's directory in the directory of the set.
     fingerprints, pairs : int
-        Number of distinct fingerprints, and number of pairs of fingerprint and id.
+        Number of distinct fingerprints, and number of distinct pairs of fingerprint and id.
     checksum : str
-        Checksum of the shard's manifest, which covers all of its files.
+        Checksum of the shard's manifest, which covers all files of the shard.
     """
 
     folder: str
@@ -58,15 +60,15 @@ class Shards:
     Attributes
     ----------
     run : str
-        The run that wrote the shards.
+        Name of the run that wrote the shards.
     bits, distance : int
-        The width of the fingerprints, and the largest distance of queries.
+        Width of the fingerprints, and maximum distance of queries, both in bits.
     profile : str or None
-        How texts became fingerprints.
+        Name of the profile that made the fingerprints from texts.
     missing : int
         Number of rows without a fingerprint, which are in no shard.
     shards : tuple of Shard
-        The shards that are not empty.
+        Shards that are not empty.
     """
 
     run: str
@@ -83,7 +85,7 @@ class Shards:
 
     @staticmethod
     def read(file: str | os.PathLike[str]) -> Shards:
-        """Reads the list of a set: the file `shards.json` in its directory.
+        """Reads the list of a set from `file`: the file ``shards.json`` in the directory of the set, or a copy.
 
         Raises
         ------
@@ -94,15 +96,15 @@ class Shards:
         NotAStoreError
             If the file has another format or version.
         """
-        run, bits, distance, profile, missing, shards = _simstore._read_shards(os.fspath(file))
+        run, bits, distance, profile, missing, shards = _simstore._read_shard_list(os.fspath(file))
         return Shards(run, bits, distance, profile, missing, tuple(Shard(*shard) for shard in shards))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the list, so that the directory holds these shards from then on, and removes files of earlier runs and attempts."""
-        _simstore._write_shards(os.fspath(folder), astuple(self))
+        """Writes the list to the directory of the set, which replaces an earlier list. Then removes files of earlier runs and attempts."""
+        _simstore._write_shard_list(os.fspath(folder), astuple(self))
 
     def check(self, shard: Shard, path: str | os.PathLike[str]) -> None:
-        """Checks by its manifest that the directory `path` has the shard in the list.
+        """Checks that the directory `path` has this shard of the list, by the checksum of its manifest.
 
         Raises
         ------
@@ -117,21 +119,21 @@ class Shards:
         """Opens the shard in the directory `path`. Raises the errors of `check`, and `CorruptError` if the shard is damaged."""
         self.check(shard, path)
         snapshot = Snapshot(path)
-        has = (snapshot.bits, snapshot.distance, snapshot.stats["fingerprints"], snapshot.stats["ids"])
-        _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard), has)
+        properties = (snapshot.bits, snapshot.distance, snapshot.stats["fingerprints"], snapshot.stats["ids"])
+        _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard), properties)
         return snapshot
 
 
 def _sync_folder(folder: str | os.PathLike[str]) -> None:
-    opened = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def shard_folder_name(number: int, run: str) -> str:
-    """Returns the name of a shard's directory."""
+    """Returns the name of the directory of shard `number`, as run `run` writes it."""
     return _simstore._shard_folder(number, run)
 
 
@@ -143,7 +145,7 @@ def begin(folder: str | os.PathLike[str], replace: bool = False) -> str:
     FileExistsError
         If the directory has shards and `replace` is False, or if it has other files.
     """
-    _simstore._ready_for_shards(os.fspath(folder), replace)
+    _simstore._prepare_shard_folder(os.fspath(folder), replace)
     return secrets.token_hex(8)
 
 
@@ -162,24 +164,26 @@ def build_shard(
     profile: Profile | str | None = None,
     memory: int | str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Writes a shard: a store that appears when it is complete, even if several attempts run at the same time.
+    """Writes a shard. The shard is a store, which appears in the directory of the set when it is complete.
+
+    Several attempts at the same shard may run at the same time: the first to finish counts.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Equal pairs must be in the same shard; otherwise queries find them twice.
+        Rows of the shard. Rows with the same fingerprint and id must be in the same shard; otherwise queries find them twice.
     folder : str or os.PathLike
-        The directory of the set.
+        Directory of the set.
     run : str
-        The name of the run, from `begin`.
+        Name of the run, from `begin`.
     number : int
-        The number of the shard, from 0.
+        Number of the shard, from 0.
     fingerprint : str
-        The column of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are counted and skipped.
+        Column of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128 bits. Nulls are counted and skipped.
     id : str
-        The column of the ids: integers from 0.
+        Column of the ids: integers, not negative, not null.
     bits, distance, codec, plan, profile, memory
-        As for `simstore.Builder`.
+        See `simstore.Builder`.
 
     Yields
     ------
@@ -206,7 +210,7 @@ def build_shard(
             report |= {"folder": name, "fingerprints": stats["fingerprints"], "pairs": stats["ids"]}
             report["checksum"] = _publish(hidden, os.path.join(folder, name))
     except ValueError as error:
-        # Reported instead of raised: a retry would fail too. The remaining rows are read, so that their sender can finish.
+        # The problem is reported, not raised, because a retry would fail too. The remaining rows are read, so that their sender can finish.
         report["problem"] = str(error)
         for _ in rows:
             pass
@@ -218,19 +222,19 @@ def build_shard(
 def _read_pairs(
     batch: pa.RecordBatch, fingerprint: str, id: str, bits: Literal[64, 128]
 ) -> tuple[pa.Array, pa.Array, int]:
-    """Returns fingerprints and ids for a builder, and the number of missing fingerprints."""
+    """Returns the fingerprints and ids of the rows with a fingerprint, and the number of rows without one."""
     fingerprints, ids = fixed_width_fingerprints(batch, fingerprint, bits), get_column(batch, id)
     if ids.null_count:
         raise ValueError(f"column `{id}`: {ids.null_count} ids are null; every row needs one")
     missing = fingerprints.null_count
     if missing:
-        is_there = fingerprints.is_valid()
-        fingerprints, ids = fingerprints.filter(is_there), ids.filter(is_there)
+        is_present = fingerprints.is_valid()
+        fingerprints, ids = fingerprints.filter(is_present), ids.filter(is_present)
     return fingerprints, ids, missing
 
 
 def fixed_width_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
-    """Returns a column of fingerprints as uint64 or as fixed-size binary of 16 bytes."""
+    """Returns a column of fingerprints: of type uint64 for 64 bits, of fixed-size binary of 16 bytes for 128 bits."""
     column = fingerprint_column(batch, name, bits)
     if bits == 64:
         return column
@@ -241,7 +245,10 @@ def fixed_width_fingerprints(batch: pa.RecordBatch, name: str, bits: int) -> pa.
 
 
 def _publish(hidden: str, path: str) -> str:
-    """Renames a store, unless another attempt has already done so. Returns the checksum of the renamed store."""
+    """Renames a complete store to its final path, unless another attempt has already done so.
+
+    Returns the checksum of the manifest of the store at this path.
+    """
     try:
         os.rename(hidden, path)
     except OSError as error:
@@ -254,7 +261,18 @@ def _publish(hidden: str, path: str) -> str:
 def merged(
     written: Iterable[dict[str, Any]], run: str, *, bits: int, distance: int, profile: str | None = None
 ) -> Shards:
-    """Makes the list of shards from the rows that `build_shard` yields.
+    """Makes the list of a set's shards from the reports of `build_shard`.
+
+    Parameters
+    ----------
+    written : iterable of dict
+        Rows that `build_shard` yields, as dicts.
+    run : str
+        Name of the run, from `begin`.
+    bits, distance : int
+        Width of the fingerprints, and maximum distance of queries, both in bits.
+    profile : str, optional
+        Name of the profile that made the fingerprints from texts.
 
     Raises
     ------

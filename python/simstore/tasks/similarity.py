@@ -1,8 +1,9 @@
-"""Similar texts: the tasks of a search on a cluster.
+"""Search for similar texts in many tasks. `simstore.spark.similar_pairs` shows how the steps are combined.
 
-Texts with the same set of features count as one text in all steps: a *digest* of 16 bytes identifies the set. Bands of MinHash
-signatures find pairs of sets (`candidates`), which are then compared (`compared`). `simstore.spark.similar_pairs` distributes these steps
-over a cluster.
+Texts with the same set of features count as one text in all steps: a *digest* of 16 bytes identifies the set. `sketched` computes the
+MinHash bands of each text. A join of the bands (`simstore.tasks.joining`) finds pairs of sets, and `candidates` selects the candidate
+pairs. `feature_sets` computes the features of each set, and `compared` the exact similarity of each candidate. `led` assigns each set to a
+representative.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from simstore.tasks.columns import get_column
 
 Batches = Iterable[pa.RecordBatch]
 
+#: Schema of the columns that `sketched` adds. A sketch is one MinHash band of 64 bits.
 SKETCHED = pa.schema(
     [
         ("digest", pa.binary()),
@@ -25,11 +27,15 @@ SKETCHED = pa.schema(
         ("sketches", pa.list_(pa.int64())),
     ]
 )
+#: Schema of the batches of `feature_sets`.
 FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
+#: Schema of the batches of `candidates`.
 CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
+#: Schema of the batches of `compared`.
 SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
-#: Type of the bytes that replace values in `moments`.
+#: Type of the sort keys that replace values in `moments`.
 SORT_KEY_TYPE = pa.binary()
+#: Schema of the batches of `led`.
 LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("nearest", pa.binary()), ("similarity", pa.float64())])
 
 
@@ -40,25 +46,26 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
     ----------
     batches : iterable of pyarrow.RecordBatch
     text : str
-        The column of the texts. A null has no features.
+        Column of the texts. A null has no features.
     profile : Profile, optional
-        The profile of the features, instead of shingles.
+        Profile of the features, instead of shingles.
 
     Yields
     ------
     pyarrow.RecordBatch
-        All columns except the text, and ``digest``, which identifies the set of features; ``features``, their number; and ``sketches``, a
-        list of 8 bands. They are null for a text without features, which is similar to no other text.
+        All columns except the text, and the columns of `SKETCHED`: ``digest``, which identifies the set of features; ``features``, the
+        number of features; and ``sketches``, a list of the 8 bands. These are null for a text without features, which is similar to no
+        other text.
     """
     for batch in batches:
-        made = _to_batch(_simstore._sketched(get_column(batch, text), profile), SKETCHED)
+        bands = _to_batch(_simstore._minhash_bands(get_column(batch, text), profile), SKETCHED)
         others = batch.drop_columns(text)
         schema = pa.schema([*others.schema, *SKETCHED])
-        yield pa.record_batch([*others.columns, *made.columns], schema=schema)
+        yield pa.record_batch([*others.columns, *bands.columns], schema=schema)
 
 
 def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
-    """Returns the sets of features of texts, for `compared`.
+    """Computes the sets of features of texts, for `compared`.
 
     The parameters are the same as for `sketched`.
 
@@ -68,33 +75,33 @@ def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None)
         ``digest``, and ``members``: the 64-bit hashes of all features, ascending and packed. Texts without features have no row.
     """
     for batch in batches:
-        made = _to_batch(_simstore._feature_sets(get_column(batch, text), profile), FEATURE_SETS)
-        yield made.filter(pc.is_valid(made.column("digest")))
+        sets = _to_batch(_simstore._feature_sets(get_column(batch, text), profile), FEATURE_SETS)
+        yield sets.filter(pc.is_valid(sets.column("digest")))
 
 
 def candidates(
     batches: Batches, *, similar: float, chosen: tuple[int, int, int], sketch: int
 ) -> Iterator[pa.RecordBatch]:
-    """Chooses the pairs of sets to compare, from the pairs that the join of a band found.
+    """Selects the candidate pairs of sets among the pairs that the join of a band found.
 
-    Each pair is a candidate of one band only: the first band that finds it.
+    If several bands find a pair, it is a candidate of the first of these bands only.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``digest``, ``features`` and ``sketches`` of both sets, with suffixes ``_a`` and ``_b``. A pair with equal bands
-        must be there in both orders, another pair once.
+        With columns ``digest``, ``features`` and ``sketches`` of both sets, with suffixes ``_a`` and ``_b``. If the two values of the
+        joined band are equal, the batches must have the pair in both orders; other pairs in one order.
     similar : float
-        The threshold.
+        Similarity threshold, from 0 to 1.
     chosen : tuple of int
-        The choice of joined bands: how many bands, the distance for each band, and the distance over all bands together.
+        Number of joined bands, maximum distance in one band, and maximum distance in all bands together, in bits.
     sketch : int
-        The number of the band, from 0.
+        Index of the joined band, from 0.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest_a`` and ``digest_b``, the smaller first.
+        ``digest_a`` and ``digest_b``, with ``digest_a`` less than ``digest_b``.
     """
     for batch in batches:
         a, b = (tuple(batch.column(f"{name}_{side}") for name in ("digest", "features", "sketches")) for side in "ab")
@@ -102,58 +109,64 @@ def candidates(
 
 
 def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
-    """Compares candidates by their features.
+    """Computes the exact similarity of each candidate pair from all features, and yields the similar pairs.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``digest_a``, ``digest_b``, and the ``members`` of both, as ``members_a`` and ``members_b``.
+        With columns ``digest_a`` and ``digest_b``, and the ``members`` of both sets, as ``members_a`` and ``members_b``.
     similar : float
-        The threshold.
+        Similarity threshold, from 0 to 1.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest_a``, ``digest_b`` and ``similarity`` of the similar pairs.
+        ``digest_a``, ``digest_b`` and ``similarity`` of the pairs whose similarity is at least `similar`.
     """
     for batch in batches:
-        similarity = pa.array(_simstore._compared(batch.column("members_a"), batch.column("members_b"), similar))
+        similarity = pa.array(_simstore._candidate_similarities(batch.column("members_a"), batch.column("members_b"), similar))
         columns = [batch.column("digest_a"), batch.column("digest_b"), similarity]
-        made = pa.record_batch([column.cast(field.type) for column, field in zip(columns, SIMILAR)], schema=SIMILAR)
-        yield made.filter(pc.is_valid(similarity))
+        pairs = pa.record_batch([column.cast(field.type) for column, field in zip(columns, SIMILAR)], schema=SIMILAR)
+        yield pairs.filter(pc.is_valid(similarity))
 
 
 def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]:
-    """Computes stars. A set is a leader unless a more preferred leader is similar to it. The most preferred similar leader leads it.
+    """Assigns each set to a representative, which is called its *leader* here. A leader and its sets form a star.
+
+    A set is a leader unless a more preferred leader is similar to it. Otherwise its leader is the most preferred of the leaders that are
+    similar to it.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``root``, ``digest``, ``other`` and ``similarity``. Rows of a component (with the same root) are contiguous: first
-        its sets, the most preferred first, with ``other`` null; then its pairs.
+        With columns ``root``, ``digest``, ``other`` and ``similarity``. The rows of a component have the same ``root`` and are contiguous.
+        First there is a row for each set, the most preferred set first, with ``other`` and ``similarity`` null. Then there is a row for
+        each pair of similar sets, ``digest`` and ``other``.
     most : int
-        Maximum number of pairs of a component, which are in memory together; more are an error.
+        Maximum number of pairs of a component, which are all in memory at once. A component with more pairs is an error.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest`` of a set with a leader; ``leader``, the digest of its leader; ``nearest``, the digest of the most similar leader (among
-        equally similar leaders, the most preferred); and the ``similarity`` to the nearest.
+        One row for each set that is not a leader: its ``digest``; ``leader``, the digest of its leader; ``nearest``, the digest of the most
+        similar leader (among equally similar leaders, the most preferred); and ``similarity``, the similarity to ``nearest``.
     """
-    stars = _simstore._Stars(most)
+    stars = _simstore._ComponentStars(most)
     for batch in batches:
         yield _to_batch(stars.push(*(batch.column(name) for name in ("root", "digest", "other", "similarity"))), LED)
     yield _to_batch(stars.finish(), LED)
 
 
 def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.RecordBatch]:
-    """Replaces values by bytes that sort by the preference of a rule of `simstore.dedup`. Missing values come last.
+    """Replaces the values of a column by sort keys for the rule of option ``keep`` of `simstore.dedup`.
+
+    A sort key is a binary value. The smallest key belongs to the most preferred value; missing values come last.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     moment : str
-        The column, of texts.
+        Column of the values, which are texts.
     rule : {"newest", "largest", "smallest"}
         "newest" compares numbers by value, and other texts as ISO 8601 dates of one time zone. "largest" and "smallest" compare only
         numbers.
@@ -161,15 +174,15 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
     Yields
     ------
     pyarrow.RecordBatch
-        The same columns; the column of the values is binary.
+        The same columns. The column `moment` has the sort keys.
     """
     for batch in batches:
         keys = pa.array(_simstore._value_keys(get_column(batch, moment), rule))
-        at = batch.schema.get_field_index(moment)
-        yield batch.set_column(at, pa.field(moment, SORT_KEY_TYPE), keys)
+        index = batch.schema.get_field_index(moment)
+        yield batch.set_column(index, pa.field(moment, SORT_KEY_TYPE), keys)
 
 
-def _to_batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns a table as one batch."""
-    columns = [pa.array(made[name]) for name in schema.names]
+def _to_batch(table: Table, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the columns of `schema` as one batch."""
+    columns = [pa.array(table[name]) for name in schema.names]
     return pa.record_batch(columns, schema=schema)

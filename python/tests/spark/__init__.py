@@ -1,1 +1,1 @@
-"""Tests of what needs Spark: a package, so that executors can import what tests hand them."""
+"""Tests that need Spark. The folder is a package, so executors can import the functions that tests pass to them."""

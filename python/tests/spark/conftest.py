@@ -1,4 +1,4 @@
-"""One Spark for all tests that ask for it: two executors, each a process of its own, on this machine."""
+"""Fixtures of one Spark session for all tests: two executors on this machine, each in its own process."""
 
 import os
 import pathlib
@@ -8,30 +8,30 @@ import sys
 
 import pytest
 
-import plain
+import helpers
 from spark import frames
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 MASTER = "local-cluster[2,1,1024]"
-# What is started and ended often need not be compiled well.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Executors live for a short time, so less JIT compilation makes the tests faster.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": JAVA,
-    "spark.executor.extraJavaOptions": JAVA,
-    # Two cores do not share well, and one partition would hide what goes wrong between several.
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    # A number of partitions that is no multiple of two cores. A single partition would hide errors between partitions.
     "spark.sql.shuffle.partitions": "7",
     "spark.default.parallelism": "3",
-    # Tests end executors; the cluster is to start others, however often.
+    # Tests kill executors. The cluster must replace them without a limit.
     "spark.deploy.maxExecutorRetries": "-1",
 }
 
 
-def missing(what):
-    """Tells that tests do not run: by failing where all of them have to."""
-    message = f"{what}: ./test.sh installs it"
+def skip_or_fail(reason):
+    """Skips the test for a reason. In CI, where no test may be skipped, fails it."""
+    message = f"{reason}: ./test.sh installs it"
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
@@ -41,32 +41,32 @@ def check_java():
     home = os.environ.get("JAVA_HOME")
     java = pathlib.Path(home, "bin", "java") if home else shutil.which("java")
     try:
-        said = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr
+        output = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.CalledProcessError) as error:
-        missing(f"Spark needs Java 17 or newer ({error})")
-    version = said.split('"')[1].split(".")[0].split("-")[0]
+        skip_or_fail(f"Spark needs Java 17 or newer ({error})")
+    version = output.split('"')[1].split(".")[0].split("-")[0]
     if int(version) < 17:
-        missing(f"Spark needs Java 17 or newer, {java} is {version}")
+        skip_or_fail(f"Spark needs Java 17 or newer, {java} is {version}")
 
 
 def pytest_collection_modifyitems(items):
-    """Sockets to the Java process that pyspark leaves to the garbage collector are none of the tests'."""
-    left = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+    """Ignores warnings about sockets to the Java process, which pyspark leaves to the garbage collector."""
+    ignore_sockets = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(left)
+            item.add_marker(ignore_sockets)
 
 
 @pytest.fixture(scope="session")
 def spark_environment(tmp_path_factory):
-    """What processes of Spark find in their environment, and a folder for all that they write."""
+    """Returns a scratch folder for all files of Spark, and the environment variables of Spark's processes."""
     try:
         import pyspark
     except ImportError:
-        missing("pyspark is not installed")
+        skip_or_fail("pyspark is not installed")
     check_java()
     folder = tmp_path_factory.mktemp("spark")
-    # A local cluster has the folders of its executors in SPARK_HOME, and no setting for another place.
+    # A local cluster keeps the folders of its executors in SPARK_HOME. No setting changes that.
     home = folder / "home"
     home.mkdir()
     for entry in pathlib.Path(pyspark.__file__).parent.iterdir():
@@ -83,7 +83,7 @@ def spark_environment(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(spark_environment):
-    """The session that all tests share; settings that a test changes it puts back (`settings` of `spark.frames`)."""
+    """Returns the session that all tests share. Tests change settings with `changed_settings` of `spark.frames`, which restores them."""
     folder, environment = spark_environment
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
@@ -95,18 +95,18 @@ def spark(spark_environment):
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         yield session
-        # Without it the cluster starts executors while the driver ends, and reports each that fails.
+        # Otherwise the cluster starts executors while the driver ends, and reports their failures.
         session.stop()
 
 
 @pytest.fixture(params=[True, False], ids=["adaptive", "not-adaptive"])
 def adaptive(request, spark):
     """Runs a test with adaptive execution and without."""
-    with frames.settings(spark, {"spark.sql.adaptive.enabled": str(request.param).lower()}):
+    with frames.changed_settings(spark, {"spark.sql.adaptive.enabled": str(request.param).lower()}):
         yield request.param
 
 
 @pytest.fixture
 def random_fingerprints():
-    """`random_fingerprints(count, bits, seed=0)`: ints, of which two thirds are near or equal to others."""
-    return plain.random_fingerprints
+    """Returns `random_fingerprints(count, bits, seed=0)`, whose results are ints, two thirds of them near or equal to others."""
+    return helpers.random_fingerprints

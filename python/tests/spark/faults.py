@@ -1,4 +1,4 @@
-"""What tests do to a cluster: executors are killed, at any time or while a task is under way."""
+"""Kills executors of the cluster, at any time or while a task runs."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import psutil
 
 
 def executors():
-    """The processes of the executors."""
+    """Returns the processes of the executors."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -17,16 +17,16 @@ def executors():
     return found
 
 
-def kill_executor(of=None):
-    """Kills one executor, as a lost machine would: the one that a process belongs to, if that is given. The cluster starts another."""
-    above = {} if of is None else {process.pid for process in psutil.Process(of).parents()}
-    executor = next(process for process in executors() if of is None or process.pid in above)
+def kill_executor(process_id=None):
+    """Kills an executor, as if its machine were lost. With `process_id`, kills the executor of that process. The cluster starts another."""
+    parent_ids = {} if process_id is None else {process.pid for process in psutil.Process(process_id).parents()}
+    executor = next(process for process in executors() if process_id is None or process.pid in parent_ids)
     executor.kill()
     executor.wait()
 
 
-def pause(folder):
-    """Waits, in the first task that comes so far, until the test has seen that it is there."""
+def pause_first_task(folder):
+    """Pauses the first task that calls this, until `kill_during` releases it or kills its executor."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(f"{folder}/held")
         with open(f"{folder}/process", "w") as file:
@@ -35,29 +35,29 @@ def pause(folder):
             go.read()
 
 
-def held(folder, batches):
-    """Pauses before the end of the rows."""
+def pause_after(folder, batches):
+    """Yields the batches, then pauses the first task that reaches the end."""
     yield from batches
-    pause(folder)
+    pause_first_task(folder)
 
 
-def kill_while(folder, run):
-    """What a job gives of which one task pauses, and whose executor is killed then."""
+def kill_during(folder, run):
+    """Runs a job until one task pauses, kills the executor of the paused task, and returns the result of the job."""
     os.mkfifo(f"{folder}/go")
-    found, ends = [], []
+    results, pipe_ends = [], []
 
     def work():
         try:
-            found.append(run())
+            results.append(run())
         finally:
-            # A job that has ended without such a task is not waited for.
-            ends.append(os.open(f"{folder}/go", os.O_RDONLY | os.O_NONBLOCK))
+            # If no task paused, this releases the open call below.
+            pipe_ends.append(os.open(f"{folder}/go", os.O_RDONLY | os.O_NONBLOCK))
 
     thread = threading.Thread(target=work)
     thread.start()
-    # Opened as soon as the task waits.
+    # Opening the pipe blocks until the task pauses.
     with open(f"{folder}/go", "w"), open(f"{folder}/process") as process:
         kill_executor(int(process.read()))
     thread.join()
-    os.close(*ends)
-    return found[0]
+    os.close(*pipe_ends)
+    return results[0]

@@ -1,4 +1,4 @@
-"""Examples in the docstrings for Spark print what they say, and nothing public is without a docstring."""
+"""Examples in the docstrings of `simstore.spark` print the expected output, and all public items have docstrings."""
 
 import doctest
 import inspect
@@ -6,8 +6,8 @@ import inspect
 import pytest
 
 
-def public():
-    """What is public, by name; nothing where Spark is missing, which its other tests tell."""
+def public_items():
+    """Returns public items by name, or none if Spark is missing, which other tests report."""
     try:
         from simstore import spark as module
     except ImportError:
@@ -15,7 +15,7 @@ def public():
     return {name: getattr(module, name) for name in module.__all__}
 
 
-PUBLIC = public()
+PUBLIC = public_items()
 
 
 @pytest.mark.parametrize("name", PUBLIC)

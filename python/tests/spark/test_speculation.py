@@ -1,4 +1,4 @@
-"""Tasks of which Spark runs two at once."""
+"""Runs `speculation.py`, which makes Spark run copies of slow tasks."""
 
 import os
 import subprocess
@@ -9,11 +9,11 @@ from spark import conftest
 
 def test_copies_of_tasks_change_nothing(spark_environment, tmp_path):
     _, environment = spark_environment
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "spark.speculation", tmp_path],
         env=os.environ | environment,
         cwd=conftest.TESTS,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr

@@ -1,22 +1,25 @@
-//! The symbols of `all-differences`. A symbol and its tail derive a fingerprint from an earlier one in its span.
+//! The symbols of the codec `all-differences`. A fingerprint is coded relative to an earlier fingerprint in its span:
+//! by a Huffman-coded symbol, and by a *tail* of further bits. Each symbol has a bit position h. There are two kinds:
 //!
-//! A *gap* symbol: the top bit of the difference to the predecessor has the value 2^h; the tail has the h bits below it.
-//! A *near* symbol: the fingerprint differs from an earlier one in the bit of value 2^h and in m lower bits. The tail has
-//! the positions of these m bits. If the earlier fingerprint is not the predecessor, the tail also has its distance back.
+//! - A *gap* symbol codes the numeric difference to the predecessor. The top bit of the difference has the value 2^h.
+//!   The tail has the h bits below this bit.
+//! - A *near* symbol codes the bits that differ from an earlier fingerprint: the bit of value 2^h, and m lower bits.
+//!   The tail has the positions of these m bits. If the earlier fingerprint is not the predecessor, the tail also has
+//!   the distance from the predecessor back to it.
 
 use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::simd::MAX_POSITIONS;
 
-/// Largest number of lower bits that may differ between near fingerprints. Measured in
-/// `benches/history/all-differences.md`.
+/// Maximum number of differing bits below the top one in a near symbol. `benches/history/all-differences.md` has the
+/// measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
-/// Width in bits of the field for the distance back to the earlier fingerprint.
+/// Width in bits of the tail's field for the distance from the predecessor back to the earlier fingerprint.
 const BACK_BITS: u32 = 4;
-/// Number of earlier fingerprints that a fingerprint may be coded relative to.
+/// Number of preceding fingerprints, any of which a fingerprint can be coded relative to.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
-/// Number of symbols for each h: one gap; near the predecessor, or near an earlier fingerprint, with 0 to
-/// [`MAX_DIFFERING`] lower bits.
+/// Number of symbols for each bit position h: one gap symbol, and near symbols for 0 to [`MAX_DIFFERING`] lower bits.
+/// There are two near symbols for each number of lower bits: relative to the predecessor, and to an earlier fingerprint.
 const SYMBOL_FORMS: u32 = 1 + 2 * (MAX_DIFFERING + 1);
 
 /// Returns the number of symbols for fingerprints of `bits` bits.
@@ -24,12 +27,13 @@ pub(crate) fn alphabet_size(bits: u32) -> usize {
     (SYMBOL_FORMS * bits) as usize
 }
 
-/// Returns the width in bits of a bit position below h.
+/// Returns the number of bits that store a bit position from 0 to h - 1.
 fn position_bits(h: u32) -> u32 {
     if h < 2 { 0 } else { 32 - (h - 1).leading_zeros() }
 }
 
-/// A symbol of the code, decoded.
+/// A symbol with its parameters: the bit position `h`, the number of differing bits below it, and whether the
+/// fingerprint is coded relative to one before its predecessor (`is_earlier`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeltaSymbol {
     Gap { h: u32 },
@@ -37,7 +41,7 @@ pub(super) enum DeltaSymbol {
 }
 
 impl DeltaSymbol {
-    /// Returns the symbol with a number in the alphabet for fingerprints of `bits` bits.
+    /// Returns the symbol with the given number in the alphabet. The alphabet depends on the fingerprints' width, `bits`.
     pub(super) fn from_number(number: u32, bits: u32) -> DeltaSymbol {
         let (form, h) = (number / bits, number % bits);
         match form.checked_sub(1) {
@@ -59,13 +63,14 @@ impl DeltaSymbol {
         }
     }
 
-    /// Returns the symbol that codes `next` as a gap to its predecessor.
+    /// Returns the gap symbol for `next` and its predecessor `previous`.
     pub(super) fn from_gap<F: Fingerprint>(previous: F, next: F) -> DeltaSymbol {
         DeltaSymbol::Gap { h: top_bit(next.wrapping_sub(previous)) }
     }
 
-    /// Returns the symbol that codes `next` relative to `other`, which is `back` places before its predecessor. `None` if they
-    /// differ in too many bits.
+    /// Returns the near symbol that codes `next` relative to an earlier fingerprint, `other`. The predecessor of `next` is
+    /// `back` places after `other`; `back` is 0 if `other` is the predecessor. Returns `None` if the two fingerprints
+    /// differ in more than [`MAX_DIFFERING`] + 1 bits.
     pub(super) fn from_near<F: Fingerprint>(other: F, next: F, back: usize) -> Option<DeltaSymbol> {
         let difference = other ^ next;
         let differing = difference.count_ones().wrapping_sub(1);
@@ -76,7 +81,7 @@ impl DeltaSymbol {
         })
     }
 
-    /// Returns the width in bits of each position in the tail, and the number of positions.
+    /// Returns the width in bits of each bit position in the tail, and the number of bit positions. Both are 0 for a gap.
     pub(super) fn position_fields(self) -> (u32, u32) {
         match self {
             DeltaSymbol::Gap { .. } => (0, 0),
@@ -94,7 +99,7 @@ impl DeltaSymbol {
         }
     }
 
-    /// Returns the tail of `next`, which is coded relative to `other`, `back` places before its predecessor.
+    /// Returns the tail that codes `next` relative to `other`. `back` is as in [`DeltaSymbol::from_near`].
     pub(super) fn tail<F: Fingerprint>(self, other: F, next: F, back: usize) -> F {
         match self {
             DeltaSymbol::Gap { h } => next.wrapping_sub(other) & F::suffix_mask(h),
@@ -117,7 +122,7 @@ fn top_bit<F: Fingerprint>(number: F) -> u32 {
     F::BITS - 1 - number.leading_zeros()
 }
 
-/// The coding of a fingerprint: a symbol, and the fingerprint that it is relative to.
+/// The coding chosen for a fingerprint: a symbol, and the earlier fingerprint that the symbol refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeltaCoding {
     pub(super) symbol: DeltaSymbol,
@@ -135,10 +140,11 @@ impl From<DeltaCoding> for Coding {
     }
 }
 
-/// Returns the cheapest coding of `next`, the fingerprint after `before`. `None` if no symbol has a price.
+/// Returns the coding of `next` with the lowest price, or `None` if no symbol for `next` has a price.
 ///
-/// `before` must not be empty; only its last [`WINDOW`] fingerprints are examined. `price` takes a symbol's number and the
-/// symbol, and returns the price of its code word and tail. If several codings have the same price, the first one is chosen.
+/// `before` has the fingerprints before `next` in its span, at least one; only the last [`WINDOW`] are examined. `price`
+/// takes a symbol's number and the symbol. It returns the size of the code word and the tail, in any unit, or `None` if the
+/// symbol has no code word. If several codings have the same price, the first one is chosen: the gap, then the nearest.
 pub(super) fn cheapest_coding<F: Fingerprint>(
     before: &[F],
     next: F,

@@ -14,11 +14,13 @@ use crate::simd::{Deltas8, WordGroup8};
 ///
 /// - length of the code word (4 bits), never 0: an entry of 0 is no code word
 /// - length of the tail (7 bits)
-/// - h (7 bits)
-/// - width of a position (3 bits)
-/// - number of positions (3 bits)
+/// - bit position h of the symbol (7 bits)
+/// - width of a bit position in the tail (3 bits)
+/// - number of bit positions in the tail (3 bits)
 /// - whether the tail has a distance back (1 bit)
-/// - whether the symbol is a gap (1 bit)
+/// - whether the symbol is a gap symbol (1 bit)
+///
+/// `alphabet.rs` explains these terms.
 #[derive(Clone, Copy, Debug, Default)]
 struct WordEntry(u32);
 
@@ -75,16 +77,17 @@ impl WordEntry {
 
 /// Number of fingerprints whose tails are read together.
 pub(super) const GROUP_LEN: usize = 8;
-/// Number of code words that one load of the bit buffer, at least 57 bits, always contains.
+/// Number of code words that always fit in one load of the bit buffer. A load has at least 57 bits.
 pub(super) const WORDS_PER_LOAD: usize = 4;
-/// Length of a buffer for the code words of a span, and for the words that are read beyond its end.
+/// Length of a [`CodeWordBuffer`]: room for the code words of the longest span, and for the words that are read beyond
+/// the span's end.
 const WORD_BUFFER_LEN: usize = format::MAX_SPAN as usize + GROUP_LEN;
 
 /// The decoded code words of a span, each a packed [`WordEntry`].
 pub(super) type CodeWordBuffer = [u32; WORD_BUFFER_LEN];
 pub(super) const EMPTY_WORDS: CodeWordBuffer = [0; WORD_BUFFER_LEN];
 
-/// Decodes the code words of a Huffman code.
+/// A table that decodes the code words of a Huffman code. Its index is the next bits of a block.
 #[derive(Debug)]
 pub(super) struct WordDecoder {
     entries: Box<[WordEntry; 1 << MAX_WORD_BITS]>,
@@ -119,11 +122,12 @@ impl WordDecoder {
     }
 }
 
-/// The steps from earlier fingerprints to eight fingerprints.
+/// The decoded steps from earlier fingerprints to the eight fingerprints of a group, for any width of the fingerprints.
 pub(super) struct GroupDeltas {
     deltas: Deltas8,
-    /// High halves of `deltas.add` and `deltas.flip`, for fingerprints of 128 bits.
+    /// High halves of `deltas.add`, for fingerprints of 128 bits.
     high_add: [u64; GROUP_LEN],
+    /// High halves of `deltas.flip`, for fingerprints of 128 bits.
     high_flip: [u64; GROUP_LEN],
 }
 
@@ -131,7 +135,8 @@ impl GroupDeltas {
     pub(super) const NONE: GroupDeltas =
         GroupDeltas { deltas: Deltas8::NONE, high_add: [0; GROUP_LEN], high_flip: [0; GROUP_LEN] };
 
-    /// Reads the tails of eight code words. The first tail ends at bit `end`.
+    /// Reads the tails of eight code words. The first tail ends at bit `end` of the block; each further tail ends where
+    /// the one before it starts.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; GROUP_LEN], end: usize) {
         let words = WordGroup8 { words, block, end };
@@ -146,7 +151,8 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads again the gaps that may be longer than one load. They occur only in the smallest tables.
+    /// Reads the tails of all gap symbols again, with loads for tails of any length. Tails longer than one load occur only
+    /// in the smallest tables.
     #[cold]
     #[inline(never)]
     fn reread_long_gaps(&mut self, words: WordGroup8<'_>) {
@@ -159,7 +165,7 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads again the values that may extend into the high half.
+    /// Reads the tails again for fingerprints of 128 bits, and sets both halves of each step.
     #[inline(always)]
     fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {
@@ -181,7 +187,7 @@ impl GroupDeltas {
         }
     }
 
-    /// Returns the coding of fingerprint `i` of the eight, whose decoded code word is `word`.
+    /// Returns the coding of fingerprint `i` of the group, from 0 to 7. `word` is its decoded code word.
     pub(super) fn coding(&self, word: u32, i: usize) -> DeltaCoding {
         DeltaCoding { symbol: WordEntry(word).symbol(), back: self.deltas.back[i] as usize }
     }
@@ -193,13 +199,13 @@ fn from_halves<F: Fingerprint>(low: u64, high: u64) -> F {
     if F::BITS == 64 { F::from_u64(low) } else { F::from_u64(low) | F::from_u64(high) << (64 % F::BITS) }
 }
 
-/// Reads the fingerprints of a span, from the first one on.
+/// Reads the fingerprints of a span in order: the tails in groups of eight, then one fingerprint after the other.
 pub(super) struct SpanReader<'a, F> {
     block: &'a [u8],
-    /// Bit position where the next tail ends, which is the start of the previous tail.
+    /// Bit position where the next tail ends. Tails are stored backward, so this is where the previous tail starts.
     pub(super) tail: usize,
     value: F,
-    /// The last fingerprints, each at its number in the span modulo [`WINDOW`].
+    /// The last [`WINDOW`] fingerprints. Fingerprint number n of the span is at index n modulo [`WINDOW`].
     recent: [F; WINDOW],
     number: usize,
 }
@@ -211,8 +217,8 @@ impl<'a, F: Fingerprint> SpanReader<'a, F> {
         SpanReader { block, tail: end, value: first, recent: [first; WINDOW], number: 0 }
     }
 
-    /// Reads the tails of eight code words. Only the first `count` belong to the span; the results of the others have no
-    /// meaning.
+    /// Reads the tails of the next eight code words into `deltas`. Only the first `count` words belong to the span; the
+    /// results for the other words have no meaning.
     #[inline(always)]
     pub(super) fn read_tails(
         &mut self,

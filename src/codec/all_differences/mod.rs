@@ -1,8 +1,9 @@
-//! `all-differences`: if a fingerprint differs from an earlier one in few bits, the positions of all these bits are
-//! coded, not only the first.
+//! The codec `all-differences`. If a fingerprint differs from an earlier one in few bits, it codes the positions of all
+//! these bits. Other codecs code only the position of the first one.
 //!
-//! Blocks and spans are as in `first-difference`, with more symbols (`alphabet.rs`). The code word gives the layout
-//! of a tail. Code word and tail together derive a fingerprint from one of the last sixteen in its span.
+//! Blocks and spans have the layout of `first-difference`, but there are more symbols (`alphabet.rs`). A code word
+//! determines the fields of its tail. Code word and tail together give the difference between a fingerprint and one of
+//! the sixteen fingerprints before it in its span.
 
 mod alphabet;
 mod decoder;
@@ -55,7 +56,8 @@ impl CodecKind for AllDifferences {
 }
 
 impl AllDifferences {
-    /// Returns the coding of the last fingerprint of `span`, the start of a span or its last fingerprints.
+    /// Returns the cheapest coding of the last fingerprint of `span`. Before it, the slice has the preceding fingerprints of
+    /// its span: all of them, or the last [`WINDOW`].
     fn choose_coding<F: Fingerprint>(&self, span: &[F]) -> DeltaCoding {
         let (&next, before) = span.split_last().expect("a fingerprint");
         let price = |number, symbol: DeltaSymbol| {
@@ -72,7 +74,7 @@ impl AllDifferences {
         (1..span.len()).map(|i| self.choose_coding(&span[i.saturating_sub(WINDOW)..=i])).collect()
     }
 
-    /// Returns the size of the code words and the tails, in bits.
+    /// Returns the size of the code words and the tails of these codings, in bits.
     fn data_bits<F: Fingerprint>(&self, coded: &[DeltaCoding]) -> usize {
         let bits = |&DeltaCoding { symbol, .. }: &DeltaCoding| {
             self.code.length(symbol.number(F::BITS)) + symbol.tail_len()
@@ -80,7 +82,7 @@ impl AllDifferences {
         coded.iter().map(|coded| bits(coded) as usize).sum()
     }
 
-    /// Writes the code words (forward) and the tails (backward) of a span, from given bit positions of a block.
+    /// Writes a span: the code words forward from bit `word` of a block, the tails backward from bit `tail`.
     fn write_span<F: Fingerprint>(
         &self,
         span: &[F],
@@ -98,8 +100,9 @@ impl AllDifferences {
         }
     }
 
-    /// Reads the coding of each fingerprint of a decoded block, for each span. Returns an error if no conforming writer would
-    /// choose one of these codings.
+    /// Reads the codings of a block whose `fingerprints` have been decoded. Returns a list for each span, without the span's
+    /// first fingerprint. Returns an error if a symbol is not the one that its fingerprints imply: no conforming writer
+    /// writes such a block.
     fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],
@@ -132,7 +135,7 @@ impl AllDifferences {
         fingerprints.chunks(self.spans.span_len).enumerate().map(read_span).collect()
     }
 
-    /// Decodes `N` spans of equal length, from span `first` on.
+    /// Decodes `N` consecutive spans of equal length at once. `first` is the number of the first span.
     #[inline(always)]
     fn decode_spans<F: Fingerprint, const N: usize>(
         &self,

@@ -1,13 +1,15 @@
-//! What a power loss leaves.
+//! Disk images after a power loss.
 
 use std::sync::Arc;
 
 use super::SimulatedDisk;
+use super::file_tree::{
+    FileTree, FolderEntries, Inode, Node, SECTOR_BYTES, SimulatedFolder, push_range, sector_end,
+};
 use super::operation::DiskOperation;
-use super::file_tree::{SimulatedFolder, Inode, FolderEntries, Node, SECTOR_BYTES, FileTree, push_range, sector_end};
 use crate::support::random::Random;
 
-/// How much of what was not synced a power loss leaves.
+/// The unsynced data that survives a power loss.
 #[derive(Clone, Debug)]
 pub(crate) enum SurvivalChoice {
     Nothing,
@@ -16,62 +18,62 @@ pub(crate) enum SurvivalChoice {
 }
 
 impl SurvivalChoice {
-    /// The choice number `seed` after so many operations.
+    /// A random choice that depends on `seed` and on the number of operations done.
     pub(crate) fn seeded(seed: u64, done: usize) -> SurvivalChoice {
         let mut random = Random(seed);
         SurvivalChoice::Random(Random(random.next() ^ done as u64))
     }
 }
 
-/// What power losses leave, after one operation after the other.
+/// Replays the operations of a disk one by one, and returns images of a power loss between them.
 pub(crate) struct CrashReplay {
     operations: Vec<Arc<DiskOperation>>,
-    world: Arc<FileTree>,
+    tree: Arc<FileTree>,
     done: usize,
 }
 
 impl CrashReplay {
-    pub(super) fn new(world: Arc<FileTree>, operations: Vec<Arc<DiskOperation>>) -> CrashReplay {
-        CrashReplay { operations, world, done: 0 }
+    pub(super) fn new(tree: Arc<FileTree>, operations: Vec<Arc<DiskOperation>>) -> CrashReplay {
+        CrashReplay { operations, tree, done: 0 }
     }
 
-    /// The number of operations done.
+    /// Number of operations done.
     pub(crate) fn done(&self) -> usize {
         self.done
     }
 
-    /// Does the next operation, and returns it; `None` if all are done.
+    /// Performs the next operation and returns it, or returns `None` if all are done.
     pub(crate) fn advance(&mut self) -> Option<&DiskOperation> {
         let operation = self.operations.get(self.done)?;
         if operation.applied {
-            // It fails now if it failed then.
-            let _ = Arc::make_mut(&mut self.world).apply(&operation.action);
+            // Ignores the result, which is the same as when the operation was recorded.
+            let _ = Arc::make_mut(&mut self.tree).apply(&operation.action);
         }
         self.done += 1;
         Some(operation)
     }
 
-    /// A disk as a power loss could leave it now; all on it is durable.
+    /// Returns the disk after a power loss at this point. All its data is durable.
     pub(crate) fn image(&self, choice: &mut SurvivalChoice) -> SimulatedDisk {
         let mut image = FileTree::empty();
-        copy_folder(&self.world, 0, &mut image, 0, choice);
+        copy_folder(&self.tree, 0, &mut image, 0, choice);
         SimulatedDisk::with(image)
     }
 }
 
-fn copy_folder(world: &FileTree, from: usize, image: &mut FileTree, to: usize, choice: &mut SurvivalChoice) {
-    let mut names = surviving_names(&world.folders[from], choice);
+fn copy_folder(tree: &FileTree, from: usize, image: &mut FileTree, to: usize, choice: &mut SurvivalChoice) {
+    let mut names = surviving_names(&tree.folders[from], choice);
     for node in names.values_mut() {
         match *node {
             Node::File(file) => {
                 *node = Node::File(image.files.len());
-                image.files.push(Inode::durable(surviving_bytes(&world.files[file], choice)));
+                image.files.push(Inode::durable(surviving_bytes(&tree.files[file], choice)));
             }
             Node::Folder(folder) => {
                 let new = image.folders.len();
                 *node = Node::Folder(new);
                 image.folders.push(SimulatedFolder::default());
-                copy_folder(world, folder, image, new, choice);
+                copy_folder(tree, folder, image, new, choice);
             }
         }
     }
@@ -91,7 +93,7 @@ fn surviving_names(folder: &SimulatedFolder, choice: &mut SurvivalChoice) -> Fol
         let kept = random.below(count + 1) as usize;
         folder.changes[..kept].iter().for_each(|change| change.apply(&mut names));
     } else {
-        // Few lost, few kept, or half of them.
+        // Probability in percent that a change survives.
         let percent = [10, 50, 90][random.below(3) as usize];
         let kept = folder.changes.iter().filter(|_| random.below(100) < percent);
         kept.for_each(|change| change.apply(&mut names));
@@ -108,11 +110,12 @@ fn surviving_bytes(file: &Inode, choice: &mut SurvivalChoice) -> Arc<Vec<u8>> {
     }
 }
 
-/// Each sector is old, new or garbage; what was synced and not overwritten is as it was.
+/// Contents of a file after a power loss: each unsynced sector is old, new or garbage. Bytes that were synced and not
+/// overwritten survive.
 fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
     let old = file.on_disk();
     let len = random_len(file, random);
-    // Most often all of a file is old or new but for a few sectors.
+    // In most cases nearly all sectors are old, or nearly all are new.
     let [old_percent, garbage_percent] =
         [[40, 20], [0, 0], [10, 0], [90, 0], [5, 5]][random.below(5) as usize];
     let mut bytes = Vec::with_capacity(len);
@@ -131,7 +134,7 @@ fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// The old length, the new one, one between, or one beyond.
+/// Length of a file after a power loss: old, new, between the two, or longer than both.
 fn random_len(file: &Inode, random: &mut Random) -> usize {
     let (old, new) = (file.on_disk().len(), file.bytes.len());
     let (low, high) = (old.min(new), old.max(new));

@@ -1,26 +1,27 @@
-//! Operations that fail, as planned.
+//! Planned failures of disk operations.
 
 use std::io;
 
 use super::operation::OperationKind;
 
-/// How an operation fails.
+/// Kind of failure of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
-    /// Nothing is done: EIO.
+    /// The operation does nothing and returns EIO.
     IoError,
-    /// Nothing is done: ENOSPC.
+    /// The operation does nothing and returns ENOSPC.
     NoSpace,
-    /// Nothing is done, and it may be tried again: EINTR.
+    /// The operation does nothing and returns EINTR. The caller may retry it.
     Interrupted,
-    /// It is done, but its caller is told of EIO.
+    /// The operation is done, but returns EIO.
     DoneButIoError,
-    /// A write of so many bytes, at least one, but fewer than asked if that is more than one; no error. Other operations succeed.
+    /// A write of more than one byte writes at most this number of bytes: at least one, and fewer than requested. It returns
+    /// no error. Other operations succeed.
     Short(usize),
-    /// The sync of a file fails with EIO, and each of its unsynced sectors falls back to what is on the disk with
-    /// this probability. Other operations succeed.
+    /// The sync of a file fails with EIO, and each of its unsynced sectors returns to its old contents with a probability of
+    /// `percent` percent. Other operations succeed.
     LosePages { percent: u64, seed: u64 },
-    /// A sync does nothing and reports no error: a disk that lies. Other operations succeed.
+    /// A sync does nothing and reports success. Other operations succeed.
     Ignored,
 }
 
@@ -34,10 +35,10 @@ impl Failure {
     }
 }
 
-/// Which operations are counted.
+/// Kinds of operations that a fault counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperationFilter {
-    /// Those that change the disk: their numbers are those of the listing.
+    /// Operations that change the disk, numbered as in [`SimulatedDisk::listing`](super::SimulatedDisk::listing).
     Changes,
     All,
     Kind(OperationKind),
@@ -53,7 +54,8 @@ impl OperationFilter {
     }
 }
 
-/// The n-th of these operations since the disk was made, from 0, fails; with `lasting`, all later ones too.
+/// A planned failure of operation number `n`, from 0, among the counted operations since the disk was created. If
+/// `lasting`, later counted operations fail, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) counted: OperationFilter,
@@ -62,11 +64,11 @@ pub(crate) struct Fault {
     pub(crate) failure: Failure,
 }
 
-/// Counts operations, and says which fail.
+/// Planned failures, and counts of the operations so far.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) planned: Vec<Fault>,
-    /// Bytes that may still be written; `None` is no limit.
+    /// Bytes that can still be written; `None` is no limit.
     pub(super) free_bytes: Option<usize>,
     counts: [usize; OperationKind::List as usize + 1],
 }
@@ -77,7 +79,7 @@ impl FaultPlan {
         kinds.map(|kind| self.counts[kind as usize]).sum()
     }
 
-    /// As `next`, for a write of so many bytes, for which there may be no room.
+    /// Like `next`, for a write of `len` bytes, which may also fail because the disk is full.
     pub(super) fn next_write(&mut self, len: usize) -> Option<Failure> {
         let planned = self.next(OperationKind::Write);
         let Some(room) = &mut self.free_bytes else { return planned };
@@ -90,11 +92,11 @@ impl FaultPlan {
         }
     }
 
-    /// Counts an operation, and says how it fails if it does.
+    /// Counts an operation, and returns its failure if it fails.
     pub(super) fn next(&mut self, kind: OperationKind) -> Option<Failure> {
         let fails = |fault: &&Fault| {
             let n = self.count(fault.counted);
-            // Who is interrupted for ever tries for ever.
+            // A caller retries an interrupted call, so a lasting interruption would never end.
             let lasting = fault.lasting && !matches!(fault.failure, Failure::Interrupted);
             fault.counted.counts(kind) && (n == fault.n || lasting && n > fault.n)
         };

@@ -1,4 +1,4 @@
-//! Files and folders in memory, with what is durable of them apart from what is seen.
+//! Files and folders in memory, each with its current state and its durable state.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::operation::Action;
 use crate::support::random::Random;
 
-/// What a disk writes at once: of an unsynced sector all or nothing arrives, or garbage.
+/// Unit in bytes that a power loss affects as a whole: an unsynced sector becomes old, new or garbage.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// The numbers of files and folders are never used again, as handles keep them.
+/// Number of a file or folder. Numbers are never reused, since open files refer to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     File(usize),
@@ -20,20 +20,20 @@ pub(super) enum Node {
 
 pub(super) type FolderEntries = BTreeMap<Arc<str>, Node>;
 
-/// The content of a file, whatever its name.
+/// Contents of a file. Folders hold the names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     pub(super) bytes: Arc<Vec<u8>>,
-    /// So many first bytes are the same on the disk.
+    /// Number of bytes from the start that are equal in `bytes` and in the durable contents.
     pub(super) synced_len: usize,
-    /// What is on the disk, if that is not just the first `synced_len` bytes: something was overwritten.
+    /// Durable contents if synced bytes were overwritten. If `None`, they are the first `synced_len` bytes.
     pub(super) durable_bytes: Option<Arc<Vec<u8>>>,
 }
 
-/// A change of a folder's names that may not have reached the disk.
+/// A change of a folder's names that may not be durable.
 #[derive(Clone, Debug)]
 pub(super) enum NameChange {
-    /// A node gets this name, new or instead of the one it had.
+    /// A node gets this name, as its first name or instead of its previous one.
     Name(Arc<str>, Node),
     Remove(Arc<str>, Node),
 }
@@ -41,13 +41,13 @@ pub(super) enum NameChange {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimulatedFolder {
     pub(super) names: FolderEntries,
-    /// The names as of the last sync of the folder.
+    /// Names at the last sync of the folder.
     pub(super) durable: FolderEntries,
-    /// What has changed since, in order.
+    /// Changes since the last sync, in order.
     pub(super) changes: Vec<NameChange>,
 }
 
-/// All files and folders; folder 0 is the root and the current folder at once.
+/// All files and folders. Folder 0 is both the root and the current folder.
 #[derive(Clone, Debug)]
 pub(super) struct FileTree {
     pub(super) files: Vec<Inode>,
@@ -55,7 +55,7 @@ pub(super) struct FileTree {
 }
 
 impl Inode {
-    /// A file that is all on the disk.
+    /// A file whose contents are all durable.
     pub(super) fn durable(bytes: Arc<Vec<u8>>) -> Inode {
         Inode { synced_len: bytes.len(), bytes, durable_bytes: None }
     }
@@ -64,12 +64,12 @@ impl Inode {
         self.durable_bytes.is_none() && self.synced_len == self.bytes.len()
     }
 
-    /// What is on the disk for sure.
+    /// Durable contents.
     pub(super) fn on_disk(&self) -> &[u8] {
         self.durable_bytes.as_ref().map_or(&self.bytes[..self.synced_len], |before| before)
     }
 
-    /// Says that the bytes from `at` on are about to change.
+    /// Must be called before bytes from offset `at` on change. Saves the durable contents if some of these bytes are synced.
     fn mark_changed_from(&mut self, at: usize) {
         if at < self.synced_len {
             if self.durable_bytes.is_none() {
@@ -93,7 +93,8 @@ impl Inode {
         *self = Inode::durable(self.bytes.clone());
     }
 
-    /// What a failed write-back does: sectors fall back to what is on the disk, and nobody is told which.
+    /// Simulates a failed write-back: each unsynced sector returns to its durable contents with a probability of `percent`
+    /// percent.
     fn lose_pages(&mut self, percent: u64, random: &mut Random) {
         let mut bytes = self.bytes[..self.synced_len].to_vec();
         while bytes.len() < self.bytes.len() {
@@ -109,7 +110,7 @@ pub(super) fn sector_end(at: usize) -> usize {
     (at / SECTOR_BYTES + 1) * SECTOR_BYTES
 }
 
-/// Appends up to `end` what the source has there, and zeros beyond its own end.
+/// Extends `bytes` to the length `end` with the bytes of `source` at the same offsets, or zeros after the end of `source`.
 pub(super) fn push_range(bytes: &mut Vec<u8>, source: &[u8], end: usize) {
     let there = end.min(source.len()).max(bytes.len());
     bytes.extend_from_slice(source.get(bytes.len()..there).unwrap_or(&[]));
@@ -120,12 +121,12 @@ impl NameChange {
     pub(super) fn apply(&self, names: &mut FolderEntries) {
         match self {
             NameChange::Name(name, node) => {
-                // A node has one name, whichever of its former ones got this far.
+                // A node has one name. Removes its previous name, which may differ if earlier changes were lost.
                 names.retain(|_, other| other != node);
                 names.insert(name.clone(), *node);
             }
             NameChange::Remove(name, node) => {
-                // Another file of the name, whose own end was lost, is not meant.
+                // If an earlier change was lost, the name may belong to another file, which is kept.
                 if names.get(name) == Some(node) {
                     names.remove(name);
                 }
@@ -135,7 +136,7 @@ impl NameChange {
 }
 
 impl SimulatedFolder {
-    /// A folder whose names are all on the disk.
+    /// A folder whose names are all durable.
     pub(super) fn durable(names: FolderEntries) -> SimulatedFolder {
         SimulatedFolder { durable: names.clone(), names, changes: Vec::new() }
     }
@@ -151,7 +152,7 @@ impl SimulatedFolder {
     }
 }
 
-/// The names on the way to a file or folder.
+/// Names of the folders and the entry on a path.
 fn path_names(path: &Path) -> impl DoubleEndedIterator<Item = Arc<str>> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy().into()),
@@ -188,7 +189,7 @@ impl FileTree {
         }
     }
 
-    /// The folder that has, or would have, this entry, and the entry's name.
+    /// Folder of an entry, which need not exist, and name of the entry.
     fn entry(&self, path: &Path) -> io::Result<(usize, Arc<str>)> {
         let mut steps = path_names(path);
         let name = steps.next_back().ok_or(io::ErrorKind::InvalidInput)?;
@@ -198,7 +199,7 @@ impl FileTree {
         }
     }
 
-    /// A new file of this name, in the place of one that has it.
+    /// Creates a file. Removes an existing file of the same name first.
     fn new_file(&mut self, path: &Path) -> io::Result<usize> {
         if self.file(path).is_ok() {
             self.apply(&Action::Remove(path.to_path_buf()))?;
@@ -206,7 +207,7 @@ impl FileTree {
         self.file_or_new(path)
     }
 
-    /// The file of this name, new if need be.
+    /// Returns the file with this name. Creates it if it does not exist.
     fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
         match self.file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -220,7 +221,7 @@ impl FileTree {
         }
     }
 
-    /// Does what can be done; what cannot changes nothing.
+    /// Performs an operation. On an error, nothing changes.
     pub(super) fn apply(&mut self, action: &Action) -> io::Result<()> {
         match action {
             Action::Create(path) => {

@@ -1,12 +1,12 @@
-//! A disk in memory that records its operations, loses its power after any operation, and fails as planned.
+//! A disk in memory. It records its operations, simulates a power loss after any of them, and fails as planned.
 //!
-//! A file's content becomes durable by a sync of the file, and its name by a sync of its folder; neither makes the
-//! other durable. Operations are in the order of taking the disk's lock.
+//! A sync of a file makes its contents durable, and a sync of its folder makes its name durable; neither makes the other
+//! durable. If several threads use the disk, operations are recorded in the order of taking its lock.
 
-mod operation;
 mod crash;
 mod fault;
 mod file_tree;
+mod operation;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,23 +18,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use simstore::fs::{Fs, Lock, LockHandle, SyncFile, WriteFile};
 use simstore::raw::Bytes;
 
+pub(crate) use self::crash::{CrashReplay, SurvivalChoice};
+use self::fault::FaultPlan;
+pub(crate) use self::fault::{Failure, Fault, OperationFilter};
+pub(crate) use self::file_tree::SECTOR_BYTES;
+use self::file_tree::{FileTree, Node};
 pub(crate) use self::operation::OperationKind;
 use self::operation::{Action, DiskOperation};
-pub(crate) use self::crash::{SurvivalChoice, CrashReplay};
-use self::fault::FaultPlan;
-pub(crate) use self::fault::{OperationFilter, Failure, Fault};
-pub(crate) use self::file_tree::SECTOR_BYTES;
-use self::file_tree::{Node, FileTree};
 
-/// Called before an operation with its kind.
+/// Function that is called before an operation, with the kind of the operation.
 type Hook = Arc<dyn Fn(&SimulatedDisk, OperationKind) + Send + Sync>;
 
 struct DiskState {
-    /// The initial contents of the disk.
+    /// Contents of the disk before the recorded operations.
     initial: Arc<FileTree>,
-    world: Arc<FileTree>,
+    tree: Arc<FileTree>,
     operations: Vec<Arc<DiskOperation>>,
-    /// The files whose locks are held.
+    /// Numbers of the files whose locks are held.
     locked_files: BTreeSet<usize>,
     faults: FaultPlan,
     hook: Option<Hook>,
@@ -57,10 +57,10 @@ impl fmt::Debug for SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    fn with(world: FileTree) -> SimulatedDisk {
-        let start = Arc::new(world);
+    fn with(tree: FileTree) -> SimulatedDisk {
+        let start = Arc::new(tree);
         SimulatedDisk(Arc::new(Mutex::new(DiskState {
-            world: start.clone(),
+            tree: start.clone(),
             initial: start,
             operations: Vec::new(),
             locked_files: BTreeSet::new(),
@@ -70,7 +70,7 @@ impl SimulatedDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, DiskState> {
-        // A thread that panicked has reported it itself.
+        // If another thread panicked, the test fails anyway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,12 +79,12 @@ impl SimulatedDisk {
         Arc::new(self.clone())
     }
 
-    /// The number of operations that changed the disk, or tried to.
+    /// Number of operations that changed the disk, or tried to.
     pub(crate) fn operations(&self) -> usize {
         self.state().operations.len()
     }
 
-    /// The number of operations of some kind, including reads.
+    /// Number of operations that `counted` selects, including reads.
     pub(crate) fn count(&self, counted: OperationFilter) -> usize {
         self.state().faults.count(counted)
     }
@@ -98,14 +98,14 @@ impl SimulatedDisk {
         text
     }
 
-    /// The disk after a power failure right after the first `done` operations, numbered from 0.
+    /// The disk after a power failure that follows the first `done` operations.
     pub(crate) fn crash(&self, done: usize, choice: &mut SurvivalChoice) -> SimulatedDisk {
         let mut crashes = self.replay();
         while crashes.done() < done && crashes.advance().is_some() {}
         crashes.image(choice)
     }
 
-    /// All disks that a power failure can leave, after each of the current operations.
+    /// Returns a replay of the recorded operations, which can make a disk image after each of them.
     pub(crate) fn replay(&self) -> CrashReplay {
         let state = self.state();
         CrashReplay::new(state.initial.clone(), state.operations.clone())
@@ -128,22 +128,22 @@ impl SimulatedDisk {
 
     /// Sets a hook that is called before each operation that changes the disk, and before each check of a lock's
     /// file. The hook may use the disk; its own operations do not call it.
-    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, OperationKind) + Send + Sync + 'static) {
+    pub(crate) fn set_hook(&self, hook: impl Fn(&SimulatedDisk, OperationKind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
 
     /// The paths of all files and folders.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        fn collect(world: &FileTree, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
-            for (name, node) in &world.folders[folder].names {
+        fn collect(tree: &FileTree, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
+            for (name, node) in &tree.folders[folder].names {
                 paths.push(path.join(&**name));
                 if let Node::Folder(inner) = *node {
-                    collect(world, inner, &path.join(&**name), paths);
+                    collect(tree, inner, &path.join(&**name), paths);
                 }
             }
         }
         let mut paths = Vec::new();
-        collect(&self.state().world, 0, Path::new(""), &mut paths);
+        collect(&self.state().tree, 0, Path::new(""), &mut paths);
         paths
     }
 
@@ -155,14 +155,14 @@ impl SimulatedDisk {
     /// The contents of a file, if it exists. Does not count as a read, and never fails.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
-        state.world.file(path).ok().map(|file| state.world.files[file].bytes.to_vec())
+        state.tree.file(path).ok().map(|file| state.tree.files[file].bytes.to_vec())
     }
 
     /// Whether two disks share the bytes of a file in memory.
     pub(crate) fn shares_bytes(&self, other: &SimulatedDisk, path: &Path) -> bool {
         let bytes = |disk: &SimulatedDisk| {
             let state = disk.state();
-            state.world.file(path).ok().map(|file| state.world.files[file].bytes.clone())
+            state.tree.file(path).ok().map(|file| state.tree.files[file].bytes.clone())
         };
         bytes(self).zip(bytes(other)).is_some_and(|(one, other)| Arc::ptr_eq(&one, &other))
     }
@@ -187,12 +187,12 @@ impl SimulatedDisk {
         Ok(state)
     }
 
-    /// Counts a read, and then performs it.
+    /// Counts a read, and performs it unless it fails as planned.
     fn read<T>(&self, kind: OperationKind, read: impl FnOnce(&FileTree) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
         match state.faults.next(kind) {
             None | Some(Failure::Short(_) | Failure::LosePages { .. } | Failure::Ignored) => {
-                read(&state.world)
+                read(&state.tree)
             }
             Some(failure) => Err(failure.error()),
         }
@@ -225,7 +225,7 @@ impl DiskState {
             (Some(Failure::Short(_) | Failure::LosePages { .. } | Failure::Ignored), _) => error = None,
             (Some(_), _) => applied = false,
         }
-        let mut result = if applied { Arc::make_mut(&mut self.world).apply(&action) } else { Ok(()) };
+        let mut result = if applied { Arc::make_mut(&mut self.tree).apply(&action) } else { Ok(()) };
         if let Some(error) = error {
             result = Err(error);
         }
@@ -238,17 +238,17 @@ impl DiskState {
 impl Fs for SimulatedDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let state = self.perform(Action::Create(path.to_path_buf()))?;
-        let file = state.world.file(path)?;
-        Ok(Box::new(OpenFile { disk: self.clone(), path: path.into(), file, at: 0 }))
+        let file = state.tree.file(path)?;
+        Ok(Box::new(OpenFileHandle { disk: self.clone(), path: path.into(), file, at: 0 }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        let bytes = self.read(OperationKind::Open, |world| Ok(world.files[world.file(path)?].bytes.to_vec()))?;
+        let bytes = self.read(OperationKind::Open, |tree| Ok(tree.files[tree.file(path)?].bytes.to_vec()))?;
         Ok(Box::new(Cursor::new(bytes)))
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
-        self.read(OperationKind::Map, |world| Ok(Bytes::from(world.files[world.file(path)?].bytes.to_vec())))
+        self.read(OperationKind::Map, |tree| Ok(Bytes::from(tree.files[tree.file(path)?].bytes.to_vec())))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -268,14 +268,14 @@ impl Fs for SimulatedDisk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.read(OperationKind::List, |world| {
-            let folder = &world.folders[world.folder(path)?];
+        self.read(OperationKind::List, |tree| {
+            let folder = &tree.folders[tree.folder(path)?];
             Ok(folder.names.keys().map(ToString::to_string).collect())
         })
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
-        let file = self.state().world.file(path)?;
+        let file = self.state().tree.file(path)?;
         self.perform(Action::SyncFile { path: path.into(), file }).map(|_| ())
     }
 
@@ -285,13 +285,13 @@ impl Fs for SimulatedDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         let mut state = self.perform(Action::Lock(path.to_path_buf()))?;
-        let file = state.world.file(path)?;
+        let file = state.tree.file(path)?;
         let path = path.to_path_buf();
         Ok(state.locked_files.insert(file).then(|| Lock::new(LockedFile { disk: self.clone(), path, file })))
     }
 }
 
-/// A lock that is held.
+/// Handle of a held lock; dropping it releases the lock.
 struct LockedFile {
     disk: SimulatedDisk,
     path: PathBuf,
@@ -301,7 +301,7 @@ struct LockedFile {
 impl LockHandle for LockedFile {
     fn is_in_place(&self) -> io::Result<bool> {
         self.disk.run_hook(OperationKind::IsInPlace);
-        Ok(self.disk.state().world.file(&self.path).is_ok_and(|file| file == self.file))
+        Ok(self.disk.state().tree.file(&self.path).is_ok_and(|file| file == self.file))
     }
 }
 
@@ -311,16 +311,16 @@ impl Drop for LockedFile {
     }
 }
 
-/// An open file, which may have lost its name.
+/// An open file, whose name may have been removed or changed.
 #[derive(Clone)]
-struct OpenFile {
+struct OpenFileHandle {
     disk: SimulatedDisk,
     path: Arc<Path>,
     file: usize,
     at: usize,
 }
 
-impl Write for OpenFile {
+impl Write for OpenFileHandle {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let action =
             Action::Write { path: self.path.clone(), file: self.file, at: self.at, bytes: bytes.into() };
@@ -340,7 +340,7 @@ impl Write for OpenFile {
     }
 }
 
-impl WriteFile for OpenFile {
+impl WriteFile for OpenFileHandle {
     fn sync(&mut self) -> io::Result<()> {
         SyncFile::sync(self)
     }
@@ -350,7 +350,7 @@ impl WriteFile for OpenFile {
     }
 }
 
-impl SyncFile for OpenFile {
+impl SyncFile for OpenFileHandle {
     fn sync(&self) -> io::Result<()> {
         self.disk.perform(Action::SyncFile { path: self.path.clone(), file: self.file }).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Recorded operations of a disk.
+//! Operations of a simulated disk, as it records them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,16 @@ pub(crate) enum OperationKind {
     Map,
     Open,
     List,
-    /// A check that the path of a lock leads to the locked file. Such checks are not counted, and never fail.
+    /// A check that the path of a lock still leads to the locked file. Such checks are not counted and never fail.
     IsInPlace,
 }
 
 impl OperationKind {
     pub(crate) fn is_read(self) -> bool {
-        matches!(self, OperationKind::Map | OperationKind::Open | OperationKind::List | OperationKind::IsInPlace)
+        matches!(
+            self,
+            OperationKind::Map | OperationKind::Open | OperationKind::List | OperationKind::IsInPlace
+        )
     }
 }
 

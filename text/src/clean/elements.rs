@@ -7,7 +7,7 @@ use crate::splitmix::GOLDEN_GAMMA;
 pub(super) enum ElementKind {
     /// `script` and `style`, whose content is not text.
     Code,
-    /// Leaves no break: may occur inside a word.
+    /// Adds no space or line break to the text: a word may continue across the element's tags.
     Inline,
     /// Hidden in most browsers, or graphical. The content is text, but not main text.
     Hidden,
@@ -124,7 +124,7 @@ const ATTRIBUTES: &[&str] = &[
 /// Length in bytes of the longest element names, `blockquote` and `figcaption`.
 const NAME_MAX: usize = 10;
 
-/// Names of [`ELEMENTS`] as numbers, which compare faster than strings.
+/// The names of [`ELEMENTS`], in the same order, as [numbers](name_number). Numbers compare faster than strings.
 static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
     let mut names = [0; ELEMENT_COUNT];
     let mut at = 0;
@@ -152,13 +152,13 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
 const SLOT_BITS: u32 = 9;
 const FREE_SLOT: u8 = u8::MAX;
 
-/// Returns the first slot of the search for a name.
+/// Returns the slot of [`SLOTS`] at which the search for a name starts. `number` is the name's [number](name_number).
 const fn first_slot(number: u128) -> usize {
     let folded = number as u64 ^ ((number >> 64) as u64).rotate_left(48);
     (folded.wrapping_mul(GOLDEN_GAMMA) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
-/// Returns a name of at most 16 bytes, in lower case, as a number.
+/// Converts a name of at most 16 bytes to lower case, and returns its bytes as a big-endian number.
 const fn name_number(name: &[u8]) -> u128 {
     let (mut number, mut at) = (0, 0);
     while at < name.len() {

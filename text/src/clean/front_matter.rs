@@ -1,6 +1,6 @@
 //! YAML front matter at the beginning of a text.
 
-/// Maximum number of lines in front matter, without the first line.
+/// Maximum number of lines in front matter after its first line `---`.
 const LINES_MAX: usize = 200;
 /// Maximum size of front matter in bytes.
 const BYTES_MAX: usize = 16 << 10;
@@ -27,7 +27,7 @@ pub(super) fn split(text: &str) -> (&str, &str) {
         }
         match bytes[start..end].trim_ascii_end() {
             b"---" | b"..." => return text.split_at(end),
-            line if is_yaml(line) => {}
+            line if is_front_matter_line(line) => {}
             _ => break,
         }
     }
@@ -39,8 +39,9 @@ fn line_end(bytes: &[u8], start: usize) -> usize {
     memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
 }
 
-/// Whether a line without trailing white space may occur in front matter.
-fn is_yaml(line: &[u8]) -> bool {
+/// Whether front matter may contain a line: an empty or indented line, a comment, a list item, or a key with a colon. Trailing
+/// white space was removed from `line`.
+fn is_front_matter_line(line: &[u8]) -> bool {
     if matches!(line, [] | [b' ' | b'\t' | b'#', ..] | b"-" | [b'-', b' ', ..]) {
         return true;
     }

@@ -1,4 +1,4 @@
-//! Markdown code and links, by CommonMark 0.31.
+//! Finds code blocks, code spans and links in Markdown, by the rules of CommonMark 0.31.
 
 use crate::clean::tags::prefix_length;
 
@@ -10,11 +10,11 @@ const TARGET_DEPTH_MAX: usize = 32;
 /// The opening line of a fenced code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
-    /// Backquote or tilde.
+    /// Character that the fence consists of: a backquote or a tilde.
     marker: u8,
-    /// Number of markers, at least 3.
+    /// Length of the fence in marker characters, at least 3.
     length: usize,
-    /// Offset of the info string in the line, in bytes.
+    /// Offset in bytes of the info string, which names the language, in the line.
     pub(super) info: usize,
 }
 
@@ -33,8 +33,8 @@ impl Fence {
         is_fence.then_some(Fence { marker, length, info })
     }
 
-    /// Returns the code before the closing line, and the length in bytes of the code with that line. `after` is the text after
-    /// the opening line. `None` if no line closes the block.
+    /// Finds the line that closes the code block. `after` is the text after the opening line. Returns the code, and the length in
+    /// bytes of the code and the closing line together. Returns `None` if no line closes the block.
     pub(super) fn content<'a>(&self, after: &'a str) -> Option<(&'a str, usize)> {
         let mut end = 0;
         for line in after.split_inclusive('\n') {
@@ -48,7 +48,7 @@ impl Fence {
     }
 }
 
-/// Returns the length in bytes of all block quote and list markers at the beginning of a line.
+/// Returns the length in bytes of the beginning of a line that consists of block quote markers and list markers.
 fn container_prefix_length(line: &str) -> usize {
     let bytes = line.as_bytes();
     let mut length = 0;
@@ -61,8 +61,9 @@ fn container_prefix_length(line: &str) -> usize {
     }
 }
 
-/// Returns the length in bytes of a block quote marker with at most one space, or of a list marker with its spaces. If more than
-/// four spaces follow a list marker, only one of them counts. Returns 0 for no marker.
+/// Returns the length in bytes of the block quote marker or list marker at the beginning of a line, including the spaces after
+/// it. At most one space counts after a block quote marker. If more than four spaces follow a list marker, only one of them
+/// counts. Returns 0 if the line begins with no marker.
 fn marker_length(bytes: &[u8]) -> usize {
     let marker = match bytes.first() {
         Some(b'>') => return 1 + usize::from(bytes.get(1) == Some(&b' ')),
@@ -83,8 +84,8 @@ fn marker_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the indentation, in spaces, of the content of the list item that a line begins or belongs to; 0 outside of lists.
-/// `around` is the indentation of the list item before the line.
+/// Returns the number of spaces before the content of the list item that contains `line`. The line may begin this list item.
+/// Returns 0 if the line is outside of lists. `around` is the result for the line before.
 pub(super) fn list_indent(line: &str, around: usize) -> usize {
     let containers = container_prefix_length(line);
     let indent = prefix_length(line.as_bytes(), |b| b == b' ');
@@ -97,7 +98,8 @@ pub(super) fn list_indent(line: &str, around: usize) -> usize {
 
 /// Finds code spans, in time linear in the text.
 pub(super) struct CodeSpans {
-    /// For each number of backquotes, the paragraph without a further run of this length; 0 for none.
+    /// For each length of a run of backquotes, the paragraph that is known to contain no further run of this length; 0 if no
+    /// paragraph is known.
     exhausted_in: [usize; BACKQUOTES_MAX + 1],
 }
 
@@ -106,10 +108,12 @@ impl CodeSpans {
         CodeSpans { exhausted_in: [0; BACKQUOTES_MAX + 1] }
     }
 
-    /// Returns the length in bytes of the code span at the beginning of a text, including its backquotes, and the length of the
-    /// opening run of backquotes. The former is `None` if the paragraph does not close the span.
+    /// Returns two lengths in bytes for the backquotes at the beginning of a text: first the length of the code span that they
+    /// open, including all its backquotes, then the number of opening backquotes. The first is `None` if no equally long run of
+    /// backquotes in the paragraph closes the span.
     ///
-    /// The paragraph ends after `end` bytes. `paragraph` identifies the paragraph, and is at least 1.
+    /// The paragraph ends after the first `end` bytes of the text. `paragraph` is a number that identifies the paragraph; it is at
+    /// least 1.
     pub(super) fn length(&mut self, text: &str, end: usize, paragraph: usize) -> (Option<usize>, usize) {
         let bytes = &text.as_bytes()[..end];
         let opening = prefix_length(bytes, |b| b == b'`');
@@ -135,7 +139,7 @@ impl CodeSpans {
 pub(super) struct Brackets {
     /// For each open bracket, whether it begins an image.
     are_images: Vec<bool>,
-    /// Open brackets at depths below this one begin no link, because a link must not contain a link.
+    /// The first `inactive` open brackets begin no link: they enclose a link, and a link must not contain a link.
     inactive: usize,
 }
 
@@ -149,9 +153,8 @@ impl Brackets {
         self.are_images.push(is_image);
     }
 
-    /// Closes the innermost bracket. If that ends the text of an inline link or image, returns the length of the target in bytes.
-    ///
-    /// `text` is the rest of the paragraph after `]`.
+    /// Closes the innermost open bracket. `text` is the rest of the paragraph after the closing `]`. If the bracket encloses the
+    /// text of an inline link or image, returns the length in bytes of the link target, which follows the `]`.
     pub(super) fn close(&mut self, text: &str) -> Option<usize> {
         let is_image = self.are_images.pop()?;
         let depth = self.are_images.len();

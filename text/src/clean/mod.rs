@@ -117,8 +117,8 @@ impl Cleaning {
         CleanedText { text: self.convert_characters(normal.as_str().into()), dropped_words: 0 }
     }
 
-    /// Applies the steps after markup removal. Dictionary words and stop words take the same steps, so that they match cleaned
-    /// texts.
+    /// Applies all cleaning steps that follow the removal of markup. They are also applied to dictionary words and stop words, so
+    /// that these match cleaned texts.
     pub(crate) fn normalise<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.convert_characters(self.normaliser().normalise(text))
     }
@@ -131,7 +131,8 @@ impl Cleaning {
         }
     }
 
-    /// Applies the steps after normalisation: simplified Chinese, only Han characters, no digits.
+    /// Applies the cleaning steps that follow normalisation, if the profile has them: converts Chinese to simplified characters,
+    /// keeps only Han characters, removes digits.
     fn convert_characters<'a>(&self, mut text: Cow<'a, str>) -> Cow<'a, str> {
         if self.simplified
             && let Cow::Owned(simplified) = simplify::simplify(&text)

@@ -151,7 +151,7 @@ fn ascii_length(bytes: &[u8]) -> usize {
     length
 }
 
-/// Appends a text in lower case. The only upper-case letters of the text are ASCII.
+/// Appends a text with its ASCII letters in lower case. The text must contain no upper-case letters outside ASCII.
 fn push_ascii(text: &str, normal: &mut String) {
     let start = normal.len();
     normal.push_str(text);

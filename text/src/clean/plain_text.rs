@@ -59,19 +59,19 @@ fn may_hold_markup(text: &str) -> bool {
             .any(|at| [&b"]("[..], b"```", b"~~~"].iter().any(|start| bytes[at..].starts_with(start)))
 }
 
-/// Whether a line with this first byte cannot begin with markup.
+/// Whether a line that starts with this byte cannot have markup at its start: the byte is an ASCII letter or not ASCII.
 fn begins_text(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// A kind of HTML block in Markdown, by the condition that ends it.
+/// An HTML block of Markdown, classified by the condition that ends the block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HtmlBlock {
-    /// Ends with the last line of the comment.
+    /// A comment. The block ends with the line that contains `-->`.
     Comment,
-    /// Ends with the line of the end tag.
+    /// An element such as `pre`. The block ends with the line that contains the end tag.
     EndTag,
-    /// Ends before an empty line.
+    /// Any other block. It ends before an empty line.
     EmptyLine,
 }
 
@@ -81,7 +81,8 @@ struct MarkupScanner<'a, 'd, F> {
     plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
-    /// End of the last paragraph whose end was searched. Not past the current position if the current paragraph's end is unknown.
+    /// Cache of [`paragraph_end`](Self::paragraph_end): end of the last paragraph whose end was searched, as an offset in bytes.
+    /// If it is not after the current position, the end of the current paragraph is not yet known.
     paragraph_end: usize,
     /// Whether the next line begins a paragraph.
     is_paragraph_start: bool,
@@ -91,7 +92,7 @@ struct MarkupScanner<'a, 'd, F> {
     list_indent: usize,
     /// Whether the rest of the text is known to contain no `-->`. Without this flag, repeated searches take quadratic time.
     has_no_comment_end: bool,
-    /// Whether the rest of the text is known to contain no end tag of `script` and of `style`.
+    /// Whether the rest of the text is known to contain no end tag, for `script` and for `style`.
     has_no_code_end: [bool; 2],
     dropped: &'d mut F,
 }
@@ -131,7 +132,7 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         }
     }
 
-    /// Appends `length` bytes of the text unchanged. Returns `length`.
+    /// Appends the `length` bytes of the text at offset `at` unchanged. Returns `length`.
     fn copy(&mut self, at: usize, length: usize) -> usize {
         self.plain.push_str(&self.text[at..at + length]);
         length

@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Numeric references decode as in the tokenizer.
+    /// Numeric references decode to the same characters as in the WHATWG's HTML tokenizer.
     #[test]
     fn numbers_are_those_of_the_tokenizer() {
         for number in (0..0x3000).chain(0xd700..0xe100).chain(0xfd00..0x1_0100).chain(0x10_ff00..0x11_0010) {

@@ -12,15 +12,15 @@ static OPENCC: LazyLock<OpenCC> =
 
 /// Code points covered by [`MAY_CHANGE`].
 const TABLE_RANGE: std::ops::Range<u32> = 0x3400..0xa000;
-/// For each character of [`TABLE_RANGE`], whether a text with this character may need conversion: OpenCC converts the character
-/// alone, or only as part of a phrase ([`PHRASE_ONLY`]). Filling the table takes some milliseconds, once.
+/// For each character of [`TABLE_RANGE`], whether a text with this character may need conversion. That is so if OpenCC converts
+/// the character alone, or if it is one of [`PHRASE_ONLY`]. Filling the table takes some milliseconds, once.
 static MAY_CHANGE: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let changes = |c: char| OPENCC.convert(c.encode_utf8(&mut [0; 4])) != String::from(c);
     let may_change = |c: char| PHRASE_ONLY.contains(&c) || changes(c);
     TABLE_RANGE.map(|c| char::from_u32(c).is_some_and(may_change)).collect()
 });
-/// Characters that OpenCC converts only in phrases. Every phrase that OpenCC converts, but whose characters it would all keep if
-/// they were alone, contains one of these.
+/// Characters that OpenCC keeps when they are alone, but converts in some phrases. They are complete in this sense: if OpenCC
+/// converts a phrase, the phrase contains one of them or a character that OpenCC converts alone.
 const PHRASE_ONLY: [char; 6] = ['沈', '牴', '瞭', '藉', '衹', '覆'];
 /// Smallest first byte, in UTF-8, of the characters from U+3000 on.
 const FIRST_BYTE: u8 = 0xe3;
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// Phrases of a few characters, some with only one that changes; and single characters.
+    /// Short phrases and single characters. OpenCC converts some of them.
     const PHRASES: [&str; 16] = [
         "一目瞭然", "反反覆覆", "沈默", "牴牾", "以免藉口", "衹得", "彷徨", "有序", "乾坤", "漢", "𠁞", "中",
         "文", "a ", "，", "\u{f900}",

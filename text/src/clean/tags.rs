@@ -1,8 +1,8 @@
-//! HTML tags and comments in a text that may be no HTML.
+//! Finds HTML tags and comments in a text that may or may not be HTML.
 //!
 //! For the WHATWG's tokenizer, `<` and a letter open a tag that ends at the next `>`. In plain text, many words may lie between
-//! them. So a tag must meet more conditions here: its element is known, its attributes are well-formed, and it contains no empty
-//! line (as in CommonMark).
+//! such a `<` and the next `>`. So this module accepts a tag only if its element is known, its attributes are well-formed, and
+//! it contains no empty line (as in CommonMark).
 
 use crate::clean::elements::{self, ELEMENTS, ElementKind};
 

@@ -52,15 +52,16 @@ proptest! {
     }
 }
 
-/// Statistics of the distances of random pairs, each divided by its value in the binomial distribution: the mean, the standard
-/// deviation of a band's distance, and the standard deviation of a whole signature's distance.
+/// Measured statistics of the distances between the signatures of random pairs of sets. Each is divided by its value in the
+/// binomial distribution, so 1 means agreement: the mean distance, and the standard deviations of the distances of one band and
+/// of a whole signature.
 struct DistanceStatistics {
     mean: f64,
     band_deviation: f64,
     signature_deviation: f64,
 }
 
-/// Measures `trials` random pairs of sets with `a` and `b` members, `both` of them common.
+/// Measures `trials` random pairs of sets: the first set has `a` members, the second `b`, and `both` members are in both sets.
 fn distance_statistics(
     a: usize,
     b: usize,
@@ -112,7 +113,8 @@ const PAIRS: [(usize, usize, usize); 14] = [
     (10_000, 300, 300),
 ];
 
-/// A bit differs with probability (1 - J) / 2. The deviations match independent bits, for a band and for a whole signature.
+/// A bit differs with probability (1 - J) / 2, where J is the Jaccard similarity. The standard deviations of the distances are
+/// those of independent bits, for a band and for a whole signature.
 #[test]
 fn bits_differ_as_the_formula_says() {
     for (a, b, both) in PAIRS {
@@ -134,8 +136,8 @@ fn bits_differ_as_the_formula_says() {
     }
 }
 
-/// Counterexample to the test above: if a bit depends on the member alone, it is equal in all positions that the member wins,
-/// and the deviations are too large.
+/// A variant that fails the test above: if a bit depends on the member alone, it is equal in all positions where this member has
+/// the minimum, and the standard deviations are too large.
 #[test]
 fn a_bit_has_to_depend_on_the_position() {
     let from_members_alone = |members: &[u64]| {

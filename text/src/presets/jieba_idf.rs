@@ -26,7 +26,7 @@ const CACHED_WORDS_MAX: usize = 1 << 16;
 #[derive(Default)]
 struct IdfCache {
     idf: HashMap<Box<str>, Option<f64>>,
-    /// Dictionary of the cached words, all equally frequent. So each word is segmented as itself.
+    /// Dictionary that contains only the cached words, all with the same frequency. With it, jieba-rs never splits a cached word.
     words: Option<Jieba>,
 }
 

@@ -121,8 +121,8 @@ impl Preset {
 
     /// Visits the features of a text with their weights. A feature may occur several times.
     ///
-    /// Weights are 1. For tools with keywords, they are the keyword's weight in units of 2^-20; the fingerprint uses the exact
-    /// weight.
+    /// If the tool selects keywords, features are keywords, and their weights are in units of 2^-20; the fingerprint is computed
+    /// from the unrounded weights. Otherwise each weight is 1.
     pub fn visit_features(self, text: &str, mut visit: impl FnMut(&str, u32)) {
         match self {
             Preset::PypiSimhash => pypi::visit_features(text, |feature| visit(feature, 1)),

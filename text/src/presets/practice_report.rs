@@ -31,9 +31,10 @@ pub(super) fn only_han(text: &str) -> String {
     text.chars().filter(|c| ('\u{4e00}'..='\u{9fcc}').contains(c)).collect()
 }
 
-/// Returns the words of greatest TF-IDF weight, heaviest first. Ties are broken by code point order.
+/// Returns the words of greatest TF-IDF weight, heaviest first. Words of equal weight are in code point order.
 ///
-/// As in `jieba.analyse.extract_tags`, words of one character are ignored, also in the total number of words.
+/// As in `jieba.analyse.extract_tags`, words of one character are ignored: they are no keywords, and do not count as words of the
+/// text.
 pub(super) fn keywords(han: &str) -> Vec<Keyword<'_>> {
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for token in JIEBA.cut(han, true) {

@@ -1,8 +1,8 @@
 //! seomoz/simhash-cpp at commit 98dd188: words of ASCII letters, lookup3, cyclic windows of 3 words.
 //!
-//! Other versions give other fingerprints. The first version has windows of 4 words. One version does not reverse the bits. The
-//! last version, like simhash-py 0.4.0 on PyPI, takes hashes from its caller. The project's own test has fingerprints of this
-//! version.
+//! Commits of simhash-cpp differ in their fingerprints. The first version has windows of 4 words. One version does not reverse the
+//! bits of the fingerprint, as commit 98dd188 does. The last version, like simhash-py 0.4.0 on PyPI, does not tokenize texts: its
+//! caller computes the hashes. Commit 98dd188 was chosen because simhash-cpp's own test expects its fingerprints.
 
 use crate::feature_hash::FeatureHash;
 use crate::presets::weighted_fingerprint::weighted_fingerprint;
@@ -12,9 +12,10 @@ use simstore::Fingerprint;
 /// Words per feature.
 const WINDOW: usize = 3;
 
-/// Returns the fingerprint. The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS
-/// 1997). The hash of the last word is combined by xor with the hash of the word before it, rotated left by 1 bit, and the hash
-/// of the first word, rotated left by 2 bits. The bits of the fingerprint are reversed, by a quirk of the tool.
+/// Returns the fingerprint. The bits of the simhash are reversed, by a quirk of the tool.
+///
+/// The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS 1997): the xor of the hash of
+/// its last word, the hash of the word before rotated left by 1 bit, and the hash of the first word rotated left by 2 bits.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let mut window = [F::ZERO; WINDOW];
     let hashes = words(text).map(|word| {
@@ -25,7 +26,7 @@ pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     Simhash { fingerprint: F::from_u64(simhash.fingerprint.low_u64().reverse_bits()), ..simhash }
 }
 
-/// Visits every word together with the up to two words before it.
+/// Visits one feature for each word: the word and up to two words before it, joined by spaces.
 pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
     let words: Vec<&str> = words(text).collect();
     for end in 1..=words.len() {

@@ -5,7 +5,7 @@ use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Returns the fingerprint. A bit whose sum is 0 is 1, so all bits are 1 for a text without tokens.
+/// Returns the fingerprint. A bit is 1 if the sum of its weights is 0 or greater. So for a text without tokens, all bits are 1.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let hashes = tokens(text).map(|token| (FeatureHash::StringHash.hash(token), 1.0));
     weighted_fingerprint(hashes, |sum| sum >= 0.0)

@@ -1,9 +1,10 @@
-//! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0 with its bundled dictionaries, and the lookup3 hash.
+//! yanyiwu/simhash 1.3.0 for Chinese: the 5 keywords of greatest weight of cppjieba 5.4.0 with its bundled dictionaries, and the
+//! lookup3 hash.
 //!
-//! Words are combined from two segmentations by jieba-rs: by the dictionary, and by the hidden Markov model alone. One
-//! difference to cppjieba remains. If punctuation follows characters that the dictionary leaves single, cppjieba always joins
-//! the last of them to the previous one, against the model. `benches/history/choosing-a-profile.md` reports how rarely that
-//! changes a fingerprint.
+//! A text is segmented by jieba-rs: first by the dictionary; then characters that belong to no dictionary word are joined to
+//! words by the hidden Markov model. One difference to cppjieba remains. If punctuation follows such characters, cppjieba always
+//! joins the last of them to the one before it, even if the model separates them. `benches/history/choosing-a-profile.md` reports
+//! how rarely that changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
@@ -72,8 +73,8 @@ pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
 
 /// Visits the words with at least two characters that cppjieba's `MixSegment` finds.
 ///
-/// The dictionary is applied first, also across punctuation. Consecutive characters that it leaves single form a run, which the
-/// hidden Markov model segments.
+/// The dictionary is applied first, also across punctuation. Consecutive characters that belong to no dictionary word form a run,
+/// which [`visit_run`] segments.
 fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     for range in text.split(SEPARATORS) {
         let mut run = 0..0;
@@ -93,8 +94,10 @@ fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words of a run. A word is a letter with the following letters and digits, a digit with the following digits and
-/// points, or a word that the model finds in the characters outside ASCII.
+/// Visits the words with at least two characters in a run. A run consists of characters that belong to no dictionary word.
+///
+/// A word is an ASCII letter with the letters and digits after it, a digit with the digits and points after it, or a word that
+/// the hidden Markov model finds in the characters outside ASCII.
 fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     let mut rest = run;
     while let Some(first) = rest.bytes().next() {
@@ -117,8 +120,8 @@ fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
     }
 }
 
-/// Visits the words that the model finds in a text without ASCII characters. The model covers only Han characters: from the first
-/// other character on, all characters are single.
+/// Visits the words with at least two characters that the hidden Markov model finds in a text without ASCII characters. The model
+/// covers only Han characters: the text from its first other character on contains no words.
 fn visit_model_words<'a>(text: &'a str, visit: &mut impl FnMut(&'a str)) {
     let han_end = text.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(text.len());
     for token in JIEBA.cut(&text[..han_end], true) {

@@ -1,4 +1,4 @@
-//! bk-tree: a tree of nodes by their distance from the parent.
+//! bk-tree: a Burkhard-Keller tree, whose nodes have one child for each distance.
 
 use bk_tree::{BKTree, Metric};
 
@@ -30,7 +30,7 @@ impl BkTree {
     }
 }
 
-/// A node, and for most nodes a hash map of children.
+/// Estimates the memory in bytes: one node per fingerprint, and a hash map of children for most nodes.
 pub(super) fn estimate_bytes(count: f64) -> f64 {
     130.0 * count
 }

@@ -1,7 +1,7 @@
-//! gaoya's simhash index: a hash map for each choice of blocks, as in the paper.
+//! gaoya's simhash index: a hash map for each combination of blocks, as in the paper (Manku, Jain, Das Sarma 2007).
 //!
-//! It reports what is nearer than its distance, not what is as near: for all within k bits it has to be built
-//! for k + 1, and its maps then leave out k + 1 blocks.
+//! It reports fingerprints at less than its distance. To find all within k bits, it is built for k + 1, and the
+//! key of a map is all but k + 1 of the blocks.
 
 use anyhow::{Result, ensure};
 use gaoya::simhash::SimHashIndex;
@@ -15,7 +15,12 @@ pub(super) struct Gaoya {
 }
 
 impl Gaoya {
-    pub(super) fn build(source: &FingerprintSource, count: usize, blocks: usize, distance: u32) -> Result<Gaoya> {
+    pub(super) fn build(
+        source: &FingerprintSource,
+        count: usize,
+        blocks: usize,
+        distance: u32,
+    ) -> Result<Gaoya> {
         let distance = distance as usize + 1;
         ensure!(blocks > distance, "that many bits can differ in every one of {blocks} blocks");
         let mut index = SimHashIndex::new(blocks, distance);
@@ -24,12 +29,12 @@ impl Gaoya {
     }
 }
 
-/// For each map its buckets at the usual load and the vectors of ids; the map from ids to fingerprints; and
-/// what it is built from.
-pub(super) fn bytes_needed(blocks: usize, count: f64, distance: u32) -> f64 {
-    let kept = blocks.saturating_sub(distance as usize + 1);
-    let maps: f64 = (0..kept).map(|i| (blocks - i) as f64 / (i + 1) as f64).product();
-    let keys = (64.0 * kept as f64 / blocks as f64).exp2().min(count);
+/// Estimates the memory in bytes: for each map the buckets at their usual load and the vectors of ids; the map
+/// from ids to fingerprints; and the input list.
+pub(super) fn estimate_bytes(blocks: usize, count: f64, distance: u32) -> f64 {
+    let key_blocks = blocks.saturating_sub(distance as usize + 1);
+    let maps: f64 = (0..key_blocks).map(|i| (blocks - i) as f64 / (i + 1) as f64).product();
+    let keys = (64.0 * key_blocks as f64 / blocks as f64).exp2().min(count);
     maps * (90.0 * keys + 6.0 * count) + 45.0 * count
 }
 
@@ -51,7 +56,7 @@ impl Searcher for GaoyaSearcher<'_> {
     }
 
     fn matches(&mut self, query: u64) -> Vec<u64> {
-        // The index has the fingerprints, but does not hand them out.
+        // The index has the fingerprints, but no method that returns them.
         let ids = self.0.index.query(&query).into_iter().map(|&id| u64::from(id));
         self.0.source.get_all(ids).expect("a file that could be read before")
     }

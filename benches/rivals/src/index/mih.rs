@@ -1,7 +1,7 @@
 //! mih-rs: multi-index hashing in memory.
 //!
-//! The fingerprint is cut into blocks, each with a hash table of all its values: 2^bits / 64 groups, of which
-//! each has a bitmap and a vector. With two blocks the groups alone take 4 GiB, whatever the set.
+//! The fingerprint is cut into blocks. Each block has a hash table of all its values: 2^bits / 64 groups, each
+//! with a bitmap and a vector. With two blocks, the groups alone take 4 GiB for any set of fingerprints.
 
 use std::io::{self, Write};
 
@@ -24,9 +24,9 @@ impl Mih {
     }
 }
 
-/// Groups of 32 bytes, for each that is not empty an allocation, and in each table every position, some of
-/// them in vectors with room to spare.
-pub(super) fn bytes_needed(blocks: usize, count: f64) -> f64 {
+/// Estimates the memory in bytes: the fingerprints; and for each block, groups of 32 bytes, an allocation for
+/// each non-empty group, and the positions in vectors with spare capacity.
+pub(super) fn estimate_bytes(blocks: usize, count: f64) -> f64 {
     let groups = (64.0 / blocks as f64).ceil().exp2() / 64.0;
     8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)
 }
@@ -41,7 +41,7 @@ impl HammingIndex for Mih {
     }
 
     fn disk_bytes(&self) -> Result<Option<u64>> {
-        let mut counter = Counter(0);
+        let mut counter = CountingWriter(0);
         self.index.serialize_into(&mut counter)?;
         Ok(Some(counter.0))
     }
@@ -63,10 +63,10 @@ impl Searcher for MihSearcher<'_> {
     }
 }
 
-/// Counts the bytes that are written to it.
-struct Counter(u64);
+/// Counts written bytes and discards them.
+struct CountingWriter(u64);
 
-impl Write for Counter {
+impl Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())

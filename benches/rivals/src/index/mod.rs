@@ -1,4 +1,4 @@
-//! The indexes, behind one trait.
+//! Indexes behind one trait.
 
 mod bk_tree;
 mod gaoya;
@@ -15,39 +15,39 @@ use rayon::prelude::*;
 use crate::data::FingerprintSource;
 use crate::index_spec::IndexSpec;
 
-/// How many queries a core takes at a time.
+/// Queries in a chunk that one thread runs.
 const QUERY_CHUNK_LEN: usize = 64;
 
-/// An index of fingerprints, built for one distance.
+/// Index of fingerprints, built for one distance.
 pub(crate) trait HammingIndex: Sync {
-    /// What asks the index; each thread has its own, with its buffers.
+    /// Creates a searcher for one thread, with buffers.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
 
-    /// Whether an answer names documents, and how.
+    /// Returns whether and how matches name documents: the column "ids counted?".
     fn id_kind(&self) -> &'static str;
 
-    /// What the index chose where its settings left it a choice.
+    /// Returns the plan that the index chose; `None` if its settings fix all parameters.
     fn chosen_plan(&self) -> Option<String> {
         None
     }
 
-    /// Bytes on disk; `None` if it cannot be kept there.
+    /// Returns the bytes on disk; `None` if the index cannot be stored on disk.
     fn disk_bytes(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Bytes that have to be in memory for full speed; `None` if they are the process's own memory.
+    /// Returns the bytes in memory at full speed; `None` if they are all anonymous memory of the process.
     fn resident_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Brings everything into memory.
+    /// Loads the whole index into memory.
     fn warm_up(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Asks all queries on all cores, and returns the number of matches. An index with a better way to be
-    /// asked many queries at once than one by one has its own.
+    /// Runs all queries on all cores, and returns the number of matches. By default, each query runs alone; an
+    /// index with batch queries overrides this.
     fn count_all(&self, queries: &[u64]) -> usize {
         let chunks = queries.par_chunks(QUERY_CHUNK_LEN);
         chunks
@@ -59,17 +59,22 @@ pub(crate) trait HammingIndex: Sync {
     }
 }
 
-/// Asks an index, one query after the other.
+/// Runs queries of an index one by one.
 pub(crate) trait Searcher {
-    /// The number of matches, found in the way that the index offers for speed: this is what is timed.
+    /// Returns the number of matches, by the fastest call of the index. This call is timed.
     fn count(&mut self, query: u64) -> usize;
 
-    /// The fingerprints that match, in any order, for the comparison with the plain loop.
+    /// Returns the matching fingerprints in any order, to compute the recall.
     fn matches(&mut self, query: u64) -> Vec<u64>;
 }
 
 /// Builds an index.
-pub(crate) fn build(spec: &IndexSpec, source: &FingerprintSource, count: usize, distance: u32) -> Result<Box<dyn HammingIndex>> {
+pub(crate) fn build(
+    spec: &IndexSpec,
+    source: &FingerprintSource,
+    count: usize,
+    distance: u32,
+) -> Result<Box<dyn HammingIndex>> {
     let fingerprints = source.iter(count)?;
     Ok(match spec {
         IndexSpec::Mih { blocks } => Box::new(mih::Mih::build(fingerprints, *blocks, distance)?),
@@ -87,18 +92,18 @@ pub(crate) fn build(spec: &IndexSpec, source: &FingerprintSource, count: usize, 
                 fs: Arc::new(if *resident { Disk::resident() } else { Disk::default() }),
                 ..::simstore::BuildOptions::default()
             };
-            Box::new(simstore::Simstore::build(fingerprints, options)?)
+            Box::new(simstore::SimstoreIndex::build(fingerprints, options)?)
         }
     })
 }
 
-/// About how many bytes of memory building takes, so that what cannot be built is not tried. Zero where it is
-/// bounded.
+/// Estimates the memory of a build in bytes, so that builds that do not fit are skipped. Returns 0 if the memory
+/// is bounded.
 pub(crate) fn estimate_bytes(spec: &IndexSpec, count: usize, distance: u32) -> f64 {
     let count = count as f64;
     match spec {
-        IndexSpec::Mih { blocks } => mih::bytes_needed(*blocks, count),
-        IndexSpec::Gaoya { blocks } => gaoya::bytes_needed(*blocks, count, distance),
+        IndexSpec::Mih { blocks } => mih::estimate_bytes(*blocks, count),
+        IndexSpec::Gaoya { blocks } => gaoya::estimate_bytes(*blocks, count, distance),
         IndexSpec::BkTree => bk_tree::estimate_bytes(count),
         IndexSpec::Scan => 8.0 * count,
         IndexSpec::Simstore { .. } => 0.0,
@@ -111,24 +116,25 @@ mod tests {
     use crate::data::QuerySets;
     use crate::measure;
 
-    /// Every index finds what the plain loop finds.
+    /// Every index finds all matches of brute force, and no others.
     #[test]
     fn nothing_is_missed() {
         let count = 2000;
         for distance in [3, 6] {
             let queries = QuerySets::generate(&FingerprintSource::Random, count, distance, 200).unwrap();
-            let truth = measure::brute_force(&FingerprintSource::Random, count, distance, &queries.whole).unwrap();
-            assert!(truth.iter().map(|answer| answer.matches.len()).sum::<usize>() >= 100);
+            let truth =
+                measure::brute_force(&FingerprintSource::Random, count, distance, &queries.whole).unwrap();
+            assert!(truth.iter().map(|expected| expected.matches.len()).sum::<usize>() >= 100);
             for spec in IndexSpec::defaults(distance) {
-                // Too large for a test: two blocks take 4 GiB for any set, gaoya has hundreds of maps.
-                let large = distance > 3 && matches!(spec, IndexSpec::Gaoya { .. });
-                if large || spec == (IndexSpec::Mih { blocks: 2 }) {
+                // Too large for a test: mih-rs with two blocks takes 4 GiB for any set, gaoya has hundreds of maps.
+                let is_large = distance > 3 && matches!(spec, IndexSpec::Gaoya { .. });
+                if is_large || spec == (IndexSpec::Mih { blocks: 2 }) {
                     continue;
                 }
                 let index = build(&spec, &FingerprintSource::Random, count, distance).unwrap();
                 let recall = measure::recall(&*index, &truth).unwrap();
                 assert_eq!((recall, &spec), (1.0, &spec));
-                let all: usize = truth.iter().map(|answer| answer.matches.len()).sum();
+                let all: usize = truth.iter().map(|expected| expected.matches.len()).sum();
                 assert_eq!((index.count_all(&queries.whole), &spec), (all, &spec));
             }
         }

@@ -1,4 +1,4 @@
-//! No index: all fingerprints, one after the other.
+//! No index: a linear scan of all fingerprints.
 
 use super::{HammingIndex, Searcher};
 use crate::data::SourceIter;

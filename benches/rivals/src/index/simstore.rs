@@ -1,4 +1,4 @@
-//! simstore itself.
+//! A simstore store.
 
 use anyhow::{Result, ensure};
 use simstore::{BuildOptions, Builder, Match, PlanChoice, Snapshot};
@@ -7,27 +7,27 @@ use tempfile::TempDir;
 use super::{HammingIndex, Searcher};
 use crate::data::SourceIter;
 
-pub(super) struct Simstore {
+pub(super) struct SimstoreIndex {
     store: Snapshot<u64>,
     ids: bool,
-    auto: bool,
-    // Removed with the index.
+    is_auto: bool,
+    // The folder is removed when the index is dropped.
     _folder: TempDir,
 }
 
-impl Simstore {
-    pub(super) fn build(fingerprints: SourceIter, options: BuildOptions) -> Result<Simstore> {
+impl SimstoreIndex {
+    pub(super) fn build(fingerprints: SourceIter, options: BuildOptions) -> Result<SimstoreIndex> {
         let folder = tempfile::tempdir()?;
-        let (ids, auto) = (options.ids, options.plan == PlanChoice::Auto);
+        let (ids, is_auto) = (options.ids, options.plan == PlanChoice::Auto);
         let mut builder = Builder::create(&folder.path().join("store"), options)?;
         for (id, fingerprint) in (0..).zip(fingerprints) {
             builder.insert(fingerprint, id)?;
         }
-        Ok(Simstore { store: builder.finish()?, ids, auto, _folder: folder })
+        Ok(SimstoreIndex { store: builder.finish()?, ids, is_auto, _folder: folder })
     }
 }
 
-impl HammingIndex for Simstore {
+impl HammingIndex for SimstoreIndex {
     fn searcher(&self) -> Box<dyn Searcher + '_> {
         Box::new(StoreSearcher { store: &self.store, matches: Vec::new() })
     }
@@ -38,7 +38,7 @@ impl HammingIndex for Simstore {
 
     fn chosen_plan(&self) -> Option<String> {
         let plan = || self.store.segments().first().map(|segment| segment.plan().name().to_string());
-        self.auto.then(plan).flatten()
+        self.is_auto.then(plan).flatten()
     }
 
     fn disk_bytes(&self) -> Result<Option<u64>> {
@@ -46,7 +46,7 @@ impl HammingIndex for Simstore {
     }
 
     fn resident_bytes(&self) -> Option<u64> {
-        // All files, in the page cache, and what is beside them.
+        // All files in the page cache, and the store's anonymous memory.
         let stats = self.store.stats();
         Some(stats.bytes + stats.memory)
     }
@@ -69,20 +69,20 @@ struct StoreSearcher<'a> {
 }
 
 impl StoreSearcher<'_> {
-    fn ask(&mut self, query: u64) {
-        let answer = self.store.query_into(query, self.store.distance(), &mut self.matches);
-        answer.expect("a store that was built and verified by this process");
+    fn run_query(&mut self, query: u64) {
+        let result = self.store.query_into(query, self.store.distance(), &mut self.matches);
+        result.expect("a store that was built and verified by this process");
     }
 }
 
 impl Searcher for StoreSearcher<'_> {
     fn count(&mut self, query: u64) -> usize {
-        self.ask(query);
+        self.run_query(query);
         self.matches.len()
     }
 
     fn matches(&mut self, query: u64) -> Vec<u64> {
-        self.ask(query);
-        self.matches.iter().map(|found| found.fingerprint).collect()
+        self.run_query(query);
+        self.matches.iter().map(|item| item.fingerprint).collect()
     }
 }

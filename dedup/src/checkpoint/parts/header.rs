@@ -1,4 +1,5 @@
-//! The lines of a part: a file of the fingerprints of some files, or of a section of one.
+//! The lines of a part file. A part has the fingerprints of one or several input files, or of a section of a
+//! large file.
 //!
 //! The format is specified in `format-spec/part.md`.
 
@@ -8,24 +9,29 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use simstore::Result;
 
-use crate::checkpoint::checksummed_file::path_of;
+use crate::checkpoint::checksummed_file::path_from_header;
 use simstore_io::bytes::Section;
 
-/// The end of the name of a part.
-pub(crate) const ENDING: &str = "part.zst";
+/// Suffix of the names of part files.
+pub(crate) const FILE_SUFFIX: &str = "part.zst";
+/// Format version of a part of whole files.
 pub(crate) const VERSION: u32 = 13;
-pub(crate) const VERSION_OF_SECTIONS: u32 = 14;
-pub(crate) const VERSION_WITH_SKETCHES: u32 = 15;
-pub(crate) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 16;
+/// Format version of a part of a section of a file.
+pub(crate) const SECTION_VERSION: u32 = 14;
+/// Format version of a part of whole files, with MinHash signatures.
+pub(crate) const SIGNATURE_VERSION: u32 = 15;
+/// Format version of a part of a section of a file, with MinHash signatures.
+pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
 
-/// The header of a part: its files, and how they were read.
+/// First line of a part: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub(crate) struct PartHeader {
     /// Version of the format.
     pub(crate) part: u32,
+    /// Width of the fingerprints.
     pub(crate) bits: u32,
     pub(crate) profile: String,
-    /// Sketches of a document.
+    /// Number of 64-bit bands of a MinHash signature; `None` if the part has no signatures.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sketches: Option<usize>,
     pub(crate) id_field: Option<String>,
@@ -37,47 +43,51 @@ pub(crate) struct Header {
     pub(crate) encoding: String,
     pub(crate) max_bytes: usize,
     pub(crate) skip_bad: bool,
-    pub(crate) files: Vec<PartFile>,
-    /// From where to where the one file was read, in bytes or row groups, if not as a whole.
+    pub(crate) files: Vec<PartInputFile>,
+    /// Start and end of the section of the single file, in bytes or row groups; `None` if whole files were
+    /// read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) section: Option<[u64; 2]>,
 }
 
+/// Input file of a part. Size and checksum identify its content.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PartFile {
+pub(crate) struct PartInputFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// xxh3 of the first and the last 64 KiB, hexadecimal.
+    /// xxh3 hash of the first and the last 64 KiB, in hexadecimal.
     pub(crate) check: String,
 }
 
-/// The second line.
+/// Second line of a part.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Modified {
-    /// When each file was modified last, in nanoseconds since 1970.
+pub(crate) struct ModifiedLine {
+    /// Modification time of each file, in nanoseconds since 1970; `None` if it is unknown.
     pub(crate) modified: Vec<Option<u64>>,
 }
 
-/// A document of a part; a malformed one is `null`.
+/// Line of a document. The line of a malformed document is `null` instead.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct DocumentLine<'a> {
-    /// The place of its file in the header.
+    /// Index of the document's file in the header.
     pub(crate) file: usize,
-    /// Counted from the start of the section.
+    /// Line in the file; of a section, counted from its start.
     pub(crate) line: u64,
-    /// `None` where it is made of path and line, and these are not known before all sections are.
+    /// `None` if the id consists of path and line and the part is a section. The line in the file is unknown
+    /// until all earlier sections are read.
     #[serde(borrow)]
-    pub(crate) id: Option<LineId<'a>>,
+    pub(crate) id: Option<DocumentLineId<'a>>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) features: Option<u32>,
-    /// All hexadecimal, 16 digits each: the sketches, and the sum of the features.
+    /// Bands of the MinHash signature, 16 hexadecimal digits each, without separators.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sketches: Option<String>,
+    /// Wrapping sum of the feature hashes, 16 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sum: Option<String>,
     pub(crate) text_bytes: u64,
     pub(crate) replaced: u64,
-    /// The checksum of the document's bytes in its file, hexadecimal.
+    /// Checksum of the document's bytes in its file, in hexadecimal.
     pub(crate) check: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) extra: Option<String>,
@@ -85,40 +95,42 @@ pub(crate) struct DocumentLine<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum LineId<'a> {
+pub(crate) enum DocumentLineId<'a> {
     Number(u64),
     #[serde(borrow)]
     Name(Cow<'a, str>),
 }
 
-/// The last line: nothing is missing before it.
+/// Last line of a complete part.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct End {
+pub(crate) struct EndLine {
+    /// Number of documents, including malformed ones.
     pub(crate) end: u64,
-    /// Of a section: its lines, or rows.
+    /// Number of lines or rows of a section; `None` for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) lines: Option<u64>,
-    /// Whether nothing of the file comes after it, though there are more sections.
+    /// Whether the section read the file to its end, so that later sections of the file are ignored; `None`
+    /// for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) rest: Option<bool>,
 }
 
-/// The end of a section that has been read.
+/// Length of a section that was read, and whether it reached the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectionEnd {
     pub(crate) lines: u64,
-    pub(crate) is_rest: bool,
+    pub(crate) is_end_of_file: bool,
 }
 
 impl SectionEnd {
-    pub(crate) fn of(section: &Section) -> SectionEnd {
-        SectionEnd { lines: section.outcome.lines(), is_rest: section.outcome.is_end_of_file() }
+    pub(crate) fn from_section(section: &Section) -> SectionEnd {
+        SectionEnd { lines: section.outcome.lines(), is_end_of_file: section.outcome.is_end_of_file() }
     }
 }
 
-impl Header {
-    /// The path of the part. Parts of other files, or with other options, have other names.
+impl PartHeader {
+    /// Returns the path of the part. Parts of other files or with other options have other names.
     pub(crate) fn path(&self, folder: &Path) -> Result<PathBuf> {
-        path_of(folder, self, ENDING)
+        path_from_header(folder, self, FILE_SUFFIX)
     }
 }

@@ -1,13 +1,14 @@
-//! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
+//! Part files: the documents of finished input files, with fingerprints. With parts, a run can be resumed,
+//! and the work can be shared between machines.
 
 pub(crate) mod header;
-pub(crate) mod outdated;
+pub(crate) mod part_inputs;
 pub(crate) mod reader;
-pub(crate) mod section_lines;
-pub(crate) mod shard;
+pub(crate) mod remove_parts;
+pub(crate) mod section_observer;
 #[cfg(test)]
 mod tests;
-pub(crate) mod units;
+pub(crate) mod work_shard;
 pub(crate) mod writer;
 
 use std::path::Path;
@@ -15,12 +16,12 @@ use std::path::Path;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{BANDS, MinHasher, Profile};
 
-use crate::checkpoint::parts::header::{Header, SectionEnd};
-use crate::checkpoint::parts::reader::{First, Part};
-use crate::checkpoint::parts::section_lines::Placed;
-use crate::checkpoint::parts::shard::{Shard, Tally};
-use crate::checkpoint::parts::units::{Unit, units};
-use crate::checkpoint::parts::writer::Writer;
+use crate::checkpoint::parts::header::{PartHeader, SectionEnd};
+use crate::checkpoint::parts::part_inputs::{PartInput, part_inputs};
+use crate::checkpoint::parts::reader::{PartFileReader, PartOffsets};
+use crate::checkpoint::parts::section_observer::SectionObserver;
+use crate::checkpoint::parts::work_shard::{PartCounts, WorkShard};
+use crate::checkpoint::parts::writer::PartFileWriter;
 use simstore_corpus::Diagnostic;
 use simstore_corpus::Stage;
 use simstore_corpus::report_read_diagnostics;
@@ -28,53 +29,55 @@ use simstore_corpus::{InputCounts, Inputs, Item, Observer};
 use simstore_io::output::UnfinishedOutputs;
 use simstore_io::{DocumentId, DocumentOptions, InputFile};
 
-/// A folder of parts.
-pub(crate) struct Parts<'a> {
+/// Folder of part files. Reads the documents of the inputs from parts, and makes the missing parts.
+pub(crate) struct PartFolder<'a> {
     pub(crate) folder: &'a Path,
-    pub(crate) shard: Option<Shard>,
+    /// If set, only the missing parts of this shard are made, and no documents are visited.
+    pub(crate) shard: Option<WorkShard>,
     pub(crate) inputs: &'a Inputs,
     pub(crate) profile: &'a Profile,
-    /// Makes sketches, if these are wanted.
-    pub(crate) sketcher: Option<&'a MinHasher>,
-    /// Larger files are divided.
+    /// Computes MinHash signatures, if documents are compared by similarity.
+    pub(crate) min_hasher: Option<&'a MinHasher>,
+    /// Size of a section in bytes. Larger files are divided. `None` for the default size.
     pub(crate) section_bytes: Option<u64>,
     pub(crate) unfinished: &'a UnfinishedOutputs,
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// How far the divided file has been read.
+/// Progress within a file that is divided into sections.
 #[derive(Default)]
-struct Course {
-    /// Lines, if all before has been read.
+struct SectionProgress {
+    /// Number of lines read so far; `None` if an earlier section was not read.
     lines: Option<u64>,
-    /// Whether there is nothing more of it.
-    is_over: bool,
+    /// Whether an earlier section has already read the file to its end.
+    is_at_end: bool,
 }
 
-impl Parts<'_> {
-    /// Visits the documents of all inputs in order: from parts where they are there, and else from the files, whose
-    /// parts are then kept. Of a shard, only its parts are made, and nothing is visited.
+impl PartFolder<'_> {
+    /// Visits the documents of all inputs in order. Reads them from existing parts; if a part is missing,
+    /// reads the input files and writes the part. With a shard, makes only the missing parts of the shard,
+    /// and visits nothing.
     pub(crate) fn visit<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
-    ) -> Result<(InputCounts, Tally)> {
+    ) -> Result<(InputCounts, PartCounts)> {
         if let Some(input) = self.inputs.read_once_paths().next() {
             let message = "option `resume` needs files as inputs: standard input and pipes cannot be resumed";
             return Err(Error::BadArgument(format!("{}: {message}", input.display())));
         }
         std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder, "write"))?;
-        // Also where all parts are there, each is asked for.
+        // Shows progress also if all parts exist.
         let stage = Stage::new(self.observer, "parts");
-        let (mut counts, mut tally) = (InputCounts::default(), Tally::default());
-        let (mut position, mut course) = (0, Course::default());
+        let (mut counts, mut tally) = (InputCounts::default(), PartCounts::default());
+        let (mut position, mut progress) = (0, SectionProgress::default());
         let mut listed = self.inputs.files();
-        let units = units(self.inputs, listed.by_ref(), self.section_bytes);
+        let part_inputs = part_inputs(self.inputs, listed.by_ref(), self.section_bytes);
         counts.count_files(&listed.progress());
         report_read_diagnostics(&listed.progress(), self.observer);
-        for (number, unit) in units.into_iter().enumerate() {
+        for (number, part_input) in part_inputs.into_iter().enumerate() {
             stage.add(1)?;
-            let unit = match unit {
-                Ok(unit) => unit,
+            let part_input = match part_input {
+                Ok(part_input) => part_input,
                 Err(error @ Error::BadInput { .. }) if self.inputs.skips_malformed() => {
                     self.observer.diagnostic(&Diagnostic::Malformed(&error));
                     position += 1;
@@ -83,44 +86,45 @@ impl Parts<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            if unit.section.as_ref().is_none_or(|section| section.from == 0) {
-                course = Course { lines: Some(0), is_over: false };
+            if part_input.section.as_ref().is_none_or(|section| section.from == 0) {
+                progress = SectionProgress { lines: Some(0), is_at_end: false };
             }
-            if course.is_over {
+            if progress.is_at_end {
                 continue;
             }
-            let header = self.header::<F>(&unit)?;
+            let header = self.header::<F>(&part_input)?;
             let path = header.path(self.folder)?;
-            let (of_part, end) = if let Some(part) = self.usable::<F>(&path, &header, &unit)? {
-                tally.found += 1;
-                if self.shard.is_some() {
-                    course.lines = None;
+            let (part_counts, end) =
+                if let Some(part) = self.open_unchanged::<F>(&path, &header, &part_input)? {
+                    tally.reused += 1;
+                    if self.shard.is_some() {
+                        progress.lines = None;
+                        continue;
+                    }
+                    let first = PartOffsets { position, lines: progress.lines.unwrap_or_default() };
+                    read_part(part, first, &mut visitor)?
+                } else if self.shard.is_some_and(|shard| number % shard.count + 1 != shard.number) {
+                    tally.left_to_others += 1;
+                    progress.lines = None;
                     continue;
-                }
-                let first = First { position, lines: course.lines.unwrap_or_default() };
-                read(part, first, &mut visitor)?
-            } else if self.shard.is_some_and(|shard| number % shard.of + 1 != shard.number) {
-                tally.left += 1;
-                course.lines = None;
-                continue;
-            } else {
-                tally.made += 1;
-                self.make(&path, &header, &unit, position, course.lines, &mut visitor)?
-            };
-            position += of_part.read + of_part.malformed;
-            counts.add(of_part);
+                } else {
+                    tally.made += 1;
+                    self.make_part(&path, &header, &part_input, position, progress.lines, &mut visitor)?
+                };
+            position += part_counts.read + part_counts.malformed;
+            counts.add(part_counts);
             if let Some(end) = end {
-                course.lines = course.lines.map(|lines| lines + end.lines);
-                // Only if all before has been read, it is known that a section is one.
-                course.is_over = end.is_rest && course.lines.is_some();
+                progress.lines = progress.lines.map(|lines| lines + end.lines);
+                // If an earlier section was not read, later sections may still be needed.
+                progress.is_at_end = end.is_end_of_file && progress.lines.is_some();
             }
         }
         Ok((counts, tally))
     }
 
-    fn header<F: Fingerprint>(&self, unit: &Unit) -> Result<Header> {
-        // Each option of reading is part of the header, so that other options make another part. A part without what was too
-        // long for the memory is not kept.
+    fn header<F: Fingerprint>(&self, part_input: &PartInput) -> Result<PartHeader> {
+        // The header has all options for reading, so that other options lead to another part. The memory
+        // limit is not one of them: a part that skipped documents for lack of memory is not saved.
         let DocumentOptions {
             id_field,
             text_fields,
@@ -131,16 +135,16 @@ impl Parts<'_> {
             max_bytes,
             memory: _,
         } = self.inputs.options().clone();
-        Ok(Header {
-            part: match (&unit.section, self.sketcher) {
-                (Some(_), Some(_)) => header::VERSION_OF_SECTIONS_WITH_SKETCHES,
-                (Some(_), None) => header::VERSION_OF_SECTIONS,
-                (None, Some(_)) => header::VERSION_WITH_SKETCHES,
+        Ok(PartHeader {
+            part: match (&part_input.section, self.min_hasher) {
+                (Some(_), Some(_)) => header::SECTION_SIGNATURE_VERSION,
+                (Some(_), None) => header::SECTION_VERSION,
+                (None, Some(_)) => header::SIGNATURE_VERSION,
                 (None, None) => header::VERSION,
             },
             bits: F::BITS,
             profile: self.profile.to_string(),
-            sketches: self.sketcher.map(|_| BANDS),
+            sketches: self.min_hasher.map(|_| BANDS),
             id_field,
             text_fields,
             extra_field,
@@ -149,13 +153,18 @@ impl Parts<'_> {
             encoding: encoding.to_string(),
             max_bytes,
             skip_bad: self.inputs.skips_malformed(),
-            files: unit.part_files()?,
-            section: unit.section.as_ref().map(|section| [section.from, section.to]),
+            files: part_input.part_files()?,
+            section: part_input.section.as_ref().map(|section| [section.from, section.to]),
         })
     }
 
-    /// The part, if it exists, is undamaged, and its files have not changed.
-    fn usable<F: Fingerprint>(&self, path: &Path, header: &Header, unit: &Unit) -> Result<Option<Part>> {
+    /// Opens a part. Returns `None` if it does not exist, is damaged, or if its input files have changed.
+    fn open_unchanged<F: Fingerprint>(
+        &self,
+        path: &Path,
+        header: &PartHeader,
+        part_input: &PartInput,
+    ) -> Result<Option<PartFileReader>> {
         if !path.try_exists().map_err(Error::io(path, "look for"))? {
             return Ok(None);
         }
@@ -163,35 +172,43 @@ impl Parts<'_> {
             let warning = format!("{}: {reason}; processing the file again", path.display());
             self.observer.diagnostic(&Diagnostic::Warning(&warning));
         };
-        let part = match Part::open(path, header) {
+        let part = match PartFileReader::open(path, header) {
             Ok(part) => part,
             Err(reason) => {
                 again(&reason);
                 return Ok(None);
             }
         };
-        // A copy has another time, and so has a file that was changed in its middle.
-        if part.modified == unit.modified()? {
+        // Another modification time may mean a copy, or a change in the middle of the file, which the
+        // checksum of the ends does not cover.
+        if part.modified == part_input.modified()? {
             return Ok(Some(part));
         }
-        let remark = format!("{}: modification time differs from its part: comparing contents", unit.place());
+        let remark = format!(
+            "{}: modification time differs from its part: comparing contents",
+            part_input.display_path()
+        );
         self.observer.diagnostic(&Diagnostic::Info(&remark));
-        if self.is_same::<F>(part, unit)? {
-            return Ok(Part::open(path, header).ok());
+        if self.has_same_documents::<F>(part, part_input)? {
+            return Ok(PartFileReader::open(path, header).ok());
         }
         again("its files have changed");
         Ok(None)
     }
 
-    /// Whether the files still hold the documents of a part.
-    fn is_same<F: Fingerprint>(&self, part: Part, unit: &Unit) -> Result<bool> {
+    /// Whether the input files still have the documents recorded in the part.
+    fn has_same_documents<F: Fingerprint>(
+        &self,
+        part: PartFileReader,
+        part_input: &PartInput,
+    ) -> Result<bool> {
         let stage = Stage::new(self.observer, "documents compared with their parts");
-        let ((inputs, section), options) = (unit.inputs(self.inputs), self.inputs.options());
+        let ((inputs, section), options) = (part_input.inputs(self.inputs), self.inputs.options());
         let mut records = inputs.records();
         let mut is_same = true;
-        let end = part.visit::<F>(First::default(), |item| {
+        let end = part.visit::<F>(PartOffsets::default(), |item| {
             stage.add(1)?;
-            // After the first difference, the rest of the part is only passed over.
+            // After the first difference, the rest of the part is skipped.
             if !is_same {
                 return Ok(());
             }
@@ -208,26 +225,27 @@ impl Parts<'_> {
             };
             Ok(())
         })?;
-        Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::of))
+        Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::from_section))
     }
 
-    /// Makes a part. `lines` is the number of lines before a section, if known.
-    fn make<F: Fingerprint>(
+    /// Reads the input files of a part, writes the part, and visits the documents. `first` is the position of
+    /// the first document, and `lines` the number of lines before the section, if known.
+    fn make_part<F: Fingerprint>(
         &self,
         path: &Path,
-        header: &Header,
-        unit: &Unit,
+        header: &PartHeader,
+        part_input: &PartInput,
         first: u64,
         lines: Option<u64>,
         visitor: &mut impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<(InputCounts, Option<SectionEnd>)> {
-        let before = unit.modified()?;
-        let mut writer = Writer::create(path, header, &before, self.unfinished)?;
-        let (inputs, section) = unit.inputs(self.inputs);
-        let (paths, mut file) = (unit.paths(), 0);
+        let before = part_input.modified()?;
+        let mut writer = PartFileWriter::create(path, header, &before, self.unfinished)?;
+        let (inputs, section) = part_input.inputs(self.inputs);
+        let (paths, mut file) = (part_input.paths(), 0);
         let take = |mut item: Item<F>| {
-            writer.push_bad(item.position)?;
-            // Documents come in the order of their files; members of an archive are below its path.
+            writer.push_malformed_until(item.position)?;
+            // Documents come in file order. The path of an archive member starts with the path of the archive.
             file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
             writer.push_document(&item, file)?;
             if self.shard.is_some() {
@@ -242,25 +260,25 @@ impl Parts<'_> {
             }
             visitor(item)
         };
-        let placed = Placed::new(self.observer, section.as_ref(), lines);
-        let visited = match self.sketcher {
-            Some(sketcher) => inputs.visit_with_signatures(sketcher, &placed, take),
-            None => inputs.visit_documents(self.profile, &placed, take),
+        let section_observer = SectionObserver::new(self.observer, section.as_ref(), lines);
+        let visited = match self.min_hasher {
+            Some(min_hasher) => inputs.visit_with_signatures(min_hasher, &section_observer, take),
+            None => inputs.visit_documents(self.profile, &section_observer, take),
         };
-        let counts = visited.map_err(|error| placed.in_file(error))?;
-        writer.push_bad(counts.read + counts.malformed)?;
-        if unit.modified()? != before {
+        let counts = visited.map_err(|error| section_observer.with_file_line(error))?;
+        writer.push_malformed_until(counts.read + counts.malformed)?;
+        if part_input.modified()? != before {
             return Err(Error::Refused(format!(
                 "{}: it, or a file of the same part, changed while it was read; run this again when they no longer change",
-                unit.place()
+                part_input.display_path()
             )));
         }
-        let end = section.as_ref().map(SectionEnd::of);
-        if placed.lacks_memory() {
-            // Another run may have more.
+        let end = section.as_ref().map(SectionEnd::from_section);
+        if section_observer.lacks_memory() {
+            // Another run may have more memory.
             self.observer.diagnostic(&Diagnostic::Warning(&format!(
                 "{}: not kept for later runs, because documents were skipped for lack of memory",
-                unit.place()
+                part_input.display_path()
             )));
         } else {
             writer.finish(end)?;
@@ -269,19 +287,19 @@ impl Parts<'_> {
     }
 }
 
-/// How many parts there are of some files.
-pub(crate) fn count<'a>(
+/// Returns the number of parts that files are divided into.
+pub(crate) fn part_count<'a>(
     inputs: &Inputs,
     files: impl Iterator<Item = &'a InputFile>,
     section_bytes: Option<u64>,
 ) -> usize {
-    units(inputs, files.cloned().map(Ok), section_bytes).len()
+    part_inputs(inputs, files.cloned().map(Ok), section_bytes).len()
 }
 
-/// Visits the documents of a part.
-fn read<F: Fingerprint>(
-    part: Part,
-    first: First,
+/// Visits the documents of a part, and counts them.
+fn read_part<F: Fingerprint>(
+    part: PartFileReader,
+    first: PartOffsets,
     visitor: &mut impl FnMut(Item<F>) -> Result<()>,
 ) -> Result<(InputCounts, Option<SectionEnd>)> {
     let mut counts = InputCounts::default();

@@ -1,4 +1,4 @@
-//! Reading a part.
+//! Reader of part files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,68 +6,72 @@ use std::sync::Arc;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{BANDS, Signature};
 
-use crate::checkpoint::checksummed_file::SealedLines;
-use crate::checkpoint::parts::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
+use crate::checkpoint::checksummed_file::ChecksummedReader;
+use crate::checkpoint::parts::header::{
+    DocumentLine, DocumentLineId, EndLine, ModifiedLine, PartHeader, SectionEnd,
+};
 use simstore_corpus::Item;
 use simstore_io::DocumentId;
 use simstore_io::document::name_to_path;
 
-/// The offsets of a part: documents in all inputs, and lines in the file of a section.
+/// Offsets to add to the positions and lines of a part.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct First {
+pub(crate) struct PartOffsets {
+    /// Input position of the first document of the part.
     pub(crate) position: u64,
+    /// Number of lines in the file before the section; 0 for whole files.
     pub(crate) lines: u64,
 }
 
-/// A part that is there.
-pub(crate) struct Part {
+/// Reads the documents of a part file.
+pub(crate) struct PartFileReader {
     path: PathBuf,
-    lines: SealedLines,
-    /// When each file was modified last, before it was read.
+    lines: ChecksummedReader,
+    /// Modification time of each input file before it was read, in nanoseconds since 1970.
     pub(crate) modified: Vec<Option<u64>>,
-    documents: Documents,
+    decoder: DocumentDecoder,
 }
 
-/// How the documents of a part are written.
-struct Documents {
+/// Decodes the document lines of a part.
+struct DocumentDecoder {
     files: Vec<Arc<Path>>,
-    with_sketches: bool,
+    has_signatures: bool,
     is_section: bool,
 }
 
-impl Part {
-    /// Opens a part; a reason if it is damaged or another one.
-    pub(crate) fn open(path: &Path, expected: &Header) -> Result<Part, String> {
-        let mut lines = SealedLines::open(path)?;
-        let header: Header = serde_json::from_slice(lines.next()?)
+impl PartFileReader {
+    /// Opens a part. The error is a reason for users if the part is damaged or its header is not `expected`.
+    pub(crate) fn open(path: &Path, expected: &PartHeader) -> Result<PartFileReader, String> {
+        let mut lines = ChecksummedReader::open(path)?;
+        let header: PartHeader = serde_json::from_slice(lines.next_line()?)
             .map_err(|error| format!("line 1: invalid part header: {error}"))?;
         if header != *expected {
             return Err("its header does not match its name".to_owned());
         }
-        let Modified { modified } =
-            serde_json::from_slice(lines.next()?).map_err(|error| format!("line 2: {error}"))?;
+        let ModifiedLine { modified } =
+            serde_json::from_slice(lines.next_line()?).map_err(|error| format!("line 2: {error}"))?;
         if modified.len() != header.files.len() {
             return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
         }
         let files = header.files.iter().map(|file| name_to_path(&file.path).into()).collect();
         let is_section = header.section.is_some();
-        let documents = Documents { files, with_sketches: header.sketches.is_some(), is_section };
-        Ok(Part { path: path.to_path_buf(), lines, modified, documents })
+        let decoder = DocumentDecoder { files, has_signatures: header.sketches.is_some(), is_section };
+        Ok(PartFileReader { path: path.to_path_buf(), lines, modified, decoder })
     }
 
-    /// Visits the documents: `None` for a malformed one. Positions count from `first.position`, and lines of a section from
-    /// `first.lines`. Returns what is known of a section.
+    /// Visits the documents; a malformed document is `None`. Positions start at `first.position`; lines of a
+    /// section start after `first.lines`. Returns the end of the section, or `None` for whole files.
     pub(crate) fn visit<F: Fingerprint>(
         mut self,
-        first: First,
+        first: PartOffsets,
         mut visitor: impl FnMut(Option<Item<F>>) -> Result<()>,
     ) -> Result<Option<SectionEnd>> {
         for number in 0.. {
-            let parsed = |line| self.documents.parse(line, number, first);
-            let item = match self.lines.next().and_then(parsed) {
-                Ok(Parsed::End(end)) => return Ok(end),
-                Ok(Parsed::Bad) => None,
-                Ok(Parsed::Item(item)) => Some(item),
+            let decode = |line| self.decoder.decode(line, number, first);
+            let item = match self.lines.next_line().and_then(decode) {
+                Ok(DecodedLine::End(end)) => return Ok(end),
+                Ok(DecodedLine::Malformed) => None,
+                Ok(DecodedLine::Item(item)) => Some(item),
                 Err(reason) => {
                     return Err(Error::Refused(format!(
                         "{}: line {}: {reason}; remove this file and run again",
@@ -82,44 +86,49 @@ impl Part {
     }
 }
 
-impl Documents {
-    fn parse<F: Fingerprint>(&self, line: &[u8], number: u64, first: First) -> Result<Parsed<F>, String> {
+impl DocumentDecoder {
+    fn decode<F: Fingerprint>(
+        &self,
+        line: &[u8],
+        number: u64,
+        first: PartOffsets,
+    ) -> Result<DecodedLine<F>, String> {
         if line == b"null" {
-            return Ok(Parsed::Bad);
+            return Ok(DecodedLine::Malformed);
         }
-        if let Ok(End { end, lines, rest }) = serde_json::from_slice(line) {
+        if let Ok(EndLine { end, lines, rest }) = serde_json::from_slice(line) {
             if end != number {
                 return Err(format!("expected {end} documents, found {number}"));
             }
             return match (lines, rest) {
-                (Some(lines), Some(is_rest))
+                (Some(lines), Some(is_end_of_file))
                     if self.is_section && lines.checked_add(first.lines).is_some() =>
                 {
-                    Ok(Parsed::End(Some(SectionEnd { lines, is_rest })))
+                    Ok(DecodedLine::End(Some(SectionEnd { lines, is_end_of_file })))
                 }
-                (None, None) if !self.is_section => Ok(Parsed::End(None)),
+                (None, None) if !self.is_section => Ok(DecodedLine::End(None)),
                 _ => Err("expected the lines of a section at its end, and only there".to_owned()),
             };
         }
         let line: DocumentLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        let sketched = if self.with_sketches { line.sketched()? } else { None };
+        let signature = if self.has_signatures { line.signature()? } else { None };
         let path = self.files.get(line.file).cloned().ok_or("no such file")?;
         let number_in_file = match self.is_section {
             true => line.line.checked_add(first.lines).ok_or("no such line")?,
             false => line.line,
         };
         let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
-        Ok(Parsed::Item(Item {
+        Ok(DecodedLine::Item(Item {
             has_position_id: line.id.is_none(),
             id: match line.id {
-                Some(LineId::Number(number)) => DocumentId::Number(number),
-                Some(LineId::Name(name)) => DocumentId::Name(name.into_owned()),
+                Some(DocumentLineId::Number(number)) => DocumentId::Number(number),
+                Some(DocumentLineId::Name(name)) => DocumentId::Name(name.into_owned()),
                 None if self.is_section => DocumentId::from_position(&path, number_in_file),
                 None => return Err("no id".to_owned()),
             },
             fingerprint: fingerprint.map_err(|error| error.to_string())?,
             feature_count: line.features,
-            signature: sketched,
+            signature,
             text: None,
             text_bytes: line.text_bytes,
             replacements: line.replaced,
@@ -133,15 +142,15 @@ impl Documents {
     }
 }
 
-/// A line after the first two.
+/// Content of a line after the header lines.
 #[expect(clippy::large_enum_variant, reason = "nearly all lines are items")]
-enum Parsed<F> {
+enum DecodedLine<F> {
     Item(Item<F>),
-    Bad,
+    Malformed,
     End(Option<SectionEnd>),
 }
 
-fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
+fn parse_hex_numbers(digits: &str) -> Result<Box<[u64]>, String> {
     let number = |digits: &[u8]| {
         let digits = str::from_utf8(digits).ok()?;
         u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)
@@ -151,10 +160,10 @@ fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
 }
 
 impl DocumentLine<'_> {
-    /// The sketches of a document.
-    fn sketched(&self) -> Result<Option<Signature>, String> {
+    /// Returns the MinHash signature; `None` for a document without text.
+    fn signature(&self) -> Result<Option<Signature>, String> {
         let Some(features) = self.features else { return Ok(None) };
-        let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
+        let number = |digits: &Option<String>| parse_hex_numbers(digits.as_deref().unwrap_or_default());
         let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
         match (<[u64; BANDS]>::try_from(&*sketches), &*sum) {
             (Ok(sketches), &[sum]) => Ok(Some(Signature { bands: sketches, features, sum })),

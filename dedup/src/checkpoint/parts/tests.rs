@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use simstore::{Error, Result};
 use simstore_text::Profile;
 
-use crate::checkpoint::parts::Parts;
-use crate::checkpoint::parts::shard::{Shard, Tally};
+use crate::checkpoint::parts::PartFolder;
+use crate::checkpoint::parts::work_shard::{PartCounts, WorkShard};
 use simstore_corpus::Diagnostic;
 use simstore_corpus::{InputCounts, Inputs, Item, Observer};
 use simstore_io::DocumentOptions;
@@ -18,7 +18,7 @@ use simstore_io::output::UnfinishedOutputs;
 
 /// The result of reading a corpus.
 #[derive(Debug, Default, PartialEq)]
-struct Read {
+struct ReadResult {
     items: Vec<String>,
     counts: Option<InputCounts>,
     /// Reports of malformed documents. They are reported when a part is made, not when it is used again.
@@ -27,9 +27,9 @@ struct Read {
 }
 
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct MalformedLog(Mutex<Vec<String>>);
 
-impl Observer for Told {
+impl Observer for MalformedLog {
     fn diagnostic(&self, notice: &Diagnostic<'_>) {
         if let Diagnostic::Malformed(error) = notice {
             self.0.lock().unwrap().push(error.to_string());
@@ -37,47 +37,52 @@ impl Observer for Told {
     }
 }
 
-impl Told {
+impl MalformedLog {
     fn malformed(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
 
-fn push(read: &mut Read, item: &Item<u64>) {
+fn push(read: &mut ReadResult, item: &Item<u64>) {
     let Item { id, fingerprint, text_bytes, extra, position, path, line, checksum, .. } = item;
     let item = (id, fingerprint, text_bytes, item.replacements, extra, position, path, line, checksum);
     read.items.push(format!("{item:?} {:?}", (&item.4, &item.3)));
 }
 
-fn ended(mut read: Read, counts: Result<InputCounts>, told: &Told) -> Read {
+fn ended(mut read: ReadResult, counts: Result<InputCounts>, log: &MalformedLog) -> ReadResult {
     match counts {
         Ok(counts) => read.counts = Some(counts),
         Err(error) => read.failure = Some(error.to_string()),
     }
-    read.malformed = told.malformed();
+    read.malformed = log.malformed();
     read
 }
 
-fn in_one_go(inputs: &Inputs) -> Read {
-    let (mut read, told) = (Read::default(), Told::default());
-    let counts = inputs.visit_documents(&Profile::default(), &told, |item| {
+fn in_one_go(inputs: &Inputs) -> ReadResult {
+    let (mut read, log) = (ReadResult::default(), MalformedLog::default());
+    let counts = inputs.visit_documents(&Profile::default(), &log, |item| {
         push(&mut read, &item);
         Ok(())
     });
-    ended(read, counts, &told)
+    ended(read, counts, &log)
 }
 
-fn in_parts(inputs: &Inputs, folder: &Path, section: u64, shard: Option<Shard>) -> (Read, Tally) {
-    let (mut read, told, mut tally) = (Read::default(), Told::default(), Tally::default());
-    let parts = Parts {
+fn in_parts(
+    inputs: &Inputs,
+    folder: &Path,
+    section: u64,
+    shard: Option<WorkShard>,
+) -> (ReadResult, PartCounts) {
+    let (mut read, log, mut tally) = (ReadResult::default(), MalformedLog::default(), PartCounts::default());
+    let parts = PartFolder {
         folder,
         shard,
         inputs,
         profile: &Profile::default(),
-        sketcher: None,
+        min_hasher: None,
         section_bytes: Some(section),
         unfinished: &UnfinishedOutputs::default(),
-        observer: &told,
+        observer: &log,
     };
     let counts = parts.visit(|item| {
         push(&mut read, &item);
@@ -87,7 +92,7 @@ fn in_parts(inputs: &Inputs, folder: &Path, section: u64, shard: Option<Shard>) 
         tally = parts;
         counts
     });
-    (ended(read, counts, &told), tally)
+    (ended(read, counts, &log), tally)
 }
 
 fn parts(folder: &Path) -> Vec<PathBuf> {
@@ -96,8 +101,8 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Compares four ways to read files: in one go, in sections of this size, from the parts of an earlier run, and on several
-/// machines. Returns the number of parts.
+/// Compares four ways to read files: in one go, in sections of this size, from the parts of an earlier run,
+/// and on several machines. Returns the number of parts.
 fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: usize) -> u64 {
     let inputs = Inputs::new(paths, options.clone()).unwrap().skip_malformed(true);
     let folder = tempfile::tempdir().unwrap();
@@ -105,10 +110,10 @@ fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: u
     let alone = folder.path().join("alone");
     let (first, made) = in_parts(&inputs, &alone, section, None);
     assert_eq!(first, whole);
-    assert_eq!(made.found, 0);
-    let known = Read { malformed: Vec::new(), ..whole };
+    assert_eq!(made.reused, 0);
+    let known = ReadResult { malformed: Vec::new(), ..whole };
     let (again, tally) = in_parts(&inputs, &alone, section, None);
-    assert_eq!((&again, tally.found, tally.made), (&known, made.made, 0));
+    assert_eq!((&again, tally.reused, tally.made), (&known, made.made, 0));
     // Simulates an interrupted run. The new modification time makes the run compare the contents of the files.
     for part in parts(&alone).iter().step_by(2) {
         fs::remove_file(part).unwrap();
@@ -119,28 +124,30 @@ fn check(paths: &[PathBuf], options: &DocumentOptions, section: u64, machines: u
     }
     let (rest, tally) = in_parts(&inputs, &alone, section, None);
     assert_eq!((&rest.items, rest.counts), (&known.items, known.counts));
-    assert_eq!(tally.found + tally.made, made.made);
+    assert_eq!(tally.reused + tally.made, made.made);
 
     let (all, mut malformed) = (folder.path().join("all"), Vec::new());
     fs::create_dir(&all).unwrap();
     for number in 1..=machines {
-        let of_one = folder.path().join(number.to_string());
-        let (told, tally) = in_parts(&inputs, &of_one, section, Some(Shard { number, of: machines }));
-        assert!(told.items.is_empty() && told.failure.is_none(), "{told:?}");
-        malformed.extend(told.malformed);
-        let parts = parts(&of_one);
+        let shard_folder = folder.path().join(number.to_string());
+        let (log, tally) =
+            in_parts(&inputs, &shard_folder, section, Some(WorkShard { number, count: machines }));
+        assert!(log.items.is_empty() && log.failure.is_none(), "{log:?}");
+        malformed.extend(log.malformed);
+        let parts = parts(&shard_folder);
         assert_eq!(parts.len() as u64, tally.made);
         for part in parts {
             fs::copy(&part, all.join(part.file_name().unwrap())).unwrap();
         }
     }
     let (joined, tally) = in_parts(&inputs, &all, section, None);
-    assert_eq!((&joined, tally.found, tally.made), (&known, made.made, 0));
+    assert_eq!((&joined, tally.reused, tally.made), (&known, made.made, 0));
     malformed.sort();
     let mut expected = first.malformed;
     expected.sort();
-    // Reading may end in the middle of a malformed file. A machine also reads sections after that point, so it may report more.
-    assert!(expected.iter().all(|told| malformed.contains(told)), "{malformed:?}, expected {expected:?}");
+    // Reading may end in the middle of a malformed file. A machine also reads sections after that point, so
+    // it may report more.
+    assert!(expected.iter().all(|log| malformed.contains(log)), "{malformed:?}, expected {expected:?}");
     made.made
 }
 
@@ -152,7 +159,7 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
 
 /// A block as bgzip writes it: a gzip member that holds its own length.
 fn bgzf(bytes: &[u8]) -> Vec<u8> {
-    let of_length = |length: u16| {
+    let with_length = |length: u16| {
         let mut extra = b"BC\x02\x00".to_vec();
         extra.extend(length.to_le_bytes());
         let mut encoder =
@@ -160,7 +167,7 @@ fn bgzf(bytes: &[u8]) -> Vec<u8> {
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     };
-    of_length(u16::try_from(of_length(0).len() - 1).unwrap())
+    with_length(u16::try_from(with_length(0).len() - 1).unwrap())
 }
 
 fn frame(bytes: &[u8]) -> Vec<u8> {
@@ -237,7 +244,7 @@ fn numbered(from: usize, count: usize) -> String {
 }
 
 /// Checks a file of this name and content. Returns its number of parts.
-fn parts_of(name: &str, bytes: impl AsRef<[u8]>, section: u64) -> u64 {
+fn part_count_of(name: &str, bytes: impl AsRef<[u8]>, section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -248,32 +255,32 @@ fn parts_of(name: &str, bytes: impl AsRef<[u8]>, section: u64) -> u64 {
 fn files_are_divided_where_they_can_be() {
     let text = numbered(0, 200);
     let bytes = text.as_bytes();
-    assert_eq!(parts_of("a.jsonl", bytes, 1000), bytes.len().div_ceil(1000) as u64);
-    assert_eq!(parts_of("a.jsonl", bytes, bytes.len() as u64), 1);
+    assert_eq!(part_count_of("a.jsonl", bytes, 1000), bytes.len().div_ceil(1000) as u64);
+    assert_eq!(part_count_of("a.jsonl", bytes, bytes.len() as u64), 1);
     let members = packed(bytes, &[100, 77], bgzf);
-    assert!(parts_of("a.jsonl.gz", &members, members.len() as u64 / 8) >= 8);
+    assert!(part_count_of("a.jsonl.gz", &members, members.len() as u64 / 8) >= 8);
     let frames = packed(bytes, &[100, 77], frame);
-    assert!(parts_of("a.jsonl.zst", &frames, frames.len() as u64 / 8) >= 8);
+    assert!(part_count_of("a.jsonl.zst", &frames, frames.len() as u64 / 8) >= 8);
     // A file is one part if it is a single member or frame, or cannot be read from the middle.
-    assert_eq!(parts_of("a.jsonl.gz", gzip(bytes, 6), 100), 1);
-    assert_eq!(parts_of("a.jsonl.zst", frame(bytes), 100), 1);
+    assert_eq!(part_count_of("a.jsonl.gz", gzip(bytes, 6), 100), 1);
+    assert_eq!(part_count_of("a.jsonl.zst", frame(bytes), 100), 1);
     let array = format!("[{}]", text.trim_end().replace('\n', ",\n"));
-    assert_eq!(parts_of("a.json", array, 100), 1);
+    assert_eq!(part_count_of("a.json", array, 100), 1);
     let utf16: Vec<u8> =
         std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
-    assert_eq!(parts_of("a.jsonl", utf16, 100), 1);
+    assert_eq!(part_count_of("a.jsonl", utf16, 100), 1);
     let table: String = (0..100).map(|i| format!("{i},\"two\nlines\"\n")).collect();
-    assert_eq!(parts_of("a.csv", format!("id,text\n{table}"), 100), 1);
-    assert_eq!(parts_of("a.jsonl.bz2", bzip2(bytes), 100), 1);
+    assert_eq!(part_count_of("a.csv", format!("id,text\n{table}"), 100), 1);
+    assert_eq!(part_count_of("a.jsonl.bz2", bzip2(bytes), 100), 1);
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
     header.set_cksum();
     archive.append_data(&mut header, "inside.jsonl", bytes).unwrap();
-    assert_eq!(told_without_places("a.tar", &archive.into_inner().unwrap(), 100), 1);
+    assert_eq!(part_count_without_locations("a.tar", &archive.into_inner().unwrap(), 100), 1);
     // Documents without a text field are malformed one by one: they do not end the file.
     let late = [&"{\"other\": 1}\n".repeat(200), &text].map(String::as_str).concat();
-    assert!(parts_of("a.jsonl", late, 1000) > 1);
+    assert!(part_count_of("a.jsonl", late, 1000) > 1);
 }
 
 fn bzip2(bytes: &[u8]) -> Vec<u8> {
@@ -286,12 +293,13 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
 fn a_record_longer_than_sections_is_read_once() {
     let long = format!("{{\"text\": \"{}\"}}\n", "very long ".repeat(2000));
     let text = [numbered(0, 20), long.clone(), numbered(20, 20), long.trim_end().to_owned()].concat();
-    assert!(parts_of("a.jsonl", &text, 2000) > 18);
+    assert!(part_count_of("a.jsonl", &text, 2000) > 18);
     let members = packed(text.as_bytes(), &[90], bgzf);
-    assert!(parts_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
+    assert!(part_count_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
 }
 
-/// Text in another encoding ends a file, wherever its first character is. A single malformed character among many others does not.
+/// Text in another encoding ends a file, wherever its first character is. A single malformed character among
+/// many others does not.
 #[test]
 fn an_encoding_is_judged_once() {
     let gbk: Vec<u8> =
@@ -304,14 +312,14 @@ fn an_encoding_is_judged_once() {
         [&ascii, &b"{\"text\": \"a\xffb\"}\n"[..], &ascii, &gbk].concat(),
         [&ascii[..100], utf8, &gbk, &gbk].concat(),
     ] {
-        parts_of("a.jsonl", &content, 1500);
+        part_count_of("a.jsonl", &content, 1500);
         let members = packed(&content, &[300], |bytes| gzip(bytes, 6));
-        parts_of("a.jsonl.gz", &members, members.len() as u64 / 10);
+        part_count_of("a.jsonl.gz", &members, members.len() as u64 / 10);
     }
-    assert!(parts_of("a.jsonl", [&ascii[..], &gbk].concat(), 1500) > 6);
+    assert!(part_count_of("a.jsonl", [&ascii[..], &gbk].concat(), 1500) > 6);
     // A malformed character in a short section, but with much ASCII before it.
     let rare = [&ascii[..], b"{\"text\": \"a\xffb\"}\n", &ascii[..390]].concat();
-    assert!(parts_of("a.jsonl", rare, 3000) >= 4);
+    assert!(part_count_of("a.jsonl", rare, 3000) >= 4);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     fs::write(&path, [&ascii[..], &gbk].concat()).unwrap();
@@ -327,21 +335,21 @@ fn damaged_members_end_a_file() {
         ("a.jsonl.zst", packed(text.as_bytes(), &[700], frame)),
     ] {
         let section = packed.len() as u64 / 12;
-        let whole = parts_of(name, &packed, section);
+        let whole = part_count_of(name, &packed, section);
         assert!(whole >= 8);
         // A truncated file, then a file with other bytes at the end.
-        parts_of(name, &packed[..packed.len() - 20], section);
-        parts_of(name, [&packed[..], b"something else"].concat(), section);
+        part_count_of(name, &packed[..packed.len() - 20], section);
+        part_count_of(name, [&packed[..], b"something else"].concat(), section);
         let mut damaged = packed.clone();
         let middle = damaged.len() / 2;
         damaged[middle..middle + 40].fill(0xaa);
-        let parts = told_without_places(name, &damaged, section);
+        let parts = part_count_without_locations(name, &damaged, section);
         assert!(parts < whole, "{parts} of {whole}");
     }
 }
 
-/// Like [`parts_of`], but allows messages to give different places of damage.
-fn told_without_places(name: &str, bytes: &[u8], section: u64) -> u64 {
+/// Like [`part_count_of`], but allows messages to give different places of damage.
+fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -361,7 +369,7 @@ fn a_border_that_is_none_is_not_believed() {
     let first = gzip(text.as_bytes(), 0);
     let file = [&first[..], &gzip(&content, 0), &gzip(text.as_bytes(), 0)].concat();
     let section = file.len() as u64 / 20;
-    let parts = told_without_places("a.jsonl.gz", &file, section);
+    let parts = part_count_without_locations("a.jsonl.gz", &file, section);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl.gz");
     fs::write(&path, &file).unwrap();
@@ -380,10 +388,11 @@ fn an_error_tells_the_line_of_the_file() {
     let path = folder.path().join("a.jsonl");
     fs::write(&path, [&numbered(0, 300), "no JSON\n", &numbered(300, 100)].concat()).unwrap();
     let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap();
-    let failures: Vec<String> = [None, Some(Shard { number: 1, of: 2 }), Some(Shard { number: 2, of: 2 })]
-        .into_iter()
-        .filter_map(|shard| in_parts(&inputs, &folder.path().join("parts"), 1000, shard).0.failure)
-        .collect();
+    let failures: Vec<String> =
+        [None, Some(WorkShard { number: 1, count: 2 }), Some(WorkShard { number: 2, count: 2 })]
+            .into_iter()
+            .filter_map(|shard| in_parts(&inputs, &folder.path().join("parts"), 1000, shard).0.failure)
+            .collect();
     assert!(failures.len() >= 2 && failures.iter().all(|failure| failure.contains(":301:")), "{failures:?}");
     assert_eq!(Some(&failures[0]), in_one_go(&inputs).failure.as_ref());
 }
@@ -398,7 +407,8 @@ fn a_section_that_has_changed_is_made_again() {
     let parts = folder.path().join("parts");
     let (_, made) = in_parts(&inputs, &parts, 20_000, None);
     assert!(made.made > 10);
-    // First a document changes in the middle of a section. Then a line break is added in one place, and a character is removed in another.
+    // First a document changes in the middle of a section. Then a line break is added in one place, and a
+    // character is removed in another.
     let other = text.replacen("document 1003000 of", "document 1003xxx of", 1);
     let moved = other.replacen("1003100 of them\"}\n", "1003100 of them\"}\n\n", 1);
     let moved = moved.replacen("1003200 of them\"}\n", "1003200 of the\"}\n", 1);
@@ -431,19 +441,19 @@ fn row_groups_are_the_whole() {
         let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        let parts = parts_of("a.parquet", &bytes, bytes.len() as u64 / 6);
+        let parts = part_count_of("a.parquet", &bytes, bytes.len() as u64 / 6);
         let groups = 1000_u64.div_ceil(group as u64);
         assert!(parts <= groups && parts >= groups.min(4), "{group}: {parts}");
         // An unreadable row group is reported, and no other row group is lost.
         let middle = bytes.len() / 3;
         bytes[middle..middle + 30].fill(0xff);
-        parts_of("a.parquet", &bytes, bytes.len() as u64 / 6);
+        part_count_of("a.parquet", &bytes, bytes.len() as u64 / 6);
     }
 }
 
 #[test]
 fn parts_of_whole_files_keep_their_names() {
-    let header = |section| crate::checkpoint::parts::Header {
+    let header = |section| crate::checkpoint::parts::PartHeader {
         part: 2,
         bits: 64,
         profile: "auto".to_owned(),
@@ -461,7 +471,8 @@ fn parts_of_whole_files_keep_their_names() {
     };
     let name = |section| header(section).path(Path::new("")).unwrap();
     assert_ne!(name(None), name(Some([0, 7])));
-    let text = String::from_utf8(crate::checkpoint::checksummed_file::json(&header(None)).unwrap()).unwrap();
+    let text =
+        String::from_utf8(crate::checkpoint::checksummed_file::to_json_line(&header(None)).unwrap()).unwrap();
     assert!(!text.contains("section"), "{text}");
-    assert!(matches!("0/3".parse::<Shard>(), Err(Error::BadArgument(_))));
+    assert!(matches!("0/3".parse::<WorkShard>(), Err(Error::BadArgument(_))));
 }

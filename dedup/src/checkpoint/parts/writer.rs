@@ -1,65 +1,68 @@
-//! Writing a part.
+//! Writer of part files.
 
 use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
 
-use crate::checkpoint::checksummed_file::{MAX_LINE_BYTES, SealedWriter, json};
-use crate::checkpoint::parts::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
+use crate::checkpoint::checksummed_file::{ChecksummedWriter, MAX_LINE_BYTES, to_json_line};
+use crate::checkpoint::parts::header::{
+    DocumentLine, DocumentLineId, EndLine, ModifiedLine, PartHeader, SectionEnd,
+};
 use simstore_corpus::Item;
 use simstore_io::DocumentId;
 use simstore_io::output::UnfinishedOutputs;
 
-/// A part that is being written.
-pub(crate) struct Writer {
-    lines: SealedWriter,
-    /// Lines of documents so far.
+/// Writes a part file. The file gets its name only when it is complete.
+pub(crate) struct PartFileWriter {
+    lines: ChecksummedWriter,
+    /// Number of documents written, including malformed ones.
     count: u64,
     is_section: bool,
 }
 
-impl Writer {
+impl PartFileWriter {
     pub(crate) fn create(
         path: &Path,
-        header: &Header,
+        header: &PartHeader,
         modified: &[Option<u64>],
         unfinished: &UnfinishedOutputs,
-    ) -> Result<Writer> {
-        let mut lines = SealedWriter::create(path, unfinished)?;
-        lines.push(&json(header)?)?;
-        lines.push(&json(&Modified { modified: modified.to_vec() })?)?;
-        Ok(Writer { lines, count: 0, is_section: header.section.is_some() })
+    ) -> Result<PartFileWriter> {
+        let mut lines = ChecksummedWriter::create(path, unfinished)?;
+        lines.push_line(&to_json_line(header)?)?;
+        lines.push_line(&to_json_line(&ModifiedLine { modified: modified.to_vec() })?)?;
+        Ok(PartFileWriter { lines, count: 0, is_section: header.section.is_some() })
     }
 
-    /// Writes malformed documents up to a position, counted from 0 in the part.
-    pub(crate) fn push_bad(&mut self, up_to: u64) -> Result<()> {
+    /// Writes malformed documents until the part has `up_to` documents.
+    pub(crate) fn push_malformed_until(&mut self, up_to: u64) -> Result<()> {
         while self.count < up_to {
-            self.lines.push(b"null")?;
+            self.lines.push_line(b"null")?;
             self.count += 1;
         }
         Ok(())
     }
 
-    /// Writes a document, whose file has this place in the header; of a section, with lines from its start.
+    /// Writes a document. `file` is the index of its file in the header. Lines of a section count from its
+    /// start.
     pub(crate) fn push_document<F: Fingerprint>(&mut self, item: &Item<F>, file: usize) -> Result<()> {
         let line = DocumentLine {
             file,
             line: item.line,
             id: match &item.id {
                 _ if self.is_section && item.has_position_id => None,
-                DocumentId::Number(number) => Some(LineId::Number(*number)),
-                DocumentId::Name(name) => Some(LineId::Name(name.into())),
+                DocumentId::Number(number) => Some(DocumentLineId::Number(*number)),
+                DocumentId::Name(name) => Some(DocumentLineId::Name(name.into())),
             },
             fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_hex()),
             features: item.feature_count,
-            sketches: item.signature.as_ref().map(|sketched| hex(&sketched.bands)),
-            sum: item.signature.as_ref().map(|sketched| hex(&[sketched.sum])),
+            sketches: item.signature.as_ref().map(|signature| hex(&signature.bands)),
+            sum: item.signature.as_ref().map(|signature| hex(&[signature.sum])),
             text_bytes: item.text_bytes,
             replaced: item.replacements,
             check: format!("{:016x}", item.checksum),
             extra: item.extra.clone(),
         };
-        let line = json(&line)?;
+        let line = to_json_line(&line)?;
         if line.len() > MAX_LINE_BYTES {
             return Err(Error::Refused(format!(
                 "{}:{}: the value for option `keep` is too long for a part: at most {MAX_LINE_BYTES} bytes",
@@ -67,21 +70,21 @@ impl Writer {
                 item.line
             )));
         }
-        self.lines.push(&line)?;
+        self.lines.push_line(&line)?;
         self.count += 1;
         Ok(())
     }
 
-    /// Completes the part. For a section of a file, also writes its lines and `is_rest` at this time.
+    /// Writes the last line and names the file. `section` is the end of the section, or `None` for whole files.
     pub(crate) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
-        let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_rest));
-        let end = json(&End { end: self.count, lines, rest })?;
-        self.lines.push(&end)?;
+        let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_end_of_file));
+        let end = to_json_line(&EndLine { end: self.count, lines, rest })?;
+        self.lines.push_line(&end)?;
         self.lines.finish()
     }
 }
 
-/// Numbers of 64 bits, one after the other.
+/// Formats numbers as 16 hexadecimal digits each, without separators.
 fn hex(numbers: &[u64]) -> String {
     numbers.iter().map(|number| format!("{number:016x}")).collect()
 }

@@ -45,9 +45,9 @@ struct DenseQuery {
     features: Vec<u64>,
     bitmap: FeatureBitmap,
     /// Number of candidates whose estimate is near the threshold.
-    near: u64,
+    near_threshold: u64,
     /// Limit for estimates, given that number.
-    limit: EstimateLimit,
+    estimate_limit: EstimateLimit,
     most_similar: Option<StoredMatch>,
 }
 
@@ -74,8 +74,8 @@ impl<'a> DenseComparison<'a> {
                 signature: row.signature(),
                 bitmap: FeatureBitmap::new(&features),
                 features,
-                near: 0,
-                limit: EstimateLimit::new(self.min_similarity, 0),
+                near_threshold: 0,
+                estimate_limit: EstimateLimit::new(self.min_similarity, 0),
                 most_similar: None,
             });
         }
@@ -96,7 +96,7 @@ impl<'a> DenseComparison<'a> {
     /// Visits all similar pairs of the batch, or the most similar stored document of each document. Then
     /// empties the batch.
     ///
-    /// For stores without texts, a pair is similar if its estimate is within the [limit](EstimateLimit) for
+    /// For stores without texts, a pair is similar if its estimate is within the [estimate_limit](EstimateLimit) for
     /// all candidates of the document.
     pub(crate) fn compare(
         &mut self,
@@ -112,11 +112,11 @@ impl<'a> DenseComparison<'a> {
             stage.add(0)?;
             let near = |stored: &StoredDocument| self.near(batch[0].0, stored);
             for near in self.read(batch)?.par_iter().map(near).collect::<Vec<_>>() {
-                near.into_iter().for_each(|at| self.queries[at].near += 1);
+                near.into_iter().for_each(|at| self.queries[at].near_threshold += 1);
             }
         }
         for query in &mut self.queries {
-            query.limit = EstimateLimit::new(self.min_similarity, query.near);
+            query.estimate_limit = EstimateLimit::new(self.min_similarity, query.near_threshold);
         }
         for batch in by_store().flat_map(|batch| batch.chunks(READ_BATCH)) {
             stage.add(0)?;
@@ -182,7 +182,7 @@ impl<'a> DenseComparison<'a> {
         let (snapshot, comparer) = self.stores[store as usize];
         let (mut similar, mut stored_features) = (Vec::new(), None);
         for at in self.candidate_queries(store, stored) {
-            let DenseQuery { document, signature, features, bitmap, limit, .. } = &self.queries[at];
+            let DenseQuery { document, signature, features, bitmap, estimate_limit: limit, .. } = &self.queries[at];
             let estimate = match comparer.signature_estimate(stored, signature) {
                 Some(estimate) => Some(estimate).filter(|&estimate| {
                     limit.accepts_estimate(estimate, stored.signature.distance(signature))

@@ -36,7 +36,7 @@ impl Pipeline<'_> {
         let neighbors = near
             .stored
             .iter()?
-            .map(|row| row.and_then(|(index, neighbor)| Ok((by_fingerprint.only(index)?, neighbor))));
+            .map(|row| row.and_then(|(index, neighbor)| Ok((by_fingerprint.single_unique(index)?, neighbor))));
         let neighbors: Rows<UniqueNeighborRow> = workspace.sorted(neighbors)?;
         // The best document of each component. A document without edges is its own component.
         let firsts = components::components(edges.iter()?, uniques.len(), workspace, stage)?;

@@ -70,7 +70,7 @@ pub(crate) fn compare(
             texts: &texts,
             min_similarity,
             similar: Vec::new(),
-            near: HashMap::new(),
+            near_threshold: HashMap::new(),
         };
         for store_pairs in pairs.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
             comparison.compare(store_pairs, stage)?;
@@ -93,7 +93,7 @@ struct PairComparison<'a> {
     min_similarity: f64,
     similar: Vec<ScoredMatch>,
     /// Number of candidates of each document whose estimate is near the threshold.
-    near: HashMap<u32, u64>,
+    near_threshold: HashMap<u32, u64>,
 }
 
 impl PairComparison<'_> {
@@ -113,7 +113,7 @@ impl PairComparison<'_> {
             });
             for (similar, near) in compared.collect::<Result<Vec<_>>>()? {
                 self.similar.extend(similar);
-                near.into_iter().for_each(|document| *self.near.entry(document).or_default() += 1);
+                near.into_iter().for_each(|document| *self.near_threshold.entry(document).or_default() += 1);
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl PairComparison<'_> {
 
     /// Returns the matches within the limit for estimates, sorted.
     fn matches(self) -> impl Iterator<Item = StoredMatch> {
-        let PairComparison { min_similarity, mut similar, near, .. } = self;
+        let PairComparison { min_similarity, mut similar, near_threshold: near, .. } = self;
         similar.sort_by(|(a, _), (b, _)| {
             let by_similarity = b.estimate.similarity.total_cmp(&a.estimate.similarity);
             a.document.cmp(&b.document).then(by_similarity).then((a.store, a.id).cmp(&(b.store, b.id)))

@@ -10,7 +10,7 @@ use crate::bytes::compression::Compression;
 
 /// The start of a gzip member or zstd frame is searched in this fraction of a section's size after its
 /// nominal start, but at least in [`MIN_SEARCH_BYTES`].
-const SEARCH_DIVISOR: u64 = 16;
+const SECTION_SEARCH_DIVISOR: u64 = 16;
 /// Minimum number of bytes that are searched for the start of a member or frame.
 const MIN_SEARCH_BYTES: u64 = 1 << 20;
 /// Number of bytes that are decompressed to check the start of a member or frame.
@@ -36,7 +36,7 @@ pub fn section_boundaries(
     if compression == Compression::None {
         return Ok((1..sections).map(at).collect());
     }
-    let searched = (bytes / sections / SEARCH_DIVISOR).max(MIN_SEARCH_BYTES);
+    let searched = (bytes / sections / SECTION_SEARCH_DIVISOR).max(MIN_SEARCH_BYTES);
     let members = MemberSearch { path, compression, bytes };
     // A file with a single member is not searched further.
     if members.find(1, searched)?.is_none() {

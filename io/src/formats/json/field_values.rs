@@ -145,7 +145,7 @@ fn visit_flat<'de, A: MapAccess<'de>>(
 }
 
 /// A value, and the requested fields in it.
-type ValueAndFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
+type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 
 /// Visits a value and, if it is an object, the requested fields in it.
 struct ValueVisitor<'w> {
@@ -157,14 +157,14 @@ struct ValueVisitor<'w> {
 
 impl ValueVisitor<'_> {
     /// Returns a value that is not an object. The fields of `null` are `null`.
-    fn scalar<'l>(&self, value: FieldValue<'l>) -> ValueAndFields<'l> {
+    fn value_without_object<'l>(&self, value: FieldValue<'l>) -> ValueWithInnerFields<'l> {
         let field = (value == FieldValue::Null).then_some(FieldValue::Null);
         (value, vec![field; self.inner.len()])
     }
 }
 
 impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
-    type Value = ValueAndFields<'de>;
+    type Value = ValueWithInnerFields<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         if self.kind == ValueKind::Scalar {
@@ -182,39 +182,39 @@ impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
 }
 
 impl<'de> Visitor<'de> for ValueVisitor<'_> {
-    type Value = ValueAndFields<'de>;
+    type Value = ValueWithInnerFields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of JSON")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(self.scalar(FieldValue::Null))
+        Ok(self.value_without_object(FieldValue::Null))
     }
 
-    visits!(visit_bool(bool), visit_i64(i64), visit_f64(f64); self, _ => Ok(self.scalar(FieldValue::Other(None))));
+    visits!(visit_bool(bool), visit_i64(i64), visit_f64(f64); self, _ => Ok(self.value_without_object(FieldValue::Other(None))));
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(self.scalar(FieldValue::Number(number)))
+        Ok(self.value_without_object(FieldValue::Number(number)))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(self.scalar(FieldValue::Text(text.into())))
+        Ok(self.value_without_object(FieldValue::Text(text.into())))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(self.scalar(FieldValue::Text(text.to_owned().into())))
+        Ok(self.value_without_object(FieldValue::Text(text.to_owned().into())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
         while values.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(self.scalar(FieldValue::Other(None)))
+        Ok(self.value_without_object(FieldValue::Other(None)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         if self.inner.is_empty() {
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(self.scalar(FieldValue::Other(None)));
+            return Ok(self.value_without_object(FieldValue::Other(None)));
         }
         Ok((FieldValue::Other(None), ObjectVisitor(self.inner).visit_map(map)?))
     }

@@ -9,7 +9,7 @@ use walkdir::WalkDir;
 use super::file_id::{FileId, VisitedFiles};
 use super::globs::expand_glob;
 use super::listing::is_visible;
-use crate::bytes::pipes::Pipes;
+use crate::bytes::read_once::ReadOnceInputs;
 use crate::formats::detect;
 use crate::{ReadDiagnostic, ReadProgress};
 use simstore::Result;
@@ -26,17 +26,17 @@ pub struct PathExpander {
     /// Whether files in folders are read even if no document format has their extension.
     reads_unknown_extensions: bool,
     progress: Arc<ReadProgress>,
-    pipes: Arc<Pipes>,
+    read_once: Arc<ReadOnceInputs>,
 }
 
 impl PathExpander {
-    /// Creates an iterator over the files that `paths` lead to. `progress` counts skipped files. `pipes`
+    /// Creates an iterator over the files that `paths` lead to. `progress` counts skipped files. `read_once`
     /// keeps bytes that were read ahead from pipes.
     pub fn new(
         paths: &[PathBuf],
         reads_unknown_extensions: bool,
         progress: &Arc<ReadProgress>,
-        pipes: &Arc<Pipes>,
+        read_once: &Arc<ReadOnceInputs>,
     ) -> PathExpander {
         PathExpander {
             paths: paths.into(),
@@ -44,7 +44,7 @@ impl PathExpander {
             visited: VisitedFiles::default(),
             reads_unknown_extensions,
             progress: Arc::clone(progress),
-            pipes: Arc::clone(pipes),
+            read_once: Arc::clone(read_once),
         }
     }
 
@@ -62,7 +62,7 @@ impl PathExpander {
                 continue;
             }
             let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-            if self.pipes.is_read_once(&path).unwrap_or(false) || self.claim(&path, is_link) {
+            if self.read_once.is_read_once(&path).unwrap_or(false) || self.claim(&path, is_link) {
                 return Ok(Some((path, is_link)));
             }
         }

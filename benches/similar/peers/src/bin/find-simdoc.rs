@@ -1,22 +1,24 @@
-//! find-simdoc's pairs in the Jaccard space: each document, in order, goes if one that was kept is paired with it.
+//! Deduplicates with find-simdoc's all-pairs Jaccard search. In input order, a document is removed if it is
+//! similar to a kept document.
 
 use std::error::Error;
 
 use find_simdoc::JaccardSearcher;
-use simstore_peers::{Document, Task};
+use simstore_peers::{CorpusDocument, DedupTask};
 
-/// Of 64 dimensions each: what its own program takes if nothing is said.
+/// Chunks of a sketch, 64 bits each. This is the default of find-simdoc's own program.
 const CHUNKS: usize = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let task = Task::from_arguments()?;
+    let task = DedupTask::from_arguments()?;
     let (mut ids, mut failure) = (Vec::new(), None);
     let texts = task.lines()?.map_while(|line| {
-        let document = line.map_err(Into::into).and_then(|line| Ok(serde_json::from_str::<Document>(&line)?));
+        let document =
+            line.map_err(Into::into).and_then(|line| Ok(serde_json::from_str::<CorpusDocument>(&line)?));
         match document {
             Ok(document) => {
                 ids.push(document.id);
-                Some(words(&document.text))
+                Some(normalize_words(&document.text))
             }
             Err(error) => {
                 failure = Some::<Box<dyn Error + Send + Sync>>(error);
@@ -38,8 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(task.write_kept(kept)?)
 }
 
-/// In small letters, without signs, a space between two: it splits at one character alone.
-fn words(text: &str) -> String {
+/// Returns the words in lower case and without punctuation, separated by spaces: find-simdoc splits at a single
+/// character.
+fn normalize_words(text: &str) -> String {
     let text = text.to_lowercase();
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")

@@ -1,0 +1,37 @@
+//! One machine's share of the work.
+
+use std::str::FromStr;
+
+use simstore::{Error, Result};
+
+/// Share of the work of one of several machines or runs. Parsed from `I/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkShard {
+    /// Number of the shard, from 1 to `count`.
+    pub number: usize,
+    /// Number of shards.
+    pub count: usize,
+}
+
+impl FromStr for WorkShard {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let shard = text.split_once('/').and_then(|(number, of)| {
+            let shard = WorkShard { number: number.parse().ok()?, count: of.parse().ok()? };
+            (1..=shard.count).contains(&shard.number).then_some(shard)
+        });
+        shard.ok_or_else(|| Error::BadArgument("expected I/N, such as 1/4".to_owned()))
+    }
+}
+
+/// Numbers of part files that a run reused, made, and left to other shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartCounts {
+    /// Number of parts that existed already.
+    pub reused: u64,
+    /// Number of parts that this run made.
+    pub made: u64,
+    /// Number of missing parts that belong to other shards.
+    pub left_to_others: u64,
+}

@@ -1,0 +1,102 @@
+//! Second reading of the input documents, which detects changed files by checksums.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use simstore::{Error, Result};
+
+use crate::checkpoint::parts::remove_parts::remove_parts_with_file;
+use crate::documents::Corpus;
+use crate::documents::scan::DocumentCursor;
+use crate::workspace::Workspace;
+use simstore_corpus::Inputs;
+use simstore_io::{DocumentOptions, ReadProgress, Record, Records};
+
+/// Reads the records of a corpus a second time, in input order. Compares each record with the checksum of the
+/// first reading, also the records that are skipped.
+pub(crate) struct DocumentRereader<'a> {
+    records: std::iter::Zip<std::ops::RangeFrom<u64>, Records>,
+    progress: Arc<ReadProgress>,
+    options: &'a DocumentOptions,
+    documents: DocumentCursor<'a>,
+    /// Number of the next document to compare.
+    next: usize,
+    /// Number of all documents.
+    count: usize,
+    /// Folder of the part files, if the run can be resumed.
+    parts: Option<&'a Path>,
+}
+
+impl<'a> DocumentRereader<'a> {
+    pub(crate) fn new(corpus: &'a Corpus, inputs: &'a Inputs, workspace: &'a Workspace) -> Self {
+        let records = inputs.records();
+        DocumentRereader {
+            progress: records.progress(),
+            records: (0..).zip(records),
+            options: inputs.options(),
+            documents: corpus.cursor(),
+            next: 0,
+            count: corpus.len(),
+            parts: workspace.parts.as_deref(),
+        }
+    }
+
+    /// Progress of the reading.
+    pub(crate) fn progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// Returns the record of a document. Documents must be requested in ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if this record or a skipped one has changed since the first reading.
+    pub(crate) fn record(&mut self, number: usize) -> Result<Record> {
+        loop {
+            let document = self.documents.get(self.next)?;
+            let position = document.position();
+            // Skips malformed records, which take positions too.
+            let record = self.records.find(|(at, _)| *at >= position);
+            let Some((_, record)) = record.filter(|(at, _)| *at == position) else {
+                return Err(file_changed_error(document.file(), &document.location(), self.parts));
+            };
+            let record = record?;
+            if !document.is_unchanged(&record, self.options) {
+                return Err(file_changed_error(document.file(), &document.location(), self.parts));
+            }
+            self.next += 1;
+            if self.next > number {
+                return Ok(record);
+            }
+        }
+    }
+
+    /// Compares the remaining records with their checksums.
+    ///
+    /// # Errors
+    /// As [`DocumentRereader::record`].
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if self.next < self.count { self.record(self.count - 1).map(drop) } else { Ok(()) }
+    }
+}
+
+/// Error for a record that has changed since the first reading. The first reading may have used an outdated
+/// part file: parts identify their files only by size, modification time, and checksums of both ends. So the
+/// parts of this file are removed, and the next run reads the file itself.
+fn file_changed_error(file: &Path, place: &str, parts: Option<&Path>) -> Error {
+    let removed = match parts.map(|folder| (folder.display(), remove_parts_with_file(folder, file))) {
+        None | Some((_, Ok(0))) => String::new(),
+        Some((folder, Ok(count))) => {
+            let (parts, were) = if count == 1 { ("part", "was") } else { ("parts", "were") };
+            format!(", or since an earlier run read it: its {count} {parts} in {folder} {were} removed")
+        }
+        Some((folder, Err(error))) => {
+            format!(
+                ", or since an earlier run read it; its parts cannot be removed ({error}): remove {folder}"
+            )
+        }
+    };
+    Error::Refused(format!(
+        "{place}: the file changed while the inputs were read{removed}; nothing was written: run this again when the file does not \
+         change"
+    ))
+}

@@ -1,0 +1,78 @@
+//! Star clustering of similar sets for cluster tasks: chooses the representatives of one connected component after the other.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, Float64Array};
+use arrow_schema::DataType;
+use pyo3::prelude::*;
+use simstore_dedup::{Assignment, ComponentStars};
+
+use crate::binary_column::{BinaryColumn, cast_column, digest_column, unexpected_columns};
+use crate::call;
+use crate::table::PyTable;
+
+/// Computes the stars of connected components, one component after the other. The rows of a component are its sets, the most preferred
+/// first, then its pairs.
+#[pyclass(module = "simstore._simstore", name = "_ComponentStars")]
+pub(crate) struct PyStars(ComponentStars);
+
+#[pymethods]
+impl PyStars {
+    #[new]
+    fn new(most: usize) -> Self {
+        PyStars(ComponentStars::new(most))
+    }
+
+    /// Adds rows: the component (`root`), a set (`digest`), and for a pair the other set and the similarity, which are null in the row of a
+    /// set. Returns the removed sets of all components that have ended: `digest`, `leader` (the representative), `nearest` (the most similar
+    /// representative), and `similarity` to `nearest`.
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        root: &Bound<'_, PyAny>,
+        digest: &Bound<'_, PyAny>,
+        other: &Bound<'_, PyAny>,
+        similarity: &Bound<'_, PyAny>,
+    ) -> PyResult<PyTable> {
+        let (roots, sets, others) =
+            (BinaryColumn::read(root)?, BinaryColumn::read(digest)?, BinaryColumn::read(other)?);
+        let similarities = cast_column(similarity, &DataType::Float64)?;
+        let similarities = similarities.as_primitive::<Float64Type>();
+        if [sets.len(), others.len(), similarities.len()] != [roots.len(); 3] {
+            return Err(unexpected_columns("columns of one length"));
+        }
+        let pair = |at: usize| match (others.get(at), similarities.is_valid(at)) {
+            (None, _) => Ok(None),
+            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at)))),
+            (Some(_), false) => Err(unexpected_columns("the similarity of each pair")),
+        };
+        let row = |at| Ok((roots.digest(at)?, sets.digest(at)?, pair(at)?));
+        let rows: Vec<_> = (0..roots.len()).map(row).collect::<PyResult<_>>()?;
+        let assignments = call::detached(py, || {
+            let mut assignments = Vec::new();
+            for (root, set, pair) in rows {
+                assignments.extend(self.0.push(root, set, pair)?);
+            }
+            Ok(assignments)
+        })?;
+        assignment_table(&assignments)
+    }
+
+    /// Returns the removed sets of the last component, like `push`.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<PyTable> {
+        assignment_table(&call::detached(py, || Ok(self.0.finish()))?)
+    }
+}
+
+fn assignment_table(assignments: &[Assignment]) -> PyResult<PyTable> {
+    let similarities =
+        Float64Array::from_iter_values(assignments.iter().map(|assignment| assignment.similarity));
+    PyTable::from_columns(vec![
+        ("digest", digest_column(assignments.iter().map(|assignment| Some(assignment.member)))),
+        ("leader", digest_column(assignments.iter().map(|assignment| Some(assignment.representative)))),
+        ("nearest", digest_column(assignments.iter().map(|assignment| Some(assignment.nearest)))),
+        ("similarity", Arc::new(similarities)),
+    ])
+}

@@ -1,0 +1,24 @@
+//! The reason why a Python or Arrow value is no text.
+
+use std::fmt;
+
+/// A text, `None` for a missing value, or the reason why the value is malformed.
+pub(crate) type MaybeText<T> = Result<Option<T>, TextError>;
+
+/// Reason why a value is no text. Its text continues a sentence such as "text 3 ...".
+#[derive(Clone, Debug)]
+pub(crate) enum TextError {
+    /// The value has another type, with this name.
+    Type(String),
+    /// The value is not valid Unicode, for this reason.
+    Encoding(String),
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TextError::Type(found) => write!(f, "is {found}, not a text"),
+            TextError::Encoding(reason) => f.write_str(reason),
+        }
+    }
+}
