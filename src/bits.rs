@@ -51,7 +51,8 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
     low | (F::from_u64(read_u64(bytes, position.wrapping_add(64), len - 64)) << (64 % F::BITS))
 }
 
-/// Largest width in bits of a field that one load contains, wherever the field starts.
+/// Maximum width in bits of a field that one [`load`] always contains: the load starts at the byte that has the
+/// first bit of the field.
 pub(crate) const MAX_SHORT_BITS: u32 = 57;
 
 /// Like [`read`], out of line. Fields of more than [`MAX_SHORT_BITS`] bits are frequent only in the smallest tables.

@@ -40,8 +40,8 @@ impl Bytes {
         Ok(Bytes(ByteSource::Mapped(map)))
     }
 
-    /// Reads a whole file into anonymous memory, in huge pages if the system has them. With huge pages, most look-ups find the
-    /// address of a page in the processor's translation lookaside buffer (TLB).
+    /// Reads a whole file into anonymous memory, in huge pages if the system has them. Huge pages make random
+    /// reads faster, since most addresses are then found in the processor's translation lookaside buffer (TLB).
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -60,7 +60,8 @@ impl Bytes {
 }
 
 impl Bytes {
-    /// Advises the operating system that these bytes will be read soon in order, so that it may read them ahead.
+    /// If the file is mapped, advises the operating system that this range will be read soon. The system can
+    /// then load the range from the disk in advance.
     pub(crate) fn will_need(&self, bytes: Range<usize>) {
         #[cfg(not(unix))]
         let _ = bytes;

@@ -39,11 +39,11 @@ pub(crate) const LOG_MAGIC: [u8; 8] = *b"simstlog";
 
 /// Smallest and largest block of a table, in bytes; sizes are powers of two.
 pub(crate) const BLOCK_SIZES: RangeInclusive<u32> = 256..=65536;
-/// Offset of the number of fingerprints in a block.
+/// Offset in a block of its number of fingerprints, in bytes.
 pub(crate) const BLOCK_COUNT: usize = 4;
-/// Offset of the codec's width in a block.
+/// Offset in a block of the field "width", in bytes. The codec defines the meaning of this field.
 pub(crate) const BLOCK_WIDTH: usize = 6;
-/// Offset of the first fingerprint in a block.
+/// Offset in a block of its first fingerprint, in bytes.
 pub(crate) const BLOCK_FIRST: usize = 8;
 /// Largest number of fingerprints in a block.
 pub(crate) const MAX_BLOCK_FINGERPRINTS: usize = u16::MAX as usize;
@@ -53,12 +53,13 @@ pub(crate) const MAX_SPAN: u16 = 256;
 /// [`LARGE_TABLE_FINGERPRINTS`] fingerprints, and in larger ones. Smaller numbers make look-ups shorter and tables larger.
 /// Measured in `benches/history/block-size.md`.
 pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
-/// Fingerprints in a table that is too large for the processor's cache.
+/// Number of fingerprints from which a table counts as large, that is, larger than the processor's cache.
 pub(crate) const LARGE_TABLE_FINGERPRINTS: u64 = 1 << 20;
 
-/// Largest offset of the first block, in bytes: one page, so that blocks do not straddle pages.
+/// Size of a page in bytes, and maximum offset of the first block of a table. Blocks of up to this size do not
+/// straddle pages.
 pub(crate) const PAGE_BYTES: u32 = 4096;
-/// Smallest offset of the first block, in bytes.
+/// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
 
 /// The header of a table file (`format-spec/table.md`, "Header").
@@ -180,9 +181,10 @@ pub(crate) mod manifest_segment {
     pub(crate) const MARKS: usize = 40;
     pub(crate) const TABLES: usize = 48;
     pub(crate) const FLAGS: usize = 52;
-    /// Exists from version 4 on. The checksums then follow after it.
+    /// Offset of the number of notes, in bytes. The field exists from format version 4 on. In older versions, the
+    /// checksums start at this offset.
     pub(crate) const NOTES: usize = 56;
-    /// Returns the length of the fields in bytes, in a version of the format.
+    /// Returns the length of all fields before the checksums, in bytes, for a format version.
     pub(crate) const fn len(version: u32) -> usize {
         if version < super::VERSION_WITH_NOTES { NOTES } else { NOTES + 8 }
     }
@@ -255,8 +257,9 @@ const _: () = assert!(
     METADATA_CHUNK_BYTES + MAX_METADATA_KEY_BYTES + MAX_METADATA_VALUE_BYTES + 4 <= MAX_METADATA_CHUNK_BYTES
 );
 
-/// Returns the checksum of a numbered part of a file, a block or a chunk. It covers the number and the bytes after the first
-/// four, which hold the checksum. So it also detects a part at the place of another one.
+/// Returns the checksum of a block or a chunk, which have numbers. The checksum covers the number and all bytes
+/// except the first four, where the checksum itself is stored. Because of the number, it also detects blocks or
+/// chunks that were swapped.
 pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&number.to_le_bytes());
@@ -264,8 +267,9 @@ pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Returns the checksum in the footer of a table, id, name, note or metadata file whose ends have been checked. Through the
-/// checksums in the footer it covers every byte of the file. The manifest repeats it.
+/// Returns the checksum in the footer of a table, id, name, note or metadata file. The caller has checked the
+/// magic bytes at both ends of the file. This checksum covers the other checksums in the footer, and so
+/// indirectly every byte of the file. The manifest has a copy of it.
 pub(crate) fn footer_crc(file: &[u8]) -> u32 {
     file.len().checked_sub(12).map_or(0, |at| LittleEndian::read_u32(&file[at..]))
 }
@@ -281,7 +285,8 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
-/// Refuses a text that is not UTF-8, since stored texts must be readable. Only callers in other languages can pass such a text.
+/// Fails if a text is not UTF-8, since all texts in a store must be readable. Such a text can only come from a
+/// caller in another language.
 pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     std::str::from_utf8(bytes).map(|_| ()).map_err(|error| {
         Error::BadArgument(format!(
@@ -291,7 +296,7 @@ pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Refuses a block size that tables cannot have. `None`, the codec's default, is valid.
+/// Fails if tables cannot have this block size. `None`, the codec's default, is valid.
 pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     match block_size {
         Some(size) if !size.is_power_of_two() || !BLOCK_SIZES.contains(&size) => {

@@ -17,7 +17,7 @@ pub trait Fs: Debug + Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Opens a file for reading from start to end.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
-    /// Returns the bytes of a file, for random access.
+    /// Opens a file for random access to its bytes, mapped or read into memory.
     fn map(&self, path: &Path) -> io::Result<Bytes>;
     /// Renames a file within its folder. Replaces an existing file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -31,14 +31,15 @@ pub trait Fs: Debug + Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
     /// Makes the content of a file durable, even if another process has written it.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
-    /// Makes the names in a folder durable.
+    /// Makes the creation, renaming and removal of a folder's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of a file. Creates the file if it does not exist, and refuses a link. Returns `None` if
     /// the file is already locked.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
-/// Declares methods of [`Fs`] that call the same method of another file system. `$disk` returns the other one.
+/// Declares methods of an [`Fs`] that call the same method of another `Fs`. `$disk` is an expression for the other
+/// `Fs`.
 macro_rules! delegate {
     ($self:ident => $disk:expr; $($name:ident($($path:ident),+) -> $result:ty;)+) => {
         $(fn $name(&$self, $($path: &Path),+) -> io::Result<$result> { $disk.$name($($path),+) })+
@@ -89,8 +90,9 @@ impl Lock {
     }
 }
 
-/// A locked file on the real disk. The lock lasts until its last handle is closed. A forked process has a copy of each handle,
-/// even if it was forked only to start a program. So the process that took the lock releases it explicitly.
+/// A locked file on the real disk. The system keeps the lock until all handles of the file are closed. A forked
+/// process has copies of the handles, even if it was forked only to start a program. So the process that took the
+/// lock releases it explicitly.
 struct DiskLock {
     file: File,
     /// Path as the caller gave it.
@@ -145,8 +147,9 @@ pub(crate) fn is_locked_by_this_process(path: &Path) -> bool {
         .is_some_and(|all| all.iter().any(|(other, process)| *other == canonical && process.is_here()))
 }
 
-/// Locks the list of locked files. Returns `None` if the list stays locked: in a process that was forked while a thread
-/// changed the list, it stays locked for ever. So the number of attempts is bounded. The list only affects the text of an error.
+/// Returns [`LOCKED_PATHS`] for reading or changing it. Gives up and returns `None` after a number of attempts: if
+/// a process was forked while a thread changed the list, the mutex of the list stays locked for ever in the new
+/// process. Without the list, only the text of an error differs.
 fn locked_paths() -> Option<MutexGuard<'static, LockedPaths>> {
     let tries = (0..10_000).map(|_| match LOCKED_PATHS.try_lock() {
         Ok(all) => Some(all),

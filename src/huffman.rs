@@ -11,9 +11,9 @@ pub(crate) const MAX_WORD_BITS: u32 = 12;
 
 /// Largest number of symbols that one table look-up decodes.
 const SYMBOLS_PER_ENTRY: usize = 6;
-/// Number of table look-ups for each refill of the bit buffer, which has at least 57 bits.
+/// Number of table look-ups after each refill of the bit buffer. A refill provides at least 57 bits.
 const LOOKUPS_PER_REFILL: usize = 4;
-/// Largest number of symbols that a caller can request.
+/// Largest number of symbols that a caller can request in one call.
 pub(crate) const MAX_BUFFERED_SYMBOLS: usize = 256;
 
 /// Buffer of decoded symbols. Bytes after the requested number of symbols have no meaning.
@@ -84,7 +84,8 @@ impl HuffmanCode {
         Ok(HuffmanCode::assign_words(lengths))
     }
 
-    /// Assigns code words in ascending order of length, then of symbol. Each word is the previous one plus one.
+    /// Assigns code words in ascending order of length, then of symbol. A code word is the previous one plus 1,
+    /// followed by zeros if it is longer.
     fn assign_words(lengths: Box<[u8]>) -> HuffmanCode {
         let mut words = vec![0; lengths.len()];
         let mut next = 0_u16;
@@ -191,7 +192,7 @@ impl HuffmanDecoder {
         (symbols * LOOKUPS_PER_REFILL) >> MAX_WORD_BITS
     }
 
-    /// Number of refills that decode `count` symbols in almost all cases.
+    /// Number of refills of the bit buffer that nearly always suffice to decode `count` symbols.
     pub(crate) fn expected_refills(&self, count: usize) -> usize {
         (count + count / 8).div_ceil(self.symbols_per_refill().max(1))
     }
@@ -211,8 +212,8 @@ impl HuffmanDecoder {
     }
 
     /// Like [`HuffmanDecoder::decode`], for several streams together: while one waits for its look-up, the others continue.
-    /// `refills` is a fixed number, so that no branch depends on the code words. Streams that need more refills get them
-    /// afterwards.
+    /// Each stream first gets `refills` refills, so that no branch depends on the code words. Streams that need
+    /// more refills get them afterwards.
     #[inline(always)]
     pub(crate) fn decode_interleaved<const N: usize>(
         &self,
@@ -241,7 +242,7 @@ impl HuffmanDecoder {
     }
 }
 
-/// The state of decoding a stream of code words. The next one starts at bit `position`.
+/// A stream of code words that is being decoded. The next code word starts at bit `position`.
 pub(crate) struct SymbolStream {
     position: usize,
     /// Number of symbols decoded.
@@ -249,7 +250,7 @@ pub(crate) struct SymbolStream {
 }
 
 impl SymbolStream {
-    /// Decodes all symbols of one refill of the bit buffer.
+    /// Refills the bit buffer once, and decodes symbols from it by [`LOOKUPS_PER_REFILL`] look-ups.
     #[inline(always)]
     fn refill(&mut self, decoder: &HuffmanDecoder, bytes: &[u8], symbols: &mut SymbolBuffer) {
         let mut buffer = bits::load(bytes, self.position / 8) >> (self.position % 8);
@@ -263,7 +264,8 @@ impl SymbolStream {
         }
     }
 
-    /// Decodes until the stream has decoded at least `count` symbols since its start. Returns their number.
+    /// Decodes until the stream has decoded at least `count` symbols since its start. Returns the number of
+    /// symbols decoded since the start.
     #[inline(always)]
     pub(crate) fn decode_at_least(
         &mut self,

@@ -18,7 +18,8 @@ pub(crate) const MANIFEST: &str = "MANIFEST";
 /// File name of the marker of an unfinished build. A finished build replaces the marker with the manifest.
 pub(crate) const BUILD_MARKER: &str = "BUILDING";
 
-/// Settings of a store. They are fixed when the store is created, except `distance` and `plan`, which a compaction can change.
+/// Settings of a store. They are fixed when the store is created, except `distance` and `plan`, which a compaction
+/// can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
@@ -42,12 +43,13 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) settings: Settings,
-    /// Number for the next segment or log. It is greater than the numbers of all segments, but logs that the manifest does not
-    /// list may already use it or a greater one.
+    /// Number for the next segment or log. It is greater than the numbers of all segments, but logs that the
+    /// manifest does not list may already use it or a greater one.
     pub(crate) next_number: u64,
     /// Number of the oldest log whose operations are not in segments; 0 if there is no such log.
     pub(crate) first_log: u64,
-    /// Sequence number of the first record in the log `first_log`. It equals the count of all records before this one.
+    /// Sequence number of the first record in the log `first_log`. It equals the count of all records before this
+    /// one.
     pub(crate) first_sequence: u64,
     /// Largest id ever stored in segments. It never decreases, so that a program that numbers its documents uses no id twice.
     pub(crate) highest_id: Option<u64>,
@@ -131,8 +133,8 @@ pub(crate) fn log_number(name: &str) -> Option<u64> {
     (log_file_name(number) == name && number < FILE_NUMBER_END).then_some(number)
 }
 
-/// Returns an unused number for a new segment or log. It is greater than the number of any file in `names`, and at least the
-/// manifest's `next_number`. The names are needed because the manifest does not list all logs.
+/// Returns an unused number for a new segment or log. It is greater than the number of any file in `names`, and at
+/// least the manifest's `next_number`. The names are needed because the manifest does not list all logs.
 pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
     let number = |name: &String| {
         let digits = name.bytes().take_while(u8::is_ascii_digit).count();
@@ -142,8 +144,9 @@ pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) ->
     above.max(manifest.map_or(1, |manifest| manifest.next_number))
 }
 
-/// Whether a file name is the name of a segment file, a log or a temporary file of a store. A file with such a name may be removed
-/// if the manifest does not list it. Returns false for the names of the manifest, of the build marker and of the lock file.
+/// Whether a file name is the name of a segment file, a log or a temporary file of a store. A file with such a
+/// name may be removed if the manifest does not list it. Returns false for the names of the manifest, of the build
+/// marker and of the lock file.
 pub(crate) fn is_store_file(name: &str) -> bool {
     if name.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|name| [MANIFEST, BUILD_MARKER].contains(&name)) {
         return true;

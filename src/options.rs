@@ -197,10 +197,11 @@ pub enum Durability {
     Os,
     /// The write is on the disk. Concurrent writers share one sync.
     Sync,
-    /// The write is on the disk, and before its sync the writer waited for others to share the sync.
+    /// The write is on the disk. Before the sync, the writer waits at most this long for other writers, which
+    /// then share the sync.
     ///
-    /// The wait is at most this long. It ends early when as many writers wait as shared the last sync or
-    /// arrived while that sync ran. A single writer does not wait.
+    /// The wait ends early when as many writers as expected are waiting: those that shared the last sync, and
+    /// those that arrived while it ran. A single writer does not wait.
     Group(Duration),
 }
 

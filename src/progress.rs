@@ -46,11 +46,12 @@ pub(crate) fn break_to_cancelled(answer: ControlFlow<()>) -> Result<()> {
     }
 }
 
-/// Number of records between calls of a callback. The slowest operation takes some hundredths of a second for
-/// this many.
+/// Number of records between two calls of a callback. The slowest operation takes some hundredths of a second
+/// for this number of records.
 pub(crate) const CANCEL_CHECK_INTERVAL: u64 = 1 << 16;
 
-/// Counter of finished units that any number of threads share. It calls the callback.
+/// Counter of the finished units of an operation. All threads of the operation share one counter, which reports
+/// each addition to the caller's [`ProgressCallback`], if there is one.
 pub(crate) struct ProgressCounter<'a> {
     callback: Option<&'a ProgressCallback>,
     done: AtomicU64,
@@ -59,7 +60,7 @@ pub(crate) struct ProgressCounter<'a> {
 }
 
 impl<'a> ProgressCounter<'a> {
-    /// Starts at 0 of `total` units. `total` is 0 if it is unknown.
+    /// Creates a counter with no finished units of `total`. `total` is 0 if it is unknown.
     pub(crate) fn new(callback: Option<&'a ProgressCallback>, total: u64) -> Self {
         ProgressCounter { callback, done: AtomicU64::new(0), total, is_cancelled: AtomicBool::new(false) }
     }
@@ -79,15 +80,15 @@ impl<'a> ProgressCounter<'a> {
         break_to_cancelled(answer)
     }
 
-    /// Collects finished units in `pending`, and calls [`ProgressCounter::add`] for every
-    /// [`CANCEL_CHECK_INTERVAL`] of them. The caller adds the rest at the end.
+    /// Counts `more` finished units in `pending`. When `pending` reaches [`CANCEL_CHECK_INTERVAL`], adds them to
+    /// the counter by [`ProgressCounter::add`], and sets `pending` to 0. The caller must add the rest at the end.
     pub(crate) fn add_batched(&self, pending: &mut u64, more: u64) -> Result<()> {
         *pending += more;
         if *pending >= CANCEL_CHECK_INTERVAL { self.add(std::mem::take(pending)) } else { Ok(()) }
     }
 
-    /// Calls [`ProgressCounter::check_cancelled`] once per [`CANCEL_CHECK_INTERVAL`] records. `pending`
-    /// counts the records since the last call.
+    /// Counts `more` records in `pending`. When `pending` reaches [`CANCEL_CHECK_INTERVAL`], calls
+    /// [`ProgressCounter::check_cancelled`], and sets `pending` to 0.
     pub(crate) fn check_cancelled_batched(&self, pending: &mut u64, more: u64) -> Result<()> {
         *pending += more;
         if *pending < CANCEL_CHECK_INTERVAL {
@@ -105,8 +106,8 @@ impl<'a> ProgressCounter<'a> {
         self.add(0)
     }
 
-    /// Counts one record in `seen`, and calls [`ProgressCounter::check_cancelled`] at every
-    /// [`CANCEL_CHECK_INTERVAL`]th.
+    /// Adds one record to `seen`. Calls [`ProgressCounter::check_cancelled`] whenever `seen` is a multiple of
+    /// [`CANCEL_CHECK_INTERVAL`].
     #[inline]
     pub(crate) fn check_cancelled_at(&self, seen: &mut u64) -> Result<()> {
         *seen += 1;

@@ -7,19 +7,20 @@ use crate::fingerprint::Fingerprint;
 /// Maximum number of bits of a digit.
 pub(crate) const MAX_DIGIT_BITS: u32 = 24;
 
-/// A choice of fingerprint bits. They are gathered to a number, the digit; the first bit is the most
-/// significant.
+/// A selection of fingerprint bits. The *digit* of a fingerprint is the number that these bits form, with the
+/// first bit as the most significant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digit<F> {
-    /// Masks of contiguous bits, each with its shift to the right. `len` of them are used.
+    /// Runs of contiguous selected bits: the mask of the run, and the right shift that moves it to its place in
+    /// the digit. Only the first `len` runs are used.
     runs: [(F, u32); MAX_DIGIT_BITS as usize],
     len: usize,
     bits: u32,
 }
 
 impl<F: Fingerprint> Digit<F> {
-    /// Creates the digit of a mask's bits. The mask has at most [`MAX_DIGIT_BITS`] bits; they keep their
-    /// order.
+    /// Selects the set bits of a mask, which has at most [`MAX_DIGIT_BITS`] of them. In the digit, they keep
+    /// their order.
     pub(crate) fn new(mask: F) -> Self {
         let bits = mask.count_ones();
         assert!(bits <= MAX_DIGIT_BITS, "a digit of {bits} bits");
@@ -48,8 +49,9 @@ impl<F: Fingerprint> Digit<F> {
         self.runs[..self.len].iter().fold(0, |digit, run| digit | gather(run, fingerprint))
     }
 
-    /// Writes the fingerprints to `out` by ascending digit; equal digits keep their order. `out` is as long
-    /// as `fingerprints`. `ends` has one entry per digit, which becomes the end of its fingerprints in `out`.
+    /// Writes the fingerprints to `out`, which has the same length, by ascending digit. Fingerprints with equal
+    /// digits keep their order. `ends` has one entry for each possible digit. It is set to the end of the
+    /// fingerprints with this digit in `out`.
     pub(crate) fn scatter(&self, fingerprints: &[F], out: &mut [F], ends: &mut [u32]) {
         // If the number of runs is a constant, `scatter` has no inner loop.
         match self.runs[..self.len] {
@@ -94,26 +96,31 @@ fn scatter<T: Copy>(values: &[T], out: &mut [T], ends: &mut [u32], digit: impl F
     }
 }
 
-/// Converts the bucket ends from [`Digit::scatter`] to bucket ranges.
+/// Converts the ends of the buckets, as [`Digit::scatter`] sets them, to the range of each bucket.
 pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut start = 0;
     ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
 }
 
-/// Number of values in a chunk. The partition of one chunk fits in the second-level cache.
+/// Number of values that are partitioned at once (a chunk), so that their partition fits in the second-level
+/// cache.
 const CHUNK_LEN: usize = 1 << 16;
 
-/// Layout of values that were partitioned by a digit, each chunk separately. So the cores need no common
-/// counters, and values move through memory in runs. A *bucket* has the values of one digit.
+/// The ranges of a partitioned list: the values are in chunks of [`CHUNK_LEN`] values, and inside each chunk they
+/// are ordered by digit. The values with the same digit are a *bucket*, which has one range in each chunk.
+///
+/// Each chunk is partitioned separately. So the cores need no common counters, and each core reads and writes
+/// contiguous memory.
 pub(crate) struct Partition {
-    /// End of each bucket in each chunk, counted from the start of the chunk. Chunk after chunk.
+    /// Ends of all buckets in the first chunk, then in the second chunk, and so on. Each end is counted from the
+    /// start of its chunk.
     ends: Vec<u32>,
     buckets: usize,
 }
 
 impl Partition {
-    /// Partitions values into `space`, which is as long. `go_on` is called with the number of each chunk. If
-    /// it returns false, that chunk is skipped, and the partition is incomplete.
+    /// Writes `values` to `space`, which has the same length, partitioned by `digit`. Calls `go_on` with the
+    /// number of each chunk. If it returns false, that chunk is skipped, and the partition is incomplete.
     pub(crate) fn new<F: Fingerprint>(
         values: &[F],
         space: &mut [F],
@@ -137,7 +144,7 @@ impl Partition {
         self.buckets
     }
 
-    /// Ranges of a bucket within each chunk.
+    /// Range of a bucket in each chunk, counted from the start of the chunk.
     fn ranges(&self, bucket: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.ends.chunks(self.buckets).map(move |ends| {
             let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
@@ -155,7 +162,8 @@ impl Partition {
         self.ranges(bucket).map(|range| range.len()).sum()
     }
 
-    /// Splits `out`, which is as long as the values, into one slice per bucket, in order.
+    /// Splits `out`, which has as many elements as the partitioned list, into one slice per bucket. Each slice
+    /// is as long as its bucket, and the slices are in the order of the buckets.
     pub(crate) fn split<'o, F>(&self, out: &'o mut [F]) -> Vec<BucketSlice<'o, F>> {
         let (mut rest, mut start) = (out, 0);
         let take = |bucket| {
@@ -175,7 +183,7 @@ impl Partition {
     }
 }
 
-/// Part of an output slice for one bucket.
+/// The part of an output slice that [`Partition::split`] assigns to one bucket.
 pub(crate) struct BucketSlice<'o, F> {
     pub(crate) bucket: usize,
     /// Position in the whole output.
@@ -183,7 +191,7 @@ pub(crate) struct BucketSlice<'o, F> {
     pub(crate) values: &'o mut [F],
 }
 
-/// Returns `count` elements of a reusable buffer, with arbitrary values. The buffer grows if necessary.
+/// Returns the first `count` elements of a reusable buffer, which grows if necessary. Their values are arbitrary.
 pub(crate) fn scratch<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
     if space.len() < count {
         // A new vector, since `resize` would copy the old values.
@@ -197,8 +205,8 @@ const COMPARISON_SORT_MAX: usize = 64;
 /// Bits of each digit of the radix sort.
 const SORT_DIGIT_BITS: u32 = 8;
 
-/// Sorts on all cores through a buffer of the same length, which grows if necessary. Twice as fast as in
-/// place.
+/// Sorts values on all cores, with `space` as a buffer. The buffer grows to the number of values if necessary.
+/// This is twice as fast as [`sort`], which sorts in place.
 pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<F>) {
     let first = values.first().copied().unwrap_or_default();
     let common = values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first)).leading_zeros();
@@ -227,7 +235,7 @@ pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     sort_below(values, key, 0);
 }
 
-/// Sorts values whose keys agree in the first `bits` bits.
+/// Sorts values in place by key, then by value. All keys have the same first `bits` bits.
 fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,

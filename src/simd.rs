@@ -284,7 +284,7 @@ mod x86 {
         (values, near, seen)
     }
 
-    /// Returns eight bit fields of 64 bytes: for each of the eight bit positions, at least the 57 bits that start there.
+    /// Returns eight bit fields from 64 bytes: for each of the eight bit positions, at least the 57 bits that start there.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn fields_at(position: __m512i, bytes: __m512i) -> __m512i {

@@ -281,7 +281,7 @@ fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
     assert_eq!(fingerprints(&disk, path).unwrap().len(), 70);
 }
 
-/// Makes all folder syncs fail after `syncs` more of them.
+/// Lets the next `syncs` folder syncs succeed, and makes all later ones fail.
 fn fail_syncs_after(disk: &SimulatedDisk, syncs: usize) {
     let counted = OperationFilter::Kind(OperationKind::SyncDir);
     disk.plan(Fault { counted, n: disk.count(counted) + syncs, lasting: true, failure: Failure::IoError });

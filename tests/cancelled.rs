@@ -227,7 +227,8 @@ fn queries_of_a_batch() {
     }
 }
 
-/// Joins random fingerprints without near pairs, and fingerprints that are all near each other.
+/// Cancels joins of two kinds of sets: random fingerprints without near pairs, and fingerprints that are all near
+/// each other.
 #[test]
 fn a_join() {
     let mut random: Vec<u64> = (0..2 * FINGERPRINT_COUNT).map(Random::hash).collect();

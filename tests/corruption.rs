@@ -369,8 +369,8 @@ fn files_of_another_store_are_refused() {
     }
 }
 
-/// A hostile manifest may list many tables with any prefixes. The check of their completeness takes bounded time, or is
-/// given up.
+/// A hostile manifest may list many tables with any prefixes. The check that these tables find all matches takes
+/// bounded time, or is given up.
 #[test]
 fn hostile_plans_are_checked_in_bounded_time() {
     let mut random = Random(8);

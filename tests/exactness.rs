@@ -33,7 +33,8 @@ fn one_bit_neighbours<F: Fingerprint>() -> Vec<(F, u64)> {
     neighbours.chain([centre, F::ZERO, F::MAX, F::ONE]).zip(0..).collect()
 }
 
-/// Fingerprints in two sets of equal size: one shares its first half of bits, the other its second half.
+/// Two sets of fingerprints of equal size. In one set, the first half of the bits is the same in all fingerprints;
+/// in the other set, the second half is.
 fn shared_halves<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     let mut random = Random(4);
     let (first, second) = (F::prefix_mask(F::BITS / 2), F::suffix_mask(F::BITS / 2));
@@ -179,7 +180,7 @@ fn every_codec_of_128_bits() {
     every_codec::<u128>();
 }
 
-/// So many fingerprints share a prefix that probes split the range by bits after the prefix.
+/// So many fingerprints share a prefix that a query splits their range in the table by the bits after the prefix.
 #[test]
 fn a_crowded_prefix() {
     let mut random = Random(8);

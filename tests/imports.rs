@@ -13,7 +13,7 @@ use crate::structure::{ModulePath, PACKAGES, root, rust_files};
 /// A source file.
 struct ParsedSource {
     name: String,
-    /// Targets of the `use` items, by their names in this file.
+    /// Full paths of the items that `use` imports, by the names that they have in this file.
     imports: BTreeMap<String, ModulePath>,
     /// Paths that the file uses, without items that it only re-exports.
     uses: Vec<ModulePath>,
@@ -150,7 +150,8 @@ fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, ParsedSou
     }
 }
 
-/// Files in import cycles, or on a path from one cycle to another, with the files that they use.
+/// Returns the files in import cycles, and files on an import path from one cycle to another, each with the files
+/// it imports.
 fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let files: BTreeMap<ModulePath, ParsedSource> =
         sources.iter().map(|(name, source)| (module(name), read(name, source))).collect();

@@ -1,4 +1,5 @@
-//! Data that the tasks of a distributed join exchange, compared with a linear scan.
+//! Tests of the data that the tasks of a distributed join exchange: buckets of fingerprints, their positions, and
+//! the forests of the parts. The expected results come from plain loops.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,8 @@ use simstore::{Error, Fingerprint};
 use crate::support::disk::SimulatedDisk;
 use crate::support::random::random;
 
-/// Fingerprints of each part of a table that is not empty. Asserts that `part` and `scatter` agree.
+/// Assigns fingerprints to the parts of a table, and returns the fingerprints of each non-empty part. Asserts that
+/// `part` and `scatter` assign them to the same parts.
 fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
     let mut routed: BTreeMap<usize, Vec<F>> = BTreeMap::new();
     for &fingerprint in fingerprints {
@@ -35,7 +36,7 @@ fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]
     routed
 }
 
-/// Edges of the forest merged from the forests of all parts.
+/// Computes the forest of each part, merges all these forests into one, and returns its edges.
 fn connected<F: Fingerprint>(parts: &JoinParts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
     let mut all = Forest::new();
     for table in 0..parts.table_count() {
@@ -102,7 +103,8 @@ fn wide(state: &mut u64) -> u128 {
     u128::from(random(state)) << 64 | u128::from(random(state))
 }
 
-/// `count` random fingerprints, each with seven neighbours at distances of up to 7 bits, and both ends of the range.
+/// `count` random fingerprints, each with seven neighbours at distances of up to 7 bits, and the smallest and the
+/// largest number.
 fn clustered(count: usize, seed: u64) -> Vec<u128> {
     let mut state = seed;
     let mut values = vec![0, u128::MAX];
@@ -152,7 +154,7 @@ proptest! {
         check::<u128>(values, distance, 1 << parts);
     }
 
-    /// Each near pair is visited, or both members are in one dense group that is reported.
+    /// Each near pair is visited, or its two fingerprints are in one reported dense group.
     #[test]
     fn parts_report_dense_groups(
         bits in any::<u64>(),
@@ -232,7 +234,8 @@ fn a_prefix_that_a_million_share() {
     }
 }
 
-/// Fingerprints differ only in the part bits of all tables but the last, so the last table has them all in one part.
+/// Each table selects parts by some bits of a fingerprint. These fingerprints differ only in the bits of all
+/// tables but the last, so they are all in one part of the last table.
 #[test]
 fn dense_groups_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {

@@ -19,15 +19,17 @@ use crate::support::write_stream::WriteStream;
 const STREAMS: usize = 3;
 const DURABILITIES: [Durability; STREAMS] =
     [Durability::Sync, Durability::Group(Duration::from_micros(200)), Durability::Os];
-/// Environment variables of a child process: the path of the store, and the number of operations done in each stream.
+/// Environment variable that gives a child process the path of the store.
 const STORE_VARIABLE: &str = "SIMSTORE_CHILD_STORE";
+/// Environment variable that gives a writer process the number of operations already done in each stream,
+/// separated by commas.
 const DONE_VARIABLE: &str = "SIMSTORE_CHILD_DONE";
 
 fn options() -> StoreOptions {
     StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
 }
 
-/// Command that runs one test of this module in a child process.
+/// Returns a command that runs the test `name` of this module in a child process, with a store path.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -42,7 +44,8 @@ fn print_line(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The writer of a child process. Does nothing in a normal run of the tests.
+/// Not a test, but the program of a writer process: writes to the store until it is killed. Without the
+/// environment variable `STORE_VARIABLE`, as in a normal run of the tests, it returns at once.
 #[test]
 fn child_that_writes() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
@@ -95,7 +98,7 @@ impl WriterProcess {
         self.acknowledged[stream] += 1;
     }
 
-    /// Waits for `count` acknowledgements.
+    /// Waits for `count` further acknowledgements of the writer, and counts them.
     fn wait(&mut self, count: u64) {
         for _ in 0..count {
             let line = self.lines.recv().expect("a writer that goes on");
@@ -103,7 +106,7 @@ impl WriterProcess {
         }
     }
 
-    /// Counts the acknowledgements that have arrived, without waiting.
+    /// Counts the acknowledgements that have arrived, without waiting for more. Returns the total for each stream.
     fn catch_up(&mut self) -> [u64; STREAMS] {
         while let Ok(line) = self.lines.try_recv() {
             self.count_acknowledgement(&line);
@@ -121,9 +124,9 @@ impl WriterProcess {
     }
 }
 
-/// Advances the streams to the contents of a snapshot. Each stream may have one operation more than `most`: its
-/// acknowledgement may be lost. The newest log may have a torn tail, since a record may be half-written when the writer is
-/// killed or the log is read.
+/// Checks that each stream has at least `least` operations in a snapshot, and at most `most` + 1: the
+/// acknowledgement of one operation may be lost. Advances the streams to the contents of the snapshot. The newest
+/// log may have a torn tail, since a record may be half-written when the writer is killed or the log is read.
 fn check(snapshot: &Snapshot<u64>, streams: &mut [WriteStream], least: [u64; STREAMS], most: [u64; STREAMS]) {
     for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
         stream.advance_to_snapshot(snapshot, least..=most + 1);
@@ -200,8 +203,8 @@ fn readers_see_a_prefix_while_another_process_writes() {
     check(&Snapshot::open(&path).unwrap(), &mut streams, acknowledged, acknowledged);
 }
 
-/// A child process that opens a store after a byte on standard input, prints whether it got the store, and keeps it open
-/// until standard input ends.
+/// Not a test, but the program of a child process. It waits for a byte on standard input, opens the store, and
+/// prints whether it got the lock. It keeps the store open until standard input ends.
 #[test]
 fn child_that_opens() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };

@@ -19,7 +19,8 @@ enum StoreOperation {
     Insert(usize, u64),
     Delete(usize, u64),
     InsertIfNew(usize, u64),
-    /// Fingerprint, id, and whether the pair is deleted instead of inserted.
+    /// A transaction. Each item is the number of a fingerprint, an id, and whether the pair is deleted instead of
+    /// inserted.
     Batch(Vec<(usize, u64, bool)>),
     Load(Vec<(usize, u64)>),
     Note(u64, u8),
@@ -56,7 +57,8 @@ fn operation() -> impl Strategy<Value = StoreOperation> {
     ]
 }
 
-/// Expected notes by id: the note `n` consists of `n` bytes with this value. More tests are in `tests/names_and_notes.rs`.
+/// Expected notes by id. The number `n` stands for a note of `n` bytes, which all have the value `n`. More tests
+/// of notes are in `tests/names_and_notes.rs`.
 type NoteModel = BTreeMap<u64, u8>;
 
 fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
@@ -603,7 +605,8 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
     assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
 }
 
-/// The callback also gets the matches that were written between the search and the lock. If it fails, nothing is written.
+/// The callback also gets matches that other threads insert after the first search, before the writer has its
+/// lock. If it fails, nothing is written.
 #[test]
 fn what_comes_meanwhile_is_asked_of() {
     let folder = tempfile::tempdir().unwrap();

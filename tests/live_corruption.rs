@@ -68,8 +68,8 @@ fn store() -> (StoreFiles, Vec<PairModel<u64>>) {
     (files_of(&disk), models)
 }
 
-/// Like [`store`], after a crash that left half of the last record, and after a writer opened the store. One log has a
-/// torn tail, and the next log records the length of its sound part.
+/// Like [`store`], but a crash left only half of the last record, and then a writer opened the store. So the log
+/// has a torn tail, and the next log records the length of the part before the torn tail.
 fn recovered() -> (StoreFiles, PairModel<u64>) {
     let (mut files, models) = store();
     let log = files.iter_mut().rfind(|(name, _)| name.ends_with(".log")).unwrap().1;

@@ -15,18 +15,18 @@ use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, Simul
 use crate::support::random::Random;
 use crate::support::samples::PairModel;
 
-/// First member of the pair that represents metadata in a model. The second member is the value that the last batch set:
-/// the id of its first pair.
+/// A model represents the store's metadata as a pair of this number and the metadata value. Each batch sets this
+/// value, to the id of its first pair.
 const METADATA_KEY: u64 = 0x6d61_726b;
-/// First member of the pair that represents a note in a model, and id of the document with the note. The second member is
-/// the note: an id of the last batch or load.
+/// Id of the only document with a note. A model represents the note as a pair of this id and the note. Each batch
+/// or bulk load sets the note, to an id from its pairs.
 const NOTE_KEY: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
 enum ScriptStep {
     Insert(u64, u64, Durability),
     Delete(u64, u64, Durability),
-    /// Fingerprint, id, and whether the pair is deleted instead of inserted.
+    /// A transaction. Each item is a fingerprint, an id, and whether the pair is deleted instead of inserted.
     Batch(Vec<(u64, u64, bool)>, Durability),
     Load(Vec<(u64, u64)>),
     Sync,
@@ -114,16 +114,17 @@ fn path() -> &'static Path {
     Path::new("store")
 }
 
-/// Expected contents of a store during a run of steps, by the number of disk operations.
+/// The history of a run of steps: which contents a store should have after each number of disk operations.
 struct History {
     disk: SimulatedDisk,
     /// Expected contents before the first step and after each step.
     models: Vec<PairModel<u64>>,
     /// Number of disk operations before each step.
     step_starts: Vec<usize>,
-    /// Number of disk operations, and number of steps that were acknowledged as durable by then; ascending.
+    /// Each item is a number of disk operations, and the number of steps that are acknowledged as durable after
+    /// them. Ascending.
     durable: Vec<(usize, usize)>,
-    /// Number of disk operations that created the store.
+    /// Number of disk operations after which the store exists.
     created_at: usize,
 }
 

@@ -15,7 +15,8 @@ const WRITTEN: &str = "written";
 const OTHER: &str = "other";
 const MOVED: &str = "moved";
 
-/// A writer. It adds the fingerprints of acknowledged writes to the list.
+/// A function that writes to the store [`WRITTEN`]. It appends the fingerprints of acknowledged writes to its
+/// second argument.
 type WriterFn = fn(&Arc<dyn Fs>, &mut Vec<u64>) -> Result<(), Error>;
 
 fn fingerprint(i: u64) -> u64 {
@@ -29,7 +30,7 @@ fn build(fs: &Arc<dyn Fs>, path: &str, replace: bool, range: std::ops::Range<u64
     builder.finish().map(drop)
 }
 
-/// A store with logs, flushes and a merge.
+/// Opens a store for writing, and writes to it, with flushes and a merge.
 fn live(fs: &Arc<dyn Fs>, kept: &mut Vec<u64>) -> Result<(), Error> {
     let options = StoreOptions { fs: fs.clone(), memtable: 1, compaction: false, ..StoreOptions::default() };
     let store = Store::<u64>::open(Path::new(WRITTEN), options)?;
@@ -41,7 +42,7 @@ fn live(fs: &Arc<dyn Fs>, kept: &mut Vec<u64>) -> Result<(), Error> {
     store.compact()
 }
 
-/// Name, whether a store exists at the start, and writer.
+/// Each item is the name of a writer, whether its store exists at the start, and the writer.
 const WRITERS: [(&str, bool, WriterFn); 5] = [
     ("live, on a new store", false, live),
     ("live, on a built store", true, live),
@@ -54,7 +55,7 @@ const WRITERS: [(&str, bool, WriterFn); 5] = [
     }),
 ];
 
-/// Paths below the folder, and contents of its files.
+/// Returns the files of a folder: their paths relative to the folder, and their contents.
 fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = disk.paths().into_iter().filter(|path| path.parent() == Some(Path::new(folder)));
     paths
@@ -62,8 +63,8 @@ fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Runs a writer, and moves its folder away before check number `at` of the lock file. Moves another store into its
-/// place.
+/// Runs a writer. Before the writer's check number `at` of the lock file, moves the folder of its store away, and
+/// another store into its place. `is_built` says whether the writer's store exists at the start.
 ///
 /// Returns the disk, the writer's result, the acknowledged fingerprints, and the number of checks.
 fn write(is_built: bool, writer: WriterFn, at: usize) -> (SimulatedDisk, Result<(), Error>, Vec<u64>, usize) {

@@ -18,7 +18,7 @@ enum DocumentWrite {
     Note { id: u64, note: Vec<u8> },
 }
 
-/// A fingerprint, a name and a note.
+/// The fingerprint of a document in a bulk load, and its name and note if it has them.
 type LoadedDocument = (u64, Option<String>, Option<Vec<u8>>);
 
 #[derive(Clone, Debug)]

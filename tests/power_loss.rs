@@ -35,7 +35,8 @@ fn disk_with(fingerprints: &[u64]) -> SimulatedDisk {
     disk.crash(disk.operations(), &mut SurvivalChoice::Nothing)
 }
 
-/// Index of the candidate whose fingerprints are in the store on the disk. Returns `None` without a store.
+/// Returns the index of the set in `candidates` that equals the fingerprints of the store on the disk; `None`
+/// without a store.
 fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
     let store = match Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")) {
         Ok(store) => store,
@@ -67,13 +68,15 @@ fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Opt
     Ok(Some(index))
 }
 
-/// Results of reading the store in many disk images.
+/// Results of reading the store in many disk images: how many images have each candidate, how many have no store,
+/// and the errors.
 #[derive(Debug)]
 struct Outcomes {
     candidates: Vec<usize>,
     none: usize,
     wrong: Vec<String>,
-    /// Results of the images after the last operation.
+    /// Results for the images of a power loss after the last operation: a candidate's index, or `None` without a
+    /// store.
     at_end: Vec<Option<usize>>,
 }
 

@@ -23,7 +23,8 @@ const LIBRARIES: [(&str, &str); 5] = [
 struct LibrarySources {
     /// Items of each module.
     modules: BTreeMap<ModulePath, Vec<Item>>,
-    /// Public methods and constants of each type, by its top-level module and its name.
+    /// Public methods and constants of each type. The key is the name of the type's top-level module and the name
+    /// of the type.
     members: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -145,7 +146,7 @@ impl LibrarySources {
         assert!(list.len() > before || !list.is_empty(), "{module:?}: {name} is not in {from:?}");
     }
 
-    /// Adds the item `name` if the `use` of the module `from` re-exports it.
+    /// Adds the item `name` to the list if `tree`, a `use` in the module `from`, re-exports it.
     fn list_reexport(
         &self,
         tree: &UseTree,
@@ -177,8 +178,9 @@ impl LibrarySources {
         }
     }
 
-    /// Adds a public item of the module `home` to the list, as an item of `module`. If `wanted` is given, only the item with
-    /// its first name is added, under the second name if that is not `None`.
+    /// Adds a public item, which is defined in the module `home`, to the list of the items of `module`. `wanted`
+    /// is a name and an optional alias from a `use`: then the item is added only if it has this name, and under
+    /// its alias if there is one.
     fn list_item(
         &self,
         home: &[String],

@@ -218,7 +218,8 @@ fn each_file_missing_in_turn() {
     });
 }
 
-/// Salvage keeps fingerprints without ids although they and the pairs being sorted do not fit in memory together.
+/// Salvage keeps fingerprints without ids even if they do not fit in memory together with the pairs that are being
+/// sorted.
 #[test]
 fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,8 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
     StoreOptions { fs: disk.as_fs(), memtable: 1 << 20, ..StoreOptions::default() }
 }
 
-/// Numbers of syncs and changes of the disk in a call, and of files, segments and logs after it; bytes of the manifest.
+/// Cost of one call, which opens the store, writes a little and closes the store. `syncs` and `changes` are
+/// numbers of disk operations during the call; the other fields describe the store after it.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCost {
     syncs: usize,
@@ -22,6 +23,7 @@ struct CallCost {
     files: usize,
     segments: usize,
     logs: usize,
+    /// Length of the manifest, in bytes.
     manifest: usize,
 }
 
@@ -48,7 +50,7 @@ fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> CallCost {
     }
 }
 
-/// Maximum of each field.
+/// Returns the maximum of each field over several calls.
 fn max_costs(costs: &[CallCost]) -> CallCost {
     let max = |field: fn(&CallCost) -> usize| costs.iter().map(field).max().unwrap();
     CallCost {
@@ -103,7 +105,7 @@ fn the_last_call_costs_what_the_first_did() {
     }
 }
 
-/// Logs do not accumulate, even if no call waits for the background threads.
+/// If a store is opened many times, logs do not accumulate, even if no call waits for the background threads.
 #[test]
 fn logs_become_segments_of_themselves() {
     let disk = SimulatedDisk::default();

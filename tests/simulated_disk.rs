@@ -79,7 +79,8 @@ fn renames_and_removals_may_be_undone() {
     assert!(contents(&disk, FILE).iter().all(Option::is_none));
 }
 
-/// A power loss may lose any change of a name. The other changes keep their order, and a file has one name.
+/// A file is created and renamed twice, and then the power fails. Any of these changes may be lost, even the
+/// creation. The other changes are applied in order, so the file has one of its three names, or none.
 #[test]
 fn a_rename_may_survive_the_loss_of_what_made_its_source() {
     let disk = disk_with_folder();
@@ -128,8 +129,8 @@ fn sectors_that_were_not_synced_are_old_new_or_garbage() {
     assert!(contents(&disk, FILE).iter().all(|content| content.as_ref() == Some(&whole)));
 }
 
-/// A file that is created in place of another is a new file: after a power loss, the name has the whole old file, or no
-/// bytes of it.
+/// A file that is created in place of another is a new file. After a power loss, the file of this name is the
+/// whole old file, or it has no bytes of the old file.
 #[test]
 fn a_file_that_takes_the_place_of_another_has_nothing_of_it() {
     let disk = disk_with_folder();

@@ -10,11 +10,13 @@ use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snap
 
 use crate::support::disk::{Failure, Fault, OperationFilter, SimulatedDisk, SurvivalChoice};
 
-/// Contents of a store: pairs with empty values, and the values of metadata and notes.
+/// Expected contents of a store. The keys are its pairs of fingerprint and id, with empty values, and further
+/// pairs that stand for metadata and notes, with their values.
 type ContentModel = BTreeMap<(u64, u64), Vec<u8>>;
 
-/// First members of the keys of metadata and notes in a model.
+/// In a model, the first number of each key that stands for metadata.
 const METADATA_KEY: u64 = u64::MAX;
+/// In a model, the first number of each key that stands for a note.
 const NOTE_KEY: u64 = u64::MAX - 1;
 
 const SALVAGED: &str = "rescued";
@@ -172,7 +174,8 @@ impl StoreChange {
         }
     }
 
-    /// Contents of the store and of the rescued store after the change.
+    /// Performs the change on a copy of the disk. Returns the contents of the store and of the salvaged copy after
+    /// it.
     fn result(self, before: &SimulatedDisk) -> [Option<ContentModel>; 2] {
         let disk = before.crash(0, &mut SurvivalChoice::Nothing);
         self.run(&disk).unwrap();
@@ -186,7 +189,8 @@ impl StoreChange {
     }
 }
 
-/// Returns an error unless the store is as before or after the change. If `done`, it must be as after the change.
+/// Returns an error unless the store has the contents from before or after the change. If `done`, only the
+/// contents from after the change are right.
 fn judge(
     disk: &SimulatedDisk,
     before: &ContentModel,

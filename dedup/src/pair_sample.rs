@@ -276,18 +276,18 @@ fn read_pairs(
 ) -> Result<Vec<SampledPair>> {
     let Some(inputs) = results.resolved.documents() else { return Ok(Vec::new()) };
     let near = &results.outcome.near;
-    let document = |unique| near.document(near.uniques.best(unique)?);
+    let document = |unique| near.document(near.uniques.best_document(unique)?);
     let mut numbers = Vec::new();
     for pair in pairs {
         numbers.extend([document(pair.better)?, document(pair.worse)?]);
     }
-    let mut wanted = numbers.clone();
-    wanted.sort_unstable();
-    wanted.dedup();
+    let mut documents_to_read = numbers.clone();
+    documents_to_read.sort_unstable();
+    documents_to_read.dedup();
     let mut reread = DocumentRereader::new(&results.corpus, inputs, &results.workspace);
     let stage = Stage::new(observer, "documents").with_read_progress(reread.progress(), || None);
     let mut documents = BTreeMap::new();
-    for number in wanted {
+    for number in documents_to_read {
         documents.insert(number, reread.record(number as usize)?.into_document(inputs.options())?);
         stage.add(1)?;
     }

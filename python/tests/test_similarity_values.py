@@ -32,7 +32,7 @@ def test_it_is_the_same_everywhere(seed, tmp_path):
     source.write_text("".join(json.dumps({"id": at, "text": text}) + "\n" for at, text in enumerate(documents)))
     checked_outputs = set()
 
-    def check(output, a, b, similarity):
+    def check_similarity(output, a, b, similarity):
         similarity = float(similarity)
         assert similarity == simstore.similarity(documents[int(a)], documents[int(b)]) >= threshold, output
         checked_outputs.add(output)
@@ -43,25 +43,25 @@ def test_it_is_the_same_everywhere(seed, tmp_path):
     result = simstore.dedup(source, similar=threshold, reasons=True, **files)
     list_result = simstore.dedup(documents, similar=threshold, pairs=True)
     for row in list_result.pairs:
-        check("pairs", row["a"], row["b"], row["similarity"])
+        check_similarity("pairs", row["a"], row["b"], row["similarity"])
     assert threshold in list_result.pairs["similarity"].to_pylist()
     for found in (result, list_result):
         for row in found.removed:
-            check("removed", row["id"], row["duplicate_of"], row["similarity"])
+            check_similarity("removed", row["id"], row["duplicate_of"], row["similarity"])
         min_similarities = {}
         for row in found.clusters:
-            similarity = check("clusters", row["id"], row["representative"], row["similarity"])
+            similarity = check_similarity("clusters", row["id"], row["representative"], row["similarity"])
             min_similarities[row["cluster"]] = min(similarity, min_similarities.get(row["cluster"], 1))
         assert {row["least_similar"] for row in found.summary["largest"]} <= set(min_similarities.values())
     for line in files["pairs"].read_text().splitlines():
         row = json.loads(line)
-        check("pairs.jsonl", row["a"], row["b"], row["similarity"])
+        check_similarity("pairs.jsonl", row["a"], row["b"], row["similarity"])
     for row in pq.read_table(files["clusters"]).to_pylist():
-        check("clusters.parquet", row["id"], row["representative"], row["similarity"])
+        check_similarity("clusters.parquet", row["id"], row["representative"], row["similarity"])
     with open(files["remove_list"], encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            check("removed.csv", row["id"], row["duplicate_of"], row["similarity"])
+            check_similarity("removed.csv", row["id"], row["duplicate_of"], row["similarity"])
     for cluster in run_cli("dedup", source, "--quiet", "--json", "--similar", repr(threshold)):
         for member in cluster.get("members", []):
-            check("--json", member["id"], cluster["representative"], member["similarity"])
+            check_similarity("--json", member["id"], cluster["representative"], member["similarity"])
     assert len(checked_outputs) == 7, checked_outputs

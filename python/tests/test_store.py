@@ -33,9 +33,9 @@ def test_writes_are_those_of_a_set(tmp_path_factory, bits, data):
     store = simstore.Store(path, bits=bits)
     operations = st.sampled_from(["insert", "delete", "new", "many", "new_many", "delete_many", "flush"])
     for operation in data.draw(st.lists(operations, max_size=12)):
-        written = data.draw(st.lists(st.tuples(st.sampled_from(values), st.integers(0, 3)), min_size=1, max_size=8))
-        fingerprint, id = written[0]
-        fingerprints, ids = helpers.to_array([f for f, _ in written], bits), np.array([i for _, i in written])
+        entries = data.draw(st.lists(st.tuples(st.sampled_from(values), st.integers(0, 3)), min_size=1, max_size=8))
+        fingerprint, id = entries[0]
+        fingerprints, ids = helpers.to_array([f for f, _ in entries], bits), np.array([i for _, i in entries])
         if operation == "insert":
             store.insert(fingerprint, id)
             expected.add((fingerprint, id))
@@ -50,16 +50,16 @@ def test_writes_are_those_of_a_set(tmp_path_factory, bits, data):
                 expected.add((fingerprint, id))
         elif operation == "many":
             store.insert_many(fingerprints, ids)
-            expected.update(written)
+            expected.update(entries)
         elif operation == "new_many":
             inserted = store.insert_many_if_new(fingerprints, ids)
-            for at, (fingerprint, id) in enumerate(written):
+            for at, (fingerprint, id) in enumerate(entries):
                 assert inserted[at] == is_new(fingerprint)
                 if inserted[at]:
                     expected.add((fingerprint, id))
         elif operation == "delete_many":
-            for (fingerprint, id), was_there in zip(written, store.delete_many(fingerprints, ids)):
-                assert was_there == ((fingerprint, id) in expected)
+            for (fingerprint, id), was_deleted in zip(entries, store.delete_many(fingerprints, ids)):
+                assert was_deleted == ((fingerprint, id) in expected)
                 expected.discard((fingerprint, id))
         else:
             store.flush()

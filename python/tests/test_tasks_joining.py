@@ -42,11 +42,11 @@ def pack_and_scatter(fingerprints, parts, tasks=3):
 
 
 def batch_rows(batches, *names):
-    def number(value):
+    def to_int(value):
         return int.from_bytes(value, "big") if isinstance(value, bytes) else value
 
     rows = [row for batch in batches for row in batch.select(list(names)).to_pylist()]
-    return [tuple(number(row[name]) for name in names) for row in rows]
+    return [tuple(to_int(row[name]) for name in names) for row in rows]
 
 
 @pytest.mark.parametrize("bits", helpers.WIDTHS)

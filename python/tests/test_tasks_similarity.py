@@ -84,7 +84,7 @@ def document_pairs(documents, pairs):
     return sorted(found)
 
 
-def one_machine(rows, **options):
+def dedup_on_one_machine(rows, **options):
     profile = options.pop("profile", None)
     documents = [{"id": id, "text": text or ""} for id, text in rows]
     pairs = simstore.dedup(documents, pairs=True, similar=options.pop("similar", 0.8), verify_profile=profile, **options).pairs
@@ -92,7 +92,7 @@ def one_machine(rows, **options):
 
 
 def check_similar_pairs(rows, **options):
-    expected = one_machine(rows, **options)
+    expected = dedup_on_one_machine(rows, **options)
     for size in (3, 1000):
         assert similar_pairs(rows, size=size, **options) == expected
     return expected
@@ -148,9 +148,9 @@ def test_texts_without_words_match_only_equal_texts():
 
 
 def test_other_profiles():
-    texts = corpora.random_texts(7, 80, words=60)
+    rows = enumerate_texts(corpora.random_texts(7, 80, words=60))
     name = "chars-4"
-    assert similar_pairs(enumerate_texts(texts), profile=simstore.Profile(name)) == one_machine(enumerate_texts(texts), profile=name)
+    assert similar_pairs(rows, profile=simstore.Profile(name)) == dedup_on_one_machine(rows, profile=name)
 
 
 def test_real_samples():
@@ -203,8 +203,8 @@ def component_stars(preferred, pairs, **options):
     table = pa.table(columns, names=["root", "digest", "other", "similarity"])
     results = []
     for size in (1, 2, 100):
-        led_rows = batch_rows(similarity.led(table.to_batches(max_chunksize=size), **options))
-        results.append(sorted((row["digest"][-1], row["leader"][-1], row["nearest"][-1], row["similarity"]) for row in led_rows))
+        assignments = batch_rows(similarity.led(table.to_batches(max_chunksize=size), **options))
+        results.append(sorted((row["digest"][-1], row["leader"][-1], row["nearest"][-1], row["similarity"]) for row in assignments))
     assert results[0] == results[1] == results[2]
     return results[0]
 
@@ -212,8 +212,8 @@ def component_stars(preferred, pairs, **options):
 def test_each_document_goes_to_its_most_preferred_representative():
     # A chain: 0 prefers 1, but 1 belongs to 3. So 0 belongs to 2, which is its own representative.
     assert component_stars({9: [3, 1, 2, 0]}, [(0, 1, 0.875), (1, 3, 0.75), (0, 2, 0.875)]) == [(0, 2, 2, 0.875), (1, 3, 3, 0.75)]
-    two = component_stars({0: [1, 2], 5: [5, 7, 6]}, [(1, 2, 1.0), (5, 6, 0.5), (6, 7, 0.25), (7, 5, 0.75)])
-    assert two == [(2, 1, 1, 1.0), (6, 5, 5, 0.5), (7, 5, 5, 0.75)]
+    assignments = component_stars({0: [1, 2], 5: [5, 7, 6]}, [(1, 2, 1.0), (5, 6, 0.5), (6, 7, 0.25), (7, 5, 0.75)])
+    assert assignments == [(2, 1, 1, 1.0), (6, 5, 5, 0.5), (7, 5, 5, 0.75)]
     # A less preferred representative is more similar. Among equally similar ones, the most preferred is the nearest.
     assert component_stars({0: [1, 2, 3]}, [(3, 1, 0.75), (3, 2, 0.875)]) == [(3, 1, 2, 0.875)]
     assert component_stars({0: [1, 2, 3]}, [(3, 2, 0.75), (3, 1, 0.75)]) == [(3, 1, 1, 0.75)]
@@ -225,17 +225,17 @@ def test_a_component_that_is_too_large_is_refused():
 
 
 def test_dates_are_ordered_as_on_one_machine():
-    moments = ["2026-01-01", "soon", None, "10", "9", "9.5", "-3", "", "1e3"]
-    keys = pa.array(simstore._simstore._value_keys(moments, "newest")).to_pylist()
-    batch = pa.record_batch({"id": range(len(moments)), "date": moments})
+    dates = ["2026-01-01", "soon", None, "10", "9", "9.5", "-3", "", "1e3"]
+    keys = pa.array(simstore._simstore._value_keys(dates, "newest")).to_pylist()
+    batch = pa.record_batch({"id": range(len(dates)), "date": dates})
     (result,) = similarity.moments([batch], "date")
     assert result.column("date").to_pylist() == keys and result.column("id") == batch.column("id")
-    newest = [moments[at] or "" for at in sorted(range(len(moments)), key=lambda at: keys[at])]
+    newest = [dates[at] or "" for at in sorted(range(len(dates)), key=lambda at: keys[at])]
     assert newest == ["soon", "2026-01-01", "1e3", "10", "9.5", "9", "-3", "", ""]
     for rule, expected in [("largest", ["1e3", "10", "9.5", "9", "-3"]), ("smallest", ["-3", "9", "9.5", "10", "1e3"])]:
         (result,) = similarity.moments([batch], "date", rule)
         keys = result.column("date").to_pylist()
-        ordered = [moments[at] for at in sorted(range(len(moments)), key=lambda at: keys[at])]
+        ordered = [dates[at] for at in sorted(range(len(dates)), key=lambda at: keys[at])]
         assert ordered[:5] == expected and set(keys[at] for at in (0, 1, 2, 7)) == {b"\x01"}
     with pytest.raises(ValueError, match="expected newest, largest or smallest"):
         list(similarity.moments([batch], "date", "last"))

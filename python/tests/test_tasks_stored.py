@@ -38,11 +38,11 @@ def test_nearest_stored_fingerprints(tmp_path, bits):
         distances = [(query ^ value).bit_count() for _, _, value, _ in entries] if query is not None else []
         candidates = [(d, number, id, value, name) for d, (number, id, value, name) in zip(distances, entries) if d <= 4]
         expected.append(min(candidates, default=None))
-    assert sum(query is not None for query in expected) > 20
-    for row, query in zip(rows, expected, strict=True):
-        assert (row is None) == (query is None)
+    assert sum(match is not None for match in expected) > 20
+    for row, match in zip(rows, expected, strict=True):
+        assert (row is None) == (match is None)
         if row is not None:
-            distance, number, id, value, name = query
+            distance, number, id, value, name = match
             assert (row["distance"], row["store"], row["id"], row["name"]) == (distance, number, id.to_bytes(8, "big"), name)
             assert row["bits"] == value.to_bytes(bits // 8, "big") and row["fingerprint"] in (value, value - 2**64, row["bits"])
 

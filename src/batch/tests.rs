@@ -76,8 +76,8 @@ fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, plan:
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Any plan finds the matches of clustered fingerprints, at distances up to a little more than the
-    /// query's.
+    /// Any plan finds the matches. The fingerprints lie near a few centres, and some differ from a query in
+    /// slightly more bits than the distance.
     #[test]
     fn every_design_equals_the_plain_loop(
         centres in prop::collection::vec(any::<u128>(), 1..6),

@@ -4,23 +4,26 @@ use super::pair_output::PairOutput;
 use super::pairs::IndexPair;
 use crate::fingerprint::Fingerprint;
 
-/// Reports pairs as indexes into the sorted list of fingerprints. It finds the index of a fingerprint by the
-/// first bits of its difference from the first fingerprint.
+/// Reports pairs as indexes into the sorted list of fingerprints.
+///
+/// To find the index of a fingerprint, it searches a short range of the list. The leading bits of
+/// `fingerprint - first` select the range: `starts[i]` to `starts[i + 1]`, with
+/// `i = (fingerprint - first) >> shift`.
 pub(super) struct ByIndex<'a, F> {
     fingerprints: &'a [F],
-    /// First fingerprint of the list.
+    /// First, and so smallest, fingerprint of the list.
     first: F,
-    /// Shift that turns `fingerprint - first` into an entry number of `starts`.
+    /// Shift that turns `fingerprint - first` into an index of `starts`.
     shift: u32,
-    /// Number of fingerprints before each entry.
+    /// `starts[i]` is the number of fingerprints with `(fingerprint - first) >> shift` below `i`.
     starts: Vec<u32>,
 }
 
-/// Average number of fingerprints per entry of [`ByIndex::starts`].
+/// Approximate number of fingerprints for each entry of [`ByIndex::starts`].
 const FINGERPRINTS_PER_ENTRY: usize = 16;
 
 impl<'a, F: Fingerprint> ByIndex<'a, F> {
-    /// `fingerprints` are strictly ascending, and fewer than 2^32.
+    /// Prepares to report pairs of `fingerprints`, which must be strictly ascending, and fewer than 2^32.
     pub(super) fn new(fingerprints: &'a [F]) -> Self {
         let first = fingerprints.first().copied().unwrap_or_default();
         let last = fingerprints.last().copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The choice of the tables that join a set with the least work.
+//! The choice of the tables (prefixes and flips) with which a set is joined with the least work.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,8 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::{self, Plan, TablePlan};
 use crate::radix::first_bits;
 
-/// One table of a join. It finds the near pairs whose prefixes differ in at most `flips` bits.
+/// One table of a join, given by the mask of its prefix. The table finds the near pairs whose prefixes differ
+/// in at most `flips` bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JoinPrefix<F> {
     /// Mask of the prefix bits.
@@ -15,12 +16,12 @@ pub(super) struct JoinPrefix<F> {
     pub(super) flips: u32,
 }
 
-/// Plans for each width (64 and 128 bits) and distance. Creating and checking the plans of a distance takes a
-/// millisecond, once.
+/// Plans for each width (64 and 128 bits) and distance. They are kept, because creating and checking the plans
+/// of one distance takes a millisecond.
 static PLANS: [[OnceLock<Vec<JoinPlan>>; DISTANCE_COUNT]; 2] =
     [const { [const { OnceLock::new() }; DISTANCE_COUNT] }; 2];
 
-/// Prefixes of a plan's tables, with masks of 64-bit plans zero-extended to 128 bits.
+/// Prefixes of a plan's tables. In a plan for 64-bit fingerprints, the upper 64 bits of each mask are zero.
 type JoinPlan = Vec<JoinPrefix<u128>>;
 /// Number of distances, from 0 to the maximum of 128-bit fingerprints.
 const DISTANCE_COUNT: usize = u128::MAX_DISTANCE as usize + 1;
@@ -30,18 +31,19 @@ pub(super) const COMPARE_ALL_MAX: usize = 160;
 
 // Times are in nanoseconds on one core. Only their ratios matter for the choice.
 
-/// Time to move a fingerprint to its bucket in a partition by one digit.
+/// Time to move a fingerprint to its bucket in one partition step, in nanoseconds.
 const MOVE_NS: f64 = 4.0;
-/// Time to compare two fingerprints.
+/// Time to compare two fingerprints, in nanoseconds.
 const COMPARE_NS: f64 = 1.2;
-/// Time to look up a group by its prefix.
+/// Time to look up a group by its prefix, in nanoseconds.
 const LOOK_UP_NS: f64 = 20.0;
-/// Bits of one digit.
+/// Average number of prefix bits by which one partition step divides the fingerprints, for the estimate of the
+/// work.
 const DIGIT_BITS: f64 = 10.0;
 /// Maximum length of a prefix with flips, in bits. The join keeps a counter for each value of such a prefix.
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 
-/// Returns the plans for a distance, which the join chooses from.
+/// Returns all plans for a distance. The join uses one of them.
 fn join_plans<F: Fingerprint>(distance: u32) -> &'static [JoinPlan] {
     let known = &PLANS[usize::from(F::BITS > u64::BITS)][distance as usize];
     known.get().unwrap_or_else(|| {
@@ -56,8 +58,8 @@ fn join_plans<F: Fingerprint>(distance: u32) -> &'static [JoinPlan] {
     })
 }
 
-/// Returns the least work to join `count` fingerprints that are random in `bits` bits, in nanoseconds, and
-/// the design with that work. The design is `None` if comparing all pairs is the least work.
+/// Estimates the least work to join `count` fingerprints that are random in `bits` bits and equal in all others.
+/// Returns the work in nanoseconds, and the plan for it: `None` if all pairs should be compared.
 pub(super) fn min_work<F: Fingerprint>(
     count: usize,
     bits: u32,
@@ -78,8 +80,8 @@ pub(super) fn min_work<F: Fingerprint>(
     (least, best)
 }
 
-/// Chooses the tables of a join of `count` fingerprints that differ only in `bits`. Returns `None` if
-/// comparing all pairs is less work.
+/// Chooses the tables of a join of `count` fingerprints that are equal outside the mask `bits`. Returns `None`
+/// if comparing all pairs is less work.
 pub(super) fn choose_tables<F: Fingerprint>(
     count: usize,
     bits: F,
@@ -100,13 +102,16 @@ pub(super) fn choose_tables<F: Fingerprint>(
         .filter(|tables: &Vec<JoinPrefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
 }
 
-/// Maximum size of a set for [`is_hard_to_split`]. In larger sets, comparing all pairs is too much work.
+/// Maximum number of fingerprints of a set for which [`is_hard_to_split`] may return true. In larger sets,
+/// comparing all pairs is too much work.
 const HARD_TO_SPLIT_MAX: usize = 1 << 12;
 
-/// Whether the tables put half of all pairs in a common group, summed over the tables and estimated from a
-/// sample. If so, comparing all pairs is less work than joining groups that are nearly as large as the set,
-/// table by table. The choice of the tables assumes random fingerprints, and such similar fingerprints are
-/// not random.
+/// Whether the tables hardly split the set, so that comparing all pairs at once is less work than comparing the
+/// groups of each table. This happens if the fingerprints are similar, since the tables were chosen for random
+/// fingerprints.
+///
+/// For each pair of a sample, this counts the tables that put both fingerprints in a common group. The set is
+/// hard to split if the sum of these counts is at least half the number of sampled pairs.
 pub(super) fn is_hard_to_split<F: Fingerprint>(values: &[F], tables: &[JoinPrefix<F>]) -> bool {
     /// Number of sampled pairs.
     const SAMPLE: usize = 128;
@@ -126,8 +131,7 @@ pub(super) fn is_hard_to_split<F: Fingerprint>(values: &[F], tables: &[JoinPrefi
 }
 
 /// Whether fingerprints are a dense group, estimated from a sample of their pairs. In a dense group, at least
-/// an eighth of the pairs are near, and a fingerprint is near at least `2 * pairs_per_member` others on
-/// average.
+/// an eighth of the pairs are near, and an average fingerprint is near at least `2 * pairs_per_member` others.
 pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_member: usize) -> bool {
     /// Number of sampled pairs.
     const SAMPLE: usize = 256;
@@ -143,11 +147,11 @@ pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_me
     near * 8 >= SAMPLE && near.saturating_mul(values.len()) >= SAMPLE.saturating_mul(2 * pairs_per_member)
 }
 
-/// Maps the prefix of a plan, for fingerprints of full width, to a prefix within the mask `bits`.
+/// Adapts a prefix of a plan to fingerprints that differ only in `bits`. The returned prefix has only bits of
+/// `bits`.
 ///
-/// Each bit of `bits` corresponds to its own bit of the plan. So an error pattern in `bits` is an error
-/// pattern of the plan, and the mapped plan is complete. Some bits of the plan have no counterpart, which
-/// does not matter.
+/// Each bit of `bits` stands for one bit of a fingerprint in the plan, different bits for different ones. So
+/// the plan finds every pattern of errors in `bits`. Some bits of the plan are not used, which does no harm.
 fn spread_mask<F: Fingerprint>(prefix: F, bits: F) -> F {
     let (count, mut left, mut mask) = (bits.count_ones(), bits, F::ZERO);
     for i in 0..count {
@@ -160,8 +164,8 @@ fn spread_mask<F: Fingerprint>(prefix: F, bits: F) -> F {
     mask
 }
 
-/// Returns the work of one table in nanoseconds, if the fingerprints are random in `bits` bits, and the
-/// number of prefix bits to use.
+/// Estimates the work of one table for `count` fingerprints that are random in `bits` bits and equal in all
+/// others. Returns the work in nanoseconds, and the number of prefix bits to use.
 fn table_work<F: Fingerprint>(count: usize, prefix: &JoinPrefix<u128>, bits: u32) -> (f64, u32) {
     let most = prefix.mask.count_ones() * bits / F::BITS;
     let n = count as f64;
@@ -217,7 +221,8 @@ mod tests {
         assert!(!is_hard_to_split(&half, &tables));
     }
 
-    /// Whether some table finds every pattern of `errors` and up to `left` more errors in `bits`.
+    /// Whether each pattern of errors is found by some table. The patterns have the errors `errors`, and up to
+    /// `left` more errors at positions of `bits`.
     fn is_complete(tables: &[JoinPrefix<u64>], bits: &[u32], errors: u64, left: u32) -> bool {
         tables.iter().any(|table| (table.mask & errors).count_ones() <= table.flips)
             && (left == 0

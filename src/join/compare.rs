@@ -3,7 +3,7 @@
 use crate::fingerprint::Fingerprint;
 use crate::simd::{Kernel, dispatch};
 
-/// Number of fingerprints that are compared without a branch.
+/// Number of fingerprints that are compared with one fingerprint before the next branch.
 const LANES: usize = 8;
 
 /// Visits the positions of the fingerprints in `others` that are within `distance` bits of `one`.
@@ -56,13 +56,14 @@ fn sign<F: Fingerprint>(one: F, other: F, distance: u32) -> u64 {
     u64::from(one.distance(other)).wrapping_sub(u64::from(distance) + 1)
 }
 
-/// Number of following fingerprints that [`find_near`] compares each fingerprint with.
+/// Number of fingerprints with which [`find_near`] compares each fingerprint: those that follow it in the list.
 pub(super) const LOOKAHEAD: usize = 7;
 /// Number of fingerprints in a block of [`find_near`].
 pub(super) const BLOCK_LEN: usize = 16;
 
-/// Finds the blocks with a fingerprint that is near one of the next [`LOOKAHEAD`] fingerprints. `blocks`
-/// receives the numbers of these blocks, ascending.
+/// Divides a list into blocks of [`BLOCK_LEN`] fingerprints, and finds the blocks with a fingerprint that is near
+/// one of the [`LOOKAHEAD`] fingerprints after it. Replaces the contents of `blocks` by the numbers of these
+/// blocks, ascending.
 #[inline]
 pub(super) fn find_near<F: Fingerprint>(values: &[F], distance: u32, blocks: &mut Vec<usize>) {
     dispatch(FindNear { values, distance, blocks });
@@ -94,7 +95,7 @@ impl<F: Fingerprint> Kernel for FindNear<'_, F> {
     }
 }
 
-/// Whether one of the first [`BLOCK_LEN`] fingerprints is near one of the next [`LOOKAHEAD`] after it.
+/// Whether one of the first [`BLOCK_LEN`] fingerprints is near one of the [`LOOKAHEAD`] fingerprints after it.
 #[inline(always)]
 fn has_near<F: Fingerprint>(window: &[F; BLOCK_LEN + LOOKAHEAD], distance: u32) -> bool {
     let mut signs = [0; BLOCK_LEN];
@@ -126,7 +127,7 @@ impl<F: Fingerprint> Kernel for AnyNearPair<'_, F> {
     }
 }
 
-/// Whether a fingerprint is near one of the next `reach` fingerprints. For short lists.
+/// Whether any fingerprint is near one of the `reach` fingerprints after it. For short lists.
 #[inline(always)]
 fn has_near_pair<F: Fingerprint>(few: &[F], reach: usize, distance: u32) -> bool {
     let mut signs = 0;

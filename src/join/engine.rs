@@ -1,5 +1,6 @@
-//! Self-join of one set in memory: it joins the tables of a plan one after the other. A group that is too
-//! large is joined with a plan of its own.
+//! Self-join of one set of fingerprints in memory. It joins the tables of a plan one after the other: it
+//! partitions the fingerprints into groups with the same prefix, and compares the fingerprints of each group.
+//! A group that is too large is joined with a plan of its own.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,17 +39,20 @@ pub(super) struct Condition<F> {
     pub(super) errors: Range<u32>,
 }
 
-/// Set of fingerprints to join with one another.
+/// Set of fingerprints to join with one another, with the conditions that its pairs must meet.
+///
+/// A set can be a part of a larger join, with masks of bits in which all pairs are known to have an error (bits
+/// that differ). Such a mask is *uncounted* while the errors in it do not count towards `distance`.
 pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
-    /// Mask of the bits whose errors `distance` counts. It excludes `uncounted_masks` and the bits of
-    /// conditions.
+    /// Mask of the bits whose errors `distance` limits. It has no bit of `uncounted_masks`.
     pub(super) bits: F,
-    /// Maximum number of errors in `bits`.
+    /// Maximum number of errors of a pair in `bits`.
     pub(super) distance: u32,
     /// Conditions on the pairs to report. They ensure that each pair is reported once.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Masks outside `bits`. A pair has at least one error in each mask, which `distance` does not count.
+    /// Masks of bits outside `bits`. A pair has at least one error in each mask. `distance` does not count the
+    /// errors in these masks.
     pub(super) uncounted_masks: Vec<F>,
 }
 
@@ -56,11 +60,12 @@ pub(super) struct JoinSet<'a, F> {
 struct JoinBuffers<F, N: PairOutput<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// Members of the group's fingerprints; `None` if not looked up yet.
+    /// The fingerprints of a group as values or indexes, whichever the join reports (see
+    /// [`PairOutput::Member`]); `None` while a fingerprint is not converted.
     members: Vec<Option<N::Member>>,
     /// Pairs to report.
     pairs: Vec<N::Pair>,
-    /// Numbers of the blocks with near fingerprints, from [`find_near`].
+    /// Numbers of the blocks of [`BLOCK_LEN`] fingerprints that [`find_near`] has found.
     near: Vec<usize>,
 }
 
@@ -76,25 +81,27 @@ impl<F, N: PairOutput<F>> Default for JoinBuffers<F, N> {
     }
 }
 
-/// Maximum size of a set that is joined on the current thread.
+/// Maximum number of fingerprints of a set that is joined on the current thread alone.
 const SERIAL_MAX: usize = 1 << 15;
-/// Maximum size of a group whose members are all compared, instead of partitioning it further.
+/// Maximum number of fingerprints of a group whose pairs are all compared. Larger groups are partitioned
+/// further.
 const COMPARE_GROUP_MAX: usize = 24;
-/// Maximum size of a group that fits in the window of [`find_near`], which then compares all its pairs.
+/// Maximum number of fingerprints of a group for which [`find_near`] compares all pairs.
 const WINDOW_GROUP_MAX: usize = LOOKAHEAD + 1;
-/// Bits of the digit of a set's first partition. With 8 bits, the values of a bucket in one chunk are runs of
-/// some hundred.
+/// Number of prefix bits that the first partition of a set uses. With 8 bits, each of the 256 buckets gets some
+/// hundred fingerprints of a chunk, which are contiguous.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// Maximum bits of the later digits. Their groups fit in the cache.
+/// Maximum number of prefix bits that each later partition uses. The fingerprints to partition then fit in the
+/// cache.
 const DIGIT_BITS: u32 = 11;
 /// Number of pairs that a thread collects before it calls the visitor.
 const PAIR_BATCH: usize = 4096;
-/// Number of fingerprints or groups of a large set that are compared with others between calls of the
-/// visitor.
+/// In a large set, the number of fingerprints or groups that are compared with others between two calls of the
+/// visitor, which can cancel the join.
 const CANCEL_CHECK_INTERVAL: usize = 1 << 10;
 
 impl<'a, F: Fingerprint> JoinSet<'a, F> {
-    /// Returns the set for all pairs of the fingerprints within `distance` bits.
+    /// Returns the set to join if all pairs within `distance` bits are to be reported.
     pub(super) fn all(values: &'a [F], distance: u32) -> Self {
         JoinSet { values, bits: F::MAX, distance, conditions: Vec::new(), uncounted_masks: Vec::new() }
     }
@@ -166,8 +173,10 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Returns the number of uncounted masks to move into the counted bits for the least work. Each mask adds
-    /// its bits, and one error to the distance.
+    /// Returns the number of uncounted masks (the first ones) that the join should count, for the least work.
+    /// To count a mask means to add its bits to `set.bits`, and 1 to `set.distance`. More bits give smaller
+    /// groups, and a larger distance needs more tables. `differing` is the mask of the bits in which the
+    /// fingerprints of the set are not all equal.
     fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -184,8 +193,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         least.1
     }
 
-    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. The fingerprints
-    /// are already partitioned by the bits of the prefix, except the bits `left`.
+    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. `partition` has
+    /// partitioned the fingerprints by the first bits of the prefix; `left` is the mask of its other bits.
     fn join_equal(&self, set: &JoinSet<F>, left: F, partition: &Partition, partitioned: &[F]) {
         let join_bucket = |buffers: &mut JoinBuffers<F, N>, bucket: usize| {
             if !self.should_continue() {
@@ -202,7 +211,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         for_each(set.values.len(), partition.buckets(), join_bucket);
     }
 
-    /// Partitions `values` by the bits `left`, the remaining bits of a prefix, and joins each group.
+    /// Partitions `values` by the bits of `left`, and joins each group. `left` is the mask of those prefix bits
+    /// by which they are not partitioned yet.
     fn split(
         &self,
         set: &JoinSet<F>,
@@ -259,8 +269,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `mask` is the prefix. `set.bits` are
-    /// the bits outside it.
+    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `mask` is the mask of the prefix.
+    /// `set.bits` are the bits outside it.
     fn join_flipped(&self, set: &JoinSet<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
         let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.poll_at_chunk(chunk));
@@ -287,8 +297,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         for_each(set.values.len(), ends.len(), join_one);
     }
 
-    /// Joins each fingerprint of one group with each of another group. The prefixes of the groups differ in
-    /// the bits `errors`.
+    /// Joins each fingerprint of the group `one` with each of the group `other`. `mask` is the mask of the
+    /// prefix, and `errors` is the mask of the bits in which the prefixes of the two groups differ.
     fn join_two(
         &self,
         set: &JoinSet<F>,
@@ -323,8 +333,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         self.flush_if_full(buffers);
     }
 
-    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If the values are
-    /// a dense group, reports that group and stops.
+    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If it finds that
+    /// the values are a dense group and there is a visitor of dense groups, reports the group and stops.
     fn compare(&self, values: &[F], conditions: &[Condition<F>], buffers: &mut JoinBuffers<F, N>) {
         let JoinBuffers { members, pairs, .. } = buffers;
         members.clear();
@@ -376,8 +386,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Reports the pairs found in a bucket of a set of `count` fingerprints. If the set is large, calls the
-    /// visitor even without pairs.
+    /// Reports the buffered pairs, after one bucket of a set of `count` fingerprints. If the set is large,
+    /// calls the visitor even without pairs, so that it can cancel.
     fn report_bucket(&self, buffers: &mut JoinBuffers<F, N>, count: usize) {
         if count > SERIAL_MAX && buffers.pairs.is_empty() {
             self.poll_visitor();
@@ -402,21 +412,21 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         self.should_continue()
     }
 
-    /// Like [`Join::poll_visitor`], but calls the visitor at every 16th chunk of a partition only. A chunk
-    /// takes a tenth of a millisecond.
+    /// Like [`Join::poll_visitor`], but calls the visitor only if the chunk number is a multiple of 16. To
+    /// partition a chunk takes a tenth of a millisecond.
     fn poll_at_chunk(&self, chunk: usize) -> bool {
         if chunk.is_multiple_of(16) { self.poll_visitor() } else { self.should_continue() }
     }
 }
 
-/// Returns the number of set bits of `errors` if they meet all conditions.
+/// Returns the distance of a pair if the pair meets all conditions. `errors` is the XOR of its fingerprints.
 fn matching_distance<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
     let fulfilled =
         |condition: &Condition<F>| condition.errors.contains(&(errors & condition.mask).count_ones());
     conditions.iter().all(fulfilled).then(|| errors.count_ones())
 }
 
-/// Calls `body` for each of `parts` parts of a set of `count` fingerprints, on all cores if the set is large.
+/// Calls `body` with each number below `parts`, on all cores if the set has many fingerprints (`count`).
 fn for_each<F: Fingerprint, N: PairOutput<F>>(
     count: usize,
     parts: usize,
@@ -430,8 +440,8 @@ fn for_each<F: Fingerprint, N: PairOutput<F>>(
     }
 }
 
-/// Returns the patterns of 1 to `flips` flipped bits of a prefix. Each is given as an XOR mask of the prefix
-/// as a number of `length` bits, and as an XOR mask of the fingerprint.
+/// Returns all ways to flip 1 to `flips` bits of a prefix with the given mask. Each is returned as two XOR
+/// masks: one for the prefix as a number of `length` bits, and one for the whole fingerprint.
 fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
     let mut patterns = vec![(0, F::ZERO)];
     let mut left = mask;
@@ -449,7 +459,8 @@ fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize
     patterns
 }
 
-/// Sorts the values by their prefix. Also returns the end of each prefix's values in the sorted list.
+/// Sorts the values by the prefix with the given mask. Returns the sorted list and, for each possible prefix,
+/// the end of its values in that list.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

@@ -1,8 +1,8 @@
 //! Exchange of fingerprints between the tasks of a distributed join.
 //!
-//! A *bucket* has all fingerprints with some hash values, see [`bucket`]. A *place* is one part of one table
-//! of [`JoinParts`]. Tasks first send fingerprints to buckets, where equal ones are collapsed, and then from
-//! the buckets to the places.
+//! The hash of a fingerprint selects its *bucket*, see [`bucket`]. A *place* is one part of one table of
+//! [`JoinParts`]. Tasks first send fingerprints to buckets, where equal fingerprints are collapsed. Then each
+//! bucket sends its fingerprints to the places, which join them.
 
 use rayon::prelude::*;
 
@@ -19,18 +19,18 @@ pub struct FingerprintBatch<F> {
     pub place: usize,
     /// Distinct fingerprints, ascending.
     pub fingerprints: Vec<F>,
-    /// The fingerprints that occurred more than once in the input, ascending.
+    /// Those of `fingerprints` that occurred more than once in the input, ascending.
     pub repeated: Vec<F>,
 }
 
-/// Fingerprints for one bucket, with repeats and with their positions.
+/// Fingerprints for one bucket with their positions in the caller's data. Fingerprints may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PositionedBatch<F> {
     /// Number of the bucket, from 0.
     pub place: usize,
     /// Fingerprints in the order of the input.
     pub fingerprints: Vec<F>,
-    /// Position of each fingerprint.
+    /// Position of each fingerprint in the caller's data.
     pub positions: Vec<u32>,
 }
 
@@ -123,7 +123,7 @@ impl<F: Fingerprint> JoinParts<F> {
         self.table_count() * self.part_count()
     }
 
-    /// Returns the table and the part of a place. A place is numbered `table * part_count + part`.
+    /// Returns the table and the part of a place. The number of a place is `table * part_count + part`.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the place does not exist.
@@ -137,8 +137,8 @@ impl<F: Fingerprint> JoinParts<F> {
     /// Divides the fingerprints of a bucket between the places, and visits the non-empty places in ascending
     /// order.
     ///
-    /// A fingerprint is repeated if it is in `repeated` or occurs more than once in `fingerprints`. The
-    /// batches of the first table's places list the repeated fingerprints.
+    /// A fingerprint counts as repeated if it is in `repeated` or occurs more than once in `fingerprints`.
+    /// Only batches for the places of the first table list repeated fingerprints.
     ///
     /// ```
     /// let parts = simstore::join::JoinParts::<u64>::with_parts(1, 1)?;
@@ -180,11 +180,11 @@ impl<F: Fingerprint> JoinParts<F> {
         Ok(())
     }
 
-    /// Returns the edges of a place's clusters, as [`JoinParts::forest`], and an edge from each repeated
-    /// fingerprint to itself. The fingerprints are distinct, in any order.
+    /// Returns the edges of the clusters of a place, as [`JoinParts::forest`] does, and for each fingerprint
+    /// of `repeated` an edge to itself. `fingerprints` are the distinct fingerprints of the place, in any order.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the place does not exist; as [`JoinParts::forest`].
+    /// [`Error::BadArgument`] if the place does not exist; the errors of [`JoinParts::forest`].
     pub fn edges(
         &self,
         place: usize,

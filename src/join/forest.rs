@@ -6,7 +6,8 @@ use crate::radix;
 
 /// Clusters of fingerprints, updated with each pair.
 ///
-/// A forest stores one edge fewer than members for each cluster, and buffers at most as many further edges.
+/// For a cluster of n fingerprints, a forest keeps n - 1 edges. It also buffers superfluous edges: at most 65,536,
+/// or as many as it keeps.
 /// Forests of the parts of a join can be merged in any order, with the same result.
 ///
 /// ```
@@ -21,7 +22,7 @@ use crate::radix;
 #[derive(Clone, Debug, Default)]
 pub struct Forest<F> {
     edges: Vec<(F, F)>,
-    /// Number of edges at which the forest is compacted.
+    /// Number of edges at which superfluous edges are removed.
     limit: usize,
 }
 
@@ -34,8 +35,8 @@ impl<F: Fingerprint> Forest<F> {
         Forest { edges: Vec::new(), limit: MIN_EDGE_LIMIT }
     }
 
-    /// Connects the clusters of two fingerprints. If `a` equals `b`, it becomes a cluster, perhaps of this
-    /// one member.
+    /// Connects the clusters of two fingerprints. If `a` equals `b` and is in no cluster yet, it becomes a
+    /// cluster of one member.
     pub fn connect(&mut self, a: F, b: F) {
         if self.edges.len() == self.limit {
             self.compact();
@@ -68,20 +69,20 @@ impl<F: Fingerprint> Forest<F> {
         &self.edges
     }
 
-    /// Memory of the forest while it is compacted, in bytes.
+    /// Maximum memory of the forest in bytes: its memory while superfluous edges are removed.
     pub fn memory(&self) -> u64 {
         // Each edge, and its two members with their positions.
         (self.edges.capacity() * (4 * F::BYTES + 8)) as u64
     }
 
-    /// Returns the edges of the forest, ascending. An edge is the smallest member of a cluster, then another
-    /// member. A cluster of one member has one edge, from the member to itself.
+    /// Returns the edges of the forest, ascending. An edge (a, b) connects the smallest member `a` of a cluster
+    /// with another member `b` of it. A cluster of one member has one edge, from the member to itself.
     pub fn into_edges(mut self) -> Vec<(F, F)> {
         self.compact();
         self.edges
     }
 
-    /// Reduces the edges to the minimum, in the form of [`Forest::into_edges`].
+    /// Removes superfluous edges. The other edges get the form that [`Forest::into_edges`] returns.
     fn compact(&mut self) {
         let mut members: Vec<F> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         radix::sort(&mut members, |member| member);

@@ -9,9 +9,10 @@
 //! # Method
 //!
 //! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by
-//! their prefix into groups. The members of a group are compared with one another. If the plan's probes flip
-//! bits, they are also compared with the groups whose prefixes differ in these bits. The first table that
-//! finds a pair reports it. So each pair is reported once, and no set of earlier pairs is needed.
+//! their prefix into groups. The members of a group are compared with one another. If the plan allows flips in
+//! a prefix, the members are also compared with those of the groups whose prefixes differ in so few bits. The
+//! first table that finds a pair reports it. So each pair is reported once, and no set of earlier pairs is
+//! needed.
 //!
 //! Fingerprints are partitioned digit by digit. First, each chunk that fits in the cache is partitioned
 //! separately. Then the pieces of all chunks with the same digit are gathered and partitioned further, until

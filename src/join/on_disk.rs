@@ -17,7 +17,8 @@ use crate::threads;
 
 /// Maximum number of open files.
 const MAX_OPEN_FILES: usize = 128;
-/// Approximate number of fingerprints that are sampled to choose the bits that divide a part further.
+/// Approximate size of the sample of a part's fingerprints. If the part does not fit in memory, the sample shows
+/// which bits divide it evenly.
 const SAMPLE_MAX: usize = 1 << 16;
 
 /// Self-join of any number of fingerprints in bounded memory.
@@ -74,10 +75,10 @@ pub struct DistinctOnDisk<F> {
     location: Arc<dyn SpillLocation>,
     parts: JoinParts<F>,
     memory: u64,
-    /// Files of the first table's parts, in order.
+    /// Files with the fingerprints of the parts of the first table, in the order of the parts.
     files: Vec<SpillFile>,
-    /// Buffers for the join of a part. They are reused, since allocating new memory takes longer than filling
-    /// it.
+    /// Buffer for the fingerprints of a part. Like `space`, it is reused, since allocating new memory takes
+    /// longer than filling it.
     values: Vec<F>,
     space: Vec<F>,
 }
@@ -86,8 +87,8 @@ impl<F: Fingerprint> JoinOnDisk<F> {
     /// Maximum number of parts of a table. Each part has an open file.
     pub const MAX_PARTS: usize = MAX_OPEN_FILES;
 
-    /// Returns parts for about `count` fingerprints and `memory` bytes, at most [`JoinOnDisk::MAX_PARTS`] per
-    /// table.
+    /// Chooses how to divide a join of about `count` fingerprints with about `memory` bytes of memory. Returns
+    /// at most [`JoinOnDisk::MAX_PARTS`] parts per table.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
@@ -95,7 +96,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         JoinParts::with_parts(distance, choose_part_count::<F>(count, memory))
     }
 
-    /// Starts a join by `parts`, with temporary files at `location`.
+    /// Starts a join that is divided as in `parts`, with temporary files at `location`.
     ///
     /// The join takes about `memory` bytes for any number of fingerprints, but at least a few MiB. A part
     /// that does not fit in memory is divided further.
@@ -126,8 +127,8 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         &self.parts
     }
 
-    /// Collapses equal fingerprints. `visitor` receives batches of the distinct fingerprints, ascending, and
-    /// the fingerprints of each batch that were pushed more than once.
+    /// Collapses equal fingerprints. `visitor` receives the distinct fingerprints in batches, ascending. Its
+    /// second argument has those fingerprints of the batch that were pushed more than once.
     ///
     /// # Errors
     /// Any error of the visitor; [`Error::Io`] if a file cannot be written or read.
@@ -194,8 +195,8 @@ fn collapse_sorted<F: Fingerprint>(
     file.finish()
 }
 
-/// Returns the number of parts, so that joining one part takes at most `memory` bytes: a power of two, at
-/// most [`MAX_OPEN_FILES`].
+/// Returns a number of parts with which joining one part takes at most `memory` bytes, if the parts have about
+/// equal sizes. The number is a power of two, at most [`MAX_OPEN_FILES`].
 fn choose_part_count<F: Fingerprint>(count: u64, memory: u64) -> usize {
     // An eighth of the memory is for write buffers, and another eighth for parts that are larger than
     // average.
@@ -269,8 +270,8 @@ struct TableJoin<'a, F, V> {
 }
 
 impl<F: Fingerprint, V: Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync> TableJoin<'_, F, V> {
-    /// Distributes the fingerprints of `files` to the parts of a table, and returns the files of the
-    /// non-empty parts.
+    /// Distributes the fingerprints of `files` to new files, one for each part of a table. Returns the files of
+    /// the non-empty parts.
     fn route(&self, table: &JoinTable<F>, files: &[SpillFile]) -> Result<Vec<SpillFile>> {
         let part_writer = PartWriter::new(table, self.location, self.memory / 8);
         files.par_iter().try_for_each_init(Vec::new, |pending, file| {
@@ -299,8 +300,8 @@ impl<F: Fingerprint, V: Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync> Tab
         table.join(&self.values, self.distance, &mut self.space, self.visitor)
     }
 
-    /// Returns tables that divide a part further, by the bits that divide its fingerprints most evenly.
-    /// `None` if the fingerprints differ in too few bits.
+    /// Creates tables that divide a part further. `file` has the fingerprints of the part, and the tables use
+    /// the bits that divide them most evenly. Returns `None` if the fingerprints differ in too few bits.
     fn divide(&self, table: &JoinTable<F>, file: &SpillFile) -> Result<Option<Vec<JoinTable<F>>>> {
         let step = (fingerprint_count::<F>(file) / SAMPLE_MAX).max(1);
         let (mut ones, mut count, mut at) = (vec![0_usize; F::BITS as usize], 0, 0);

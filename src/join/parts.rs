@@ -61,26 +61,29 @@ pub struct JoinParts<F> {
     tables: Vec<JoinTable<F>>,
 }
 
-/// One table of a join in parts: the conditions on the pairs that it reports.
+/// One table of a join in parts: the conditions on the pairs that it reports. An *error* of a pair is a bit that
+/// differs between its two fingerprints.
 #[derive(Clone, Debug)]
 pub(super) struct JoinTable<F> {
-    /// Mask of the bits that are equal in a pair.
+    /// Mask of the table's own bits, which are equal in both fingerprints of a pair.
     shared: F,
-    /// The bits of `shared` that select the part.
+    /// The bits of `shared` whose values select the part of a fingerprint.
     part: Digit<F>,
-    /// Masks of the earlier tables' bits. A pair has at least one error in each mask.
+    /// Masks of the bits of all earlier tables. A pair has at least one error in each mask, since otherwise the
+    /// earlier table reports it.
     earlier_masks: Vec<F>,
-    /// The masks of `earlier_masks` whose errors `max_errors` does not count.
+    /// Those of `earlier_masks` that have no bit in `rest`, so that `max_errors` does not limit the errors in
+    /// them.
     uncounted_masks: Vec<F>,
     /// Mask of all bits outside `shared` and `uncounted_masks`.
     rest: F,
-    /// Maximum number of errors in `rest`.
+    /// Maximum number of errors of a pair in `rest`: the distance, minus one for each of `uncounted_masks`.
     max_errors: u32,
 }
 
-/// Memory for a join, in copies of the fingerprints: the list itself, a copy partitioned by one digit, and a
-/// copy in the order of the prefix, which a plan with flips needs. The fourth copy is a reserve for parts
-/// that are larger than average.
+/// Memory for a join, as a multiple of the size of the fingerprints. A join needs the list itself, a partitioned
+/// copy, and (if its plan has flips) a copy sorted by prefix. The fourth copy is a reserve for parts that are
+/// larger than average.
 const MEMORY_COPIES: u64 = 4;
 
 /// Returns the memory for a join of `count` fingerprints, in bytes.
@@ -99,10 +102,10 @@ impl<F: Fingerprint> JoinParts<F> {
     /// Maximum number of parts of a table.
     pub const MAX_PARTS: usize = 1 << 12;
 
-    /// Creates the fewest parts that can be joined one at a time within `memory` bytes. Fewer parts mean less
-    /// work.
+    /// Creates the smallest number of parts with which joining one part takes at most `memory` bytes. Fewer
+    /// parts mean less work.
     ///
-    /// `count` is the total number of fingerprints. They are assumed to be spread about evenly.
+    /// `count` is the total number of fingerprints. The parts are assumed to have about equal sizes.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`]; [`Error::Refused`] if
@@ -118,7 +121,7 @@ impl<F: Fingerprint> JoinParts<F> {
         Self::with_parts(distance, parts as usize)
     }
 
-    /// Returns the minimum number of parts that can be joined one at a time within `memory` bytes.
+    /// Returns the smallest number of parts with which joining one part takes at most `memory` bytes.
     pub(super) fn min_parts(count: u64, memory: u64) -> u64 {
         memory_bytes::<F>(count).div_ceil(memory.max(1)).max(1)
     }
@@ -258,9 +261,9 @@ impl<F: Fingerprint> JoinParts<F> {
 
     /// Returns the clusters of the pairs that a table reports in a part, as edges.
     ///
-    /// An edge is the smallest member of a cluster, then another member. Edges are ascending. `fingerprints`
-    /// are strictly ascending. The memory does not depend on the number of pairs. The callback receives the
-    /// number of pairs found so far.
+    /// An edge (a, b) connects the smallest fingerprint `a` of a cluster with another fingerprint `b` of it.
+    /// Edges are ascending. `fingerprints` must be strictly ascending. The memory does not depend on the number
+    /// of pairs. The callback receives the number of pairs found so far.
     ///
     /// ```
     /// let parts = simstore::join::JoinParts::<u64>::with_parts(1, 1)?;
@@ -332,11 +335,11 @@ impl<F: Fingerprint> JoinParts<F> {
 
 impl<F: Fingerprint> JoinTable<F> {
     /// Divides the pairs of this table between new tables, which are appended to `tables`. Each new table has
-    /// `bits` more bits of its own.
+    /// `bits` more bits of its own than this table.
     ///
-    /// Let `r` be the number of bits of `rest`, `l` the number of errors left, and `b` the number of further
-    /// bits. The invariant is `r - b >= l`. If each table takes at most `(r - b) / l` bits, the invariant
-    /// also holds for each of them.
+    /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The invariant is
+    /// `r - b >= m`. If each new table takes at most `(r - b) / m` bits of `rest`, the invariant also holds for
+    /// each new table.
     fn divide(&self, bits: u32, tables: &mut Vec<JoinTable<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
@@ -349,8 +352,8 @@ impl<F: Fingerprint> JoinTable<F> {
         }
     }
 
-    /// Divides the pairs of this table between `left + 1` tables. `own(i)` is the mask of table i's own bits
-    /// in `rest`; these masks are disjoint.
+    /// Divides the pairs of this table between `max_errors + 1` tables. `own(i)` is the mask of the bits of
+    /// `rest` that become own bits of table i. These masks are disjoint.
     fn split(&self, own: impl Fn(u32) -> F) -> Vec<JoinTable<F>> {
         let mut later = self.clone();
         let table = |number| {
@@ -366,10 +369,11 @@ impl<F: Fingerprint> JoinTable<F> {
         (0..=self.max_errors).map(table).collect()
     }
 
-    /// Divides the pairs of a part between tables with up to `bits` further bits each. The most even bits are
-    /// chosen first: those that are 0 in about half of the part's fingerprints. `evenness` returns the
-    /// evenness of a bit, which is 0 if all fingerprints agree in it. Returns `None` if the fingerprints
-    /// differ in too few bits.
+    /// Divides the pairs of a part between tables with up to `bits` more own bits each.
+    ///
+    /// `evenness` returns, for a bit, how evenly it divides the part's fingerprints: 0 if all have the same
+    /// value, and the maximum if it is 0 in half of them. The tables get the bits with the greatest evenness.
+    /// Returns `None` if the fingerprints differ in too few bits.
     pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<JoinTable<F>>> {
         let bits_by_evenness = |rest: F| {
             let mut bits: Vec<u32> =
@@ -410,8 +414,8 @@ impl<F: Fingerprint> JoinTable<F> {
         self.part.extract(fingerprint)
     }
 
-    /// Visits the pairs that this table reports among distinct fingerprints of a part. `space` is a reusable
-    /// buffer.
+    /// Visits the pairs of a part that this table reports. `fingerprints` are distinct, and `space` is a
+    /// reusable buffer.
     pub(super) fn join(
         &self,
         fingerprints: &[F],
@@ -451,8 +455,8 @@ impl<F: Fingerprint> JoinTable<F> {
     }
 }
 
-/// Cuts the bits of a mask into `groups` contiguous groups, and returns the first `each` bits of group
-/// `number`.
+/// Divides the set bits of a mask, in order, into `groups` groups of nearly equal size. Returns the mask of the
+/// first `each` bits of group `number`.
 fn group<F: Fingerprint>(mask: F, number: u32, groups: u32, each: u32) -> F {
     let start = mask.count_ones() * number / groups;
     let (mut left, mut group) = (mask, F::ZERO);

@@ -11,7 +11,7 @@ use crate::radix;
 use crate::threads;
 use crate::threads::lock;
 
-/// Maximum number of pairs. More would take about 100 GiB.
+/// Maximum number of pairs that [`join_positions`] returns. They take about 100 GiB of memory.
 const MAX_PAIRS: u64 = u32::MAX as u64;
 
 /// Returns all pairs of positions whose fingerprints are within `distance` bits, sorted by `a`, then `b`.
@@ -140,13 +140,14 @@ fn check_count(pairs: u64) -> Result<()> {
     )))
 }
 
-/// Positions of each distinct fingerprint in the list.
+/// Index of a list with repeated fingerprints: the positions of each distinct fingerprint in the list.
 struct PositionIndex<F> {
     /// Distinct fingerprints, ascending.
     distinct: Vec<F>,
-    /// Start of each distinct fingerprint in `positions`; one more entry for the end.
+    /// For each fingerprint of `distinct`, where its positions start in `positions`. One more entry has the end.
     starts: Vec<u32>,
-    /// Positions in the order of `distinct`, ascending for each fingerprint.
+    /// Positions in the list: all positions of the first fingerprint of `distinct`, ascending, then of the
+    /// second, and so on.
     positions: Vec<u32>,
 }
 
@@ -171,7 +172,7 @@ impl<F: Fingerprint> PositionIndex<F> {
         Ok(PositionIndex { distinct, starts, positions })
     }
 
-    /// Returns the positions of the distinct fingerprint `number`.
+    /// Returns the positions in the list of the fingerprint `distinct[number]`.
     fn positions_of(&self, number: usize) -> &[u32] {
         &self.positions[self.starts[number] as usize..self.starts[number + 1] as usize]
     }

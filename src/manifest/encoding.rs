@@ -15,7 +15,8 @@ use crate::plan::{MAX_TABLES, PlanChoice};
 const HAS_IDS_FLAG: u8 = 1;
 /// Flag in the manifest's header: the manifest has a highest id.
 const HAS_HIGHEST_ID_FLAG: u8 = 2;
-/// Smallest size of a manifest, in bytes: the header, two empty texts of which only the lengths are stored, and the footer.
+/// Smallest size of a manifest, in bytes: the header, two empty texts of which only the lengths are stored, and
+/// the footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
@@ -24,7 +25,8 @@ impl Manifest {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    /// Returns the format version to write: the oldest one that supports the store's codec and, if any segment has notes, notes.
+    /// Returns the format version to write: the oldest one that supports the store's codec and, if any segment has
+    /// notes, notes.
     fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
         notes.max(self.settings.codec.format_version())

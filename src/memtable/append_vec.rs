@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::simd::prefetch;
 
-/// Chunks from one doubling of the array to the next, as a power of two. The last chunk, which may be nearly empty,
-/// is at most an eighth of the array.
+/// Base-2 logarithm of the number of chunks that are allocated while the array doubles in size. With 8 chunks, the
+/// last chunk, which may be nearly empty, is at most an eighth of the array.
 const DOUBLING_CHUNKS_LOG2: u32 = 3;
-/// Offset added to record numbers when they are mapped to chunks, so that the first chunks are not tiny.
+/// Number that is added to a record number before [`locate`] computes the chunk of the record. Without it, the first
+/// chunks would be tiny.
 const INDEX_OFFSET: u32 = 256;
-/// Number of chunks for all 32-bit record numbers.
+/// Number of chunks that suffice for all 32-bit record numbers.
 const MAX_CHUNKS: usize = ((32 - INDEX_OFFSET.ilog2()) << DOUBLING_CHUNKS_LOG2) as usize;
 
 /// An append-only array of records. All records have the same number of cells. One thread at a time appends; any number of threads read.
 pub(super) struct AppendVec<T> {
-    /// Cells of a record.
+    /// Number of cells of a record.
     width: usize,
     chunks: Box<[OnceLock<Box<[T]>>]>,
     len: AtomicU32,
@@ -55,7 +56,8 @@ impl<T: Default> AppendVec<T> {
         &cells[at * self.width..][..self.width]
     }
 
-    /// Cells of the records from `first` up to `end`, one slice for each chunk.
+    /// Cells of the records `first..end`, as one slice for each chunk. A slice has the cells of one record after the
+    /// other.
     #[inline]
     pub(super) fn runs(&self, mut first: u32, end: u32) -> impl Iterator<Item = &[T]> {
         std::iter::from_fn(move || {
@@ -90,8 +92,8 @@ impl<T: Default> AppendVec<T> {
         (0..cells).map(|_| T::default()).collect()
     }
 
-    /// Number of leading records for which `condition` holds. As in `slice::partition_point`, it must hold for none
-    /// after them.
+    /// Number of leading records for which `condition` holds, by binary search. As in `slice::partition_point`, it must
+    /// not hold for any later record.
     pub(super) fn partition_point(&self, condition: impl Fn(&[T]) -> bool) -> u32 {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -106,13 +108,14 @@ impl<T: Default> AppendVec<T> {
     }
 }
 
-/// Number of records in the chunk of a record, as a power of two. `number` includes [`INDEX_OFFSET`].
+/// Base-2 logarithm of the number of records in a chunk. `number` is the number of any of its records, plus
+/// [`INDEX_OFFSET`].
 #[inline]
 fn chunk_len_log2(number: u32) -> u32 {
     number.ilog2() - DOUBLING_CHUNKS_LOG2
 }
 
-/// Chunk of a record, and its index in this chunk.
+/// Number of the chunk that has a record, and index of the record in this chunk.
 #[inline]
 fn locate(number: u32) -> (usize, usize) {
     let number = number + INDEX_OFFSET;
@@ -122,9 +125,10 @@ fn locate(number: u32) -> (usize, usize) {
     (chunk as usize, (number & ((1 << shift) - 1)) as usize)
 }
 
-/// Heads of a hash table's chains. Each head is the number of the chain's newest record plus one, or 0 for an empty chain.
+/// Heads of the chains of a hash table whose entries are records of an [`AppendVec`]. The head of a chain is the number
+/// of its newest record plus one, or 0 if the chain is empty.
 pub(super) struct ChainHeads {
-    /// Number of chains, as a power of two.
+    /// Base-2 logarithm of the number of chains.
     bits: u32,
     /// Allocated at the first write, since a memtable may get no deletes and no names.
     heads: OnceLock<Box<[AtomicU32]>>,

@@ -12,14 +12,15 @@ use crate::fingerprint::Fingerprint;
 use crate::threads;
 use crate::wal::Operation;
 
-/// Inserts that are applied together, so that their waits for memory overlap.
+/// Number of inserts that are applied together, so that their waits for memory overlap.
 const INSERT_BATCH: usize = 128;
-/// Pairs after which a batch is sent to the index workers.
+/// Number of inserted pairs that are added to the index together, or sent to the workers that fill it.
 const INDEX_BATCH: usize = 4096;
-/// Maximum number of batches in a worker's queue, for each band of the index.
+/// Capacity of a worker's queue, divided by the number of bands of the index.
 const QUEUED_BATCHES: usize = 8;
 
-/// A band number, and the fingerprints to add to the band with their pair numbers.
+/// Task of an index worker: the number of a band of the index (see [`super::multi_index`]), and the fingerprints to
+/// add to this band, with their pair numbers.
 type BandBatch<F> = (usize, Arc<Vec<(F, u32)>>);
 
 /// Applies operations to a memtable in batches. Holds the writer's lock until it is dropped.
@@ -31,7 +32,8 @@ pub(crate) struct BulkWriter<'scope, 'env, F> {
     pending_inserts: Vec<(F, u64, u64)>,
     /// Inserted pairs that are not indexed yet, as (fingerprint, pair number).
     unindexed: Vec<(F, u32)>,
-    /// Queues of the workers that fill the index. Each worker fills some of the bands. Empty for few pairs.
+    /// Queues of the workers that fill the index. Each worker fills some of its bands. Empty until many pairs have been
+    /// inserted.
     workers: Vec<SyncSender<BandBatch<F>>>,
     has_started: bool,
 }
@@ -83,7 +85,7 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Inserts the pending pairs, in order.
+    /// Inserts the pairs of `pending_inserts`, in order, and indexes them if there are enough unindexed pairs.
     fn flush_inserts(&mut self) {
         self.memtable
             .pairs
@@ -98,7 +100,7 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Indexes the new pairs on this thread, or sends them to the workers.
+    /// Adds the unindexed pairs to the index, or sends them to the workers if there are any.
     fn flush_unindexed(&mut self) {
         let bands = 0..self.memtable.index.band_len();
         let pairs = std::mem::take(&mut self.unindexed);

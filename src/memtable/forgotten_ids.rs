@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::append_vec::{AppendVec, ChainHeads, mix};
 
 const ID_CELL: usize = 0;
-/// Cell with the number of the operation that deleted a pair of the id.
+/// Index of the cell of a record that has the number of the operation that deleted a pair of the id.
 const OPERATION_CELL: usize = 1;
-/// Cell with the number of the next record in the chain, plus one; 0 at the end of the chain.
+/// Index of the cell of a record that has the number of the next record in the chain, plus one; the cell is 0 at the
+/// end of the chain.
 const NEXT_CELL: usize = 2;
 const RECORD_CELLS: usize = 3;
 
-/// Ids of deleted pairs, in order of the deletes. A hash table by id has chains of records, newest first.
+/// Records of the ids whose pairs were deleted, in the order of the deletes. A hash table finds the records of an id:
+/// its chains link them, newest first.
 pub(super) struct ForgottenIds {
     records: AppendVec<AtomicU64>,
     heads: ChainHeads,

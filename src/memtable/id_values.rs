@@ -17,7 +17,8 @@ struct VersionedValue<V: ?Sized> {
 /// Approximate overhead of the allocator for a value, in bytes.
 const ALLOCATION_BYTES: u64 = 16;
 
-/// Values of ids: names as `str`, or notes as `[u8]`. A hash table by id has chains of records, newest first.
+/// Values of ids, with all earlier values: names as `str`, or notes as `[u8]`. A hash table finds the records of an id:
+/// its chains link them, newest first.
 pub(super) struct VersionedValues<V: ?Sized> {
     records: AppendVec<OnceLock<VersionedValue<V>>>,
     heads: ChainHeads,
@@ -66,8 +67,8 @@ where
         0
     }
 
-    /// Value of an id at a version. `None` if it has none, or if it was set before the operation `forgotten`, which
-    /// removed the values of the id.
+    /// Value of an id at a version. `None` if the id has no value, or if the value was set before the operation
+    /// `forgotten`, which removed all values of the id.
     pub(super) fn find(&self, id: u64, version: u64, forgotten: u64) -> Option<&V> {
         let mut next = self.heads.get(mix(id));
         while next > 0 {

@@ -93,8 +93,8 @@ impl<F: Fingerprint> Memtable<F> {
         self.apply_numbered(operation, *number);
     }
 
-    /// Applies the operation with this number. Inserting a pair that is already live only sets the name.
-    /// Called only by the writer.
+    /// Applies an operation; `number` is its operation number. If it inserts a pair that is already live, this sets the
+    /// name of the id, and nothing else. Called only by the writer.
     fn apply_numbered(&self, operation: &Operation<'_, F>, number: u64) {
         match *operation {
             Operation::Insert { fingerprint, id, name } => {
@@ -227,7 +227,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.distance
     }
 
-    /// Live pairs of (fingerprint, id), ascending.
+    /// Live pairs as (fingerprint, id), ascending.
     pub(crate) fn entries(&self, version: u64) -> Vec<(F, u64)> {
         self.pairs.sorted(version)
     }
@@ -294,7 +294,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// A [`Memtable::query`] that uses the index.
+/// The arguments of a [`Memtable::query`] that uses the index, as a kernel for several instruction sets.
 struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
     version: u64,
@@ -318,7 +318,7 @@ impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     }
 }
 
-/// A [`Memtable::query_since`], which scans the pairs.
+/// The arguments of a [`Memtable::query_since`], which scans the pairs, as a kernel for several instruction sets.
 struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,

@@ -2,8 +2,9 @@
 //!
 //! The bits of a fingerprint are divided into contiguous *bands*, each with a hash table. For a query within k bits,
 //! each band has a *flip limit*; the limits add up to k + 1. By the pigeonhole principle, a fingerprint within k bits
-//! differs from the query in fewer bits than the flip limit in at least one band. So each band is looked up with the
-//! query's bits and with all ways to flip fewer of them than the limit. A limit of 1 takes a single lookup.
+//! differs from the query in fewer bits than the flip limit in at least one band. So the table of each band is looked
+//! up with the query's bits of the band, and with all variants that flip fewer bits than the limit. If the limit is 1,
+//! a single lookup suffices.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,17 +14,17 @@ use super::pairs::{load, store};
 use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
-/// Maximum number of bits that select a bucket, and minimum width of a band in bits. If the distance exceeds the number
-/// of bands, flipping bits is cheaper than narrower bands, whose buckets would hold many more fingerprints.
+/// Maximum number of bits that select a bucket. Also the minimum width of a band in bits: a band of fewer bits would have
+/// fewer buckets, each with many more fingerprints. For large distances, flipping bits costs less than that.
 const MAX_BUCKET_BITS: u32 = 16;
-/// Fingerprints that are compared together, and minimum capacity of a node. With 64 bits, such a node takes two cache
-/// lines.
+/// Number of fingerprints that are compared together. Also the minimum capacity of a node: with 64-bit fingerprints,
+/// such a node takes two cache lines.
 const GROUP_LEN: usize = 10;
 /// Maximum number of groups in a node; longer nodes are no faster.
 const MAX_NODE_GROUPS: usize = 12;
 /// Maximum number of bands, reached with 128 bits.
 const MAX_BANDS: usize = 8;
-/// Lookups whose waits for memory overlap.
+/// Number of lookups that run together, so that their waits for memory overlap.
 const LOOKUP_BATCH: usize = 32;
 /// Largest distance that the index is used for, in bits; beyond it, queries scan all pairs.
 const MAX_DISTANCE: u32 = 32;
@@ -46,7 +47,7 @@ struct BandIndex<F> {
     start: u32,
     /// Width of the band in bits, at most 64.
     bits: u32,
-    /// Number of buckets, as a power of two.
+    /// Base-2 logarithm of the number of buckets.
     bucket_bits: u32,
     /// Newest node of each bucket: its number plus one, or 0 if the bucket is empty.
     buckets: Box<[AtomicU32]>,
@@ -82,7 +83,8 @@ impl<F: Fingerprint> BandIndex<F> {
         (fingerprint << self.start >> (F::BITS - self.bits)).low_u64()
     }
 
-    /// Bucket of some band bits. If there are as many buckets as values, each value has a bucket of its own.
+    /// Bucket number for a value of the band's bits. If there are as many buckets as values, each value has a bucket of
+    /// its own.
     #[inline(always)]
     fn bucket(&self, bits: u64) -> usize {
         let hash = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) << (64 - self.bits);
@@ -96,8 +98,8 @@ impl<F: Fingerprint> BandIndex<F> {
         self.buckets[bucket].load(Ordering::Acquire)
     }
 
-    /// Prefetches the first two cache lines of a node and returns the node. `node` is its number plus one; the result is
-    /// empty for 0.
+    /// Prefetches the first two cache lines of a node and returns the node. `node` is the number of the node plus one. If
+    /// `node` is 0, returns an empty slice.
     #[inline(always)]
     fn prefetch_node(&self, node: u32) -> &[AtomicU64] {
         if node == 0 {
@@ -152,7 +154,7 @@ impl<F: Fingerprint> BandIndex<F> {
         word.store(other | u64::from(number) << (at % 2 * 32), Ordering::Relaxed);
     }
 
-    /// Adds many fingerprints with their pair numbers, so that waits for memory overlap. Called by one thread at a time.
+    /// Like [`BandIndex::insert`], for many fingerprints. It is faster, since waits for memory overlap.
     fn insert_batch(&self, pairs: &[(F, u32)]) {
         for group in pairs.chunks(LOOKUP_BATCH) {
             let buckets = || group.iter().map(|&(fingerprint, _)| self.bucket(self.bits_of(fingerprint)));
@@ -163,8 +165,8 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Visits the fingerprints within the distance among the first `len` of a node. Calls `visitor` with the XOR of each
-    /// fingerprint with the query, and its pair number.
+    /// Compares the query with the first `len` fingerprints of a node. For each one within the distance, calls `visitor`
+    /// with its XOR with the query, and its pair number.
     #[inline(always)]
     fn visit(
         &self,
@@ -198,7 +200,7 @@ impl<F: Fingerprint> BandIndex<F> {
 
 /// The lookups for queries within one distance.
 struct SearchPlan {
-    /// Exclusive limit of flipped bits in each band.
+    /// Flip limit of each band: lookups in the band flip fewer bits than this number.
     flip_limits: [u32; MAX_BANDS],
     /// Lookups, as (band number, mask of flipped band bits).
     lookups: Box<[(usize, u64)]>,
@@ -290,9 +292,10 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.bands[band].insert_batch(pairs);
     }
 
-    /// Visits each fingerprint within a distance, with its pair number: each number once, including unpublished pairs.
-    /// Visits nothing unless [`MultiIndex::is_faster_than_scan`] holds for some length. Inlined, so that it uses the CPU
-    /// features that its caller is compiled for.
+    /// Visits each fingerprint within a distance of the query, with its pair number. Each pair is visited once; pairs
+    /// that are not published yet are visited too. Call it only if [`MultiIndex::is_faster_than_scan`] holds: if a scan
+    /// is always faster at this distance, it visits nothing. Inlined, so that it uses the CPU features that its caller is
+    /// compiled for.
     #[inline(always)]
     pub(super) fn search(&self, query: F, distance: u32, mut visitor: impl FnMut(F, u32)) {
         let Some(plan) = self.plan(distance) else { return };
@@ -329,7 +332,7 @@ impl<F: Fingerprint> MultiIndex<F> {
         }
     }
 
-    /// Whether the lookups in one of `bands` find a fingerprint whose XOR with the query is `difference`.
+    /// Whether a lookup in any of `bands` finds a fingerprint whose XOR with the query is `difference`.
     #[inline(always)]
     fn is_found_by(&self, bands: &[BandIndex<F>], difference: F, flip_limits: &[u32; MAX_BANDS]) -> bool {
         bands.iter().zip(flip_limits).any(|(band, &limit)| band.bits_of(difference).count_ones() < limit)

@@ -26,7 +26,7 @@ impl<F> VersionedPair<F> {
     }
 }
 
-/// Pairs in insertion order, with a hash table of chains, newest pair first.
+/// Pairs in insertion order. A hash table finds a pair: its chains link the records, newest first.
 pub(super) struct VersionedPairs<F> {
     records: AppendVec<AtomicU64>,
     heads: ChainHeads,
@@ -36,12 +36,13 @@ pub(super) struct VersionedPairs<F> {
 }
 
 impl<F: Fingerprint> VersionedPairs<F> {
-    /// Cells of the fingerprint at the start of a record, least significant 64 bits first.
+    /// Number of cells at the start of a record that hold the fingerprint, its least significant 64 bits first.
     const FINGERPRINT_CELLS: usize = F::BYTES / 8;
     const ID_CELL: usize = Self::FINGERPRINT_CELLS;
     const INSERTED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 1;
     const DELETED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 2;
-    /// Cell with the number of the next pair in the chain, plus one; 0 at the end of the chain.
+    /// Index of the cell of a record that has the number of the next pair in the chain, plus one; the cell is 0 at the
+    /// end of the chain.
     const NEXT_CELL: usize = Self::FINGERPRINT_CELLS + 3;
     const RECORD_CELLS: usize = Self::FINGERPRINT_CELLS + 4;
     /// Memory of a pair in bytes, without its share of the hash table.
@@ -88,7 +89,7 @@ impl<F: Fingerprint> VersionedPairs<F> {
         number
     }
 
-    /// Number of the pair's record that is not deleted, if any.
+    /// Record number of a pair if the pair is live.
     pub(super) fn find_live(&self, fingerprint: F, id: u64) -> Option<u32> {
         // Only the newest record can be live: older records of the same pair are deleted.
         self.chain(fingerprint, id).next().filter(|&number| self.get(number).deleted_by == NOT_DELETED)

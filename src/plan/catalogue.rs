@@ -5,12 +5,16 @@ use super::{MAX_TABLES, Plan, TablePlan};
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
-/// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
+/// Covering designs. Each design is a number of blocks, and for each table the set of blocks outside its prefix.
+/// Any three blocks lie inside one of these sets.
 ///
-/// Each entry has the number of blocks, then the sets, one binary digit a block, the first block leftmost; 1
-/// is free. The designs with 5 to 10 tables were found by local search; 11 tables are the shifts mod 11 of
-/// the quadratic non-residues and 0, 14 the planes of AG(3,2), and 15 the planes of PG(3,2). See D. M.
-/// Gordon, O. Patashnik, G. Kuperberg, "New constructions for covering designs", J. Combin. Des. 3 (1995).
+/// A set has one binary digit per block, the first block leftmost. The digit is 1 if the block is outside the
+/// prefix.
+///
+/// The designs with 5 to 10 tables were found by local search. The sets of the design with 11 tables are the
+/// quadratic non-residues mod 11 and 0, shifted by 0 to 10. The 14 sets are the planes of AG(3,2), and the 15
+/// sets are the planes of PG(3,2). See D. M. Gordon, O. Patashnik, G. Kuperberg, "New constructions for covering
+/// designs", J. Combin. Des. 3 (1995).
 const COVERS: [(u32, &[u64]); 8] = [
     (7, &[0b1111001, 0b1101101, 0b1101011, 0b1011110, 0b0110111]),
     (6, &[0b111001, 0b110101, 0b110011, 0b101110, 0b011110, 0b001111]),
@@ -46,10 +50,10 @@ const COVERS: [(u32, &[u64]); 8] = [
         ],
     ),
 ];
-/// Distance of the covering designs. They are complete for smaller distances too.
+/// Distance in bits for which the covering designs of [`COVERS`] are complete, as for smaller distances.
 const COVER_DISTANCE: u32 = 3;
-/// Distance of the mixed plans. If there are three errors, at most one is in the prefix with a flip, or at
-/// most one is in the other bits.
+/// Distance in bits for which the mixed plans are complete. Of three errors, at most one is in the prefix of the
+/// table with a flip, or at most one is in the other bits.
 const MIXED_DISTANCE: u32 = 3;
 /// Numbers of tables of the mixed plans that [`names`] lists. Plans with other numbers exist too.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
@@ -194,8 +198,8 @@ impl<F: Fingerprint> Plan<F> {
     }
 }
 
-/// Returns all sets of `size` out of `blocks` blocks as bit masks, in the form of [`COVERS`] and in
-/// lexicographic order.
+/// Returns all sets of `size` out of `blocks` blocks, ordered so that the numbers are descending. A set has one
+/// binary digit per block, as in [`COVERS`].
 fn sets(blocks: u32, size: u32) -> Vec<u64> {
     if size == 0 {
         return vec![0];
@@ -206,8 +210,8 @@ fn sets(blocks: u32, size: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Creates the tables of the plan with two levels. A prefix is one of `count` blocks, and one of `count`
-/// parts of the other bits.
+/// Creates the tables of the plan with two levels. The fingerprint is cut into `count` blocks, and for each
+/// block, the other bits are cut into `count` parts. A prefix consists of a block and one of its parts.
 fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
     let bits = all_bits::<F>();
     let mut tables = Vec::new();
@@ -297,8 +301,8 @@ mod tests {
         }
     }
 
-    /// Manifests store the name of a plan only, and benchmarks cite names. So the tables of a name must not
-    /// change.
+    /// A manifest stores the name of a plan, not its tables, and benchmarks cite names. So the tables of a name
+    /// must not change.
     #[test]
     fn names_mean_the_plans_that_they_always_meant() {
         fn digest<F: Fingerprint>() -> u32 {

@@ -7,7 +7,8 @@ use crate::fingerprint::Fingerprint;
 /// Maximum number of error patterns that the check tries. The plans of the catalogue need fewer than 100,000.
 const MAX_PATTERNS: u32 = 1_000_000;
 
-/// Set of all bits that belong to the same prefixes. An error in any bit of an atom has the same effect.
+/// Set of all bits of a fingerprint that belong to the same prefixes. The tables do not distinguish an error in
+/// one bit of an atom from an error in another.
 struct Atom {
     /// Bit set of tables: bit `t` is set if the atom is in the prefix of table `t`. Bit 0 is the least
     /// significant.
@@ -63,17 +64,17 @@ fn tables_of<F: Fingerprint>(masks: &[F], bit: u32) -> u64 {
 /// Search for an error pattern that no table finds.
 struct PatternSearch {
     atoms: Vec<Atom>,
-    /// Number of further errors in each table's prefix until its probes miss the pattern. If it is at most 0,
-    /// they miss the pattern.
+    /// For each table, how many more errors in its prefix would make its probes miss the current pattern. If
+    /// the number is 0 or negative, the probes miss it already.
     needed: Vec<i64>,
-    /// Number of patterns tried.
+    /// Number of error patterns tried so far.
     patterns: u32,
 }
 
 impl PatternSearch {
-    /// Whether at most `left` more errors, none in the atoms of the bit set `forbidden`, make all tables miss
-    /// the pattern. `None` after [`MAX_PATTERNS`] patterns. If true, the errors of that pattern stay in
-    /// `atoms`.
+    /// Whether all tables can be made to miss the current pattern by at most `left` more errors. The bit set
+    /// `forbidden` has the atoms in which no more errors are allowed. Returns `None` after [`MAX_PATTERNS`]
+    /// patterns. If the result is true, `atoms` has the errors of a missed pattern.
     fn find(&mut self, left: u32, forbidden: u128) -> Option<bool> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
@@ -148,8 +149,8 @@ mod tests {
         TablePlan { permutation: Permutation::new(bits).unwrap(), prefix_bits: mask.count_ones(), flips }
     }
 
-    /// Whether a plan is complete, by trying every pattern of at most `distance` errors in the first `bits`
-    /// bits.
+    /// Whether a plan finds every pattern of at most `distance` errors in the first `bits` bits. Tries all these
+    /// patterns.
     fn plain(tables: &[TablePlan<u64>], distance: u32, bits: u32) -> bool {
         fn search(tables: &[TablePlan<u64>], errors: u64, from: u32, left: u32, bits: u32) -> bool {
             let found = tables.iter().any(|t| (errors & t.prefix_mask()).count_ones() <= t.flips);

@@ -96,29 +96,33 @@ pub struct CostEstimate {
     pub nanoseconds: f64,
 }
 
-/// Number of probes that go through the stages of a query together, so that their waits for memory overlap
+/// Number of probes that a query executes together, step by step, so that their waits for memory overlap
 /// (`table/probe.rs`).
 pub(crate) const PROBE_GROUP_LEN: usize = 64;
-/// Number of successive [`line_wait_ns`]s of a group of probes: block index, head of the block, position in
-/// the block.
+/// Waiting time of a group of [`PROBE_GROUP_LEN`] probes, as a multiple of [`line_wait_ns`] (the time to load one
+/// cache line). A group waits for the block index, then for the block headers, then for the positions in the
+/// blocks.
 const WAITS_PER_GROUP: f64 = 3.5;
-/// Minimum number of blocks in a range that is split by further bits, down to ranges of about one block
-/// (`table/probe.rs`).
+/// Minimum number of blocks for which a probe splits its range. It splits the range by the bits after the prefix,
+/// into ranges of about one block, and skips those with too many errors (`table/probe.rs`).
 pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
-/// Additional time of each part of a split range, in nanoseconds.
+/// Additional time of a query for each part of a range that it splits (see [`SPLIT_MIN_BLOCKS`]), in nanoseconds.
 const SPLIT_PROBE_NS: f64 = 110.0;
-/// Number of [`line_wait_ns`]s for each cache line (64 bytes) of a range, up to [`PREFETCH_MIN_LINES`] lines.
+/// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe reads
+/// in sequence, as a multiple of [`line_wait_ns`].
 const LINE_WAITS: f64 = 0.43;
-/// Number of sequential cache lines from which the processor prefetches further lines.
+/// Number of cache lines read in sequence after which the processor prefetches the next ones.
 const PREFETCH_MIN_LINES: f64 = 16.0;
-/// Number of [`line_wait_ns`]s for each further cache line of a range.
+/// Average waiting time for each later cache line that a probe reads in sequence, as a multiple of
+/// [`line_wait_ns`].
 const PREFETCHED_LINE_WAITS: f64 = 0.17;
 
-/// Level-2 cache: its size in bytes, for both cores, and the additional time to load a line that is not in
-/// it, in nanoseconds.
+/// Level-2 cache: the total size of the two cores' caches in bytes, and the additional time to load a line that
+/// is not in the cache, in nanoseconds.
 const L2_CACHE: (f64, f64) = (4e6, 82.0);
-/// Level-3 cache, in the same units. The size is the measured share that other users of a machine leave; the
-/// page tables of the mapped files fit in it too.
+/// Level-3 cache: size in bytes, and additional time to load a line that is not in it, in nanoseconds. The size is
+/// a measurement: the share of the cache that other users of the machine leave. The cache also holds the page
+/// tables of the mapped files.
 const L3_CACHE: (f64, f64) = (390e6, 113.0);
 
 /// Number of fingerprints between restart points; 0 for codecs without restart points.
@@ -127,8 +131,8 @@ fn span(workload: &Workload) -> f64 {
     default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
 }
 
-/// Expected time to load a random cache line of tables of `bytes` bytes, in nanoseconds. As a smooth
-/// approximation, a share of bytes / (bytes + c) of the lines is not in a cache of c bytes.
+/// Expected time to load a random cache line of tables with a total size of `bytes` bytes, in nanoseconds. The
+/// estimate assumes that a share of bytes / (bytes + c) of the lines is not in a cache of c bytes.
 fn line_wait_ns(bytes: f64) -> f64 {
     [L2_CACHE, L3_CACHE].iter().map(|(cache, time)| time * bytes / (bytes + cache)).sum()
 }
@@ -165,7 +169,7 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEsti
 /// Estimated size of one table.
 struct TableSize {
     fingerprints: f64,
-    /// Bits per fingerprint, including its share of all other data.
+    /// Size of the table in bits per fingerprint, with headers, restart points and the block index.
     bits: f64,
     blocks: f64,
     block_bytes: f64,
@@ -188,24 +192,25 @@ impl TableSize {
     }
 }
 
-/// Counts of the operations of one query.
+/// Counts of the operations of one query. The *range* of a probe is the fingerprints of a table that it reads.
 #[derive(Default)]
 struct OperationCounts {
     probes: f64,
-    /// Parts of the ranges that are split.
+    /// Number of parts into which ranges are split, see [`SPLIT_MIN_BLOCKS`].
     parts: f64,
-    /// Distinct first blocks of the ranges. Probes that differ late in the prefix share a first block.
+    /// Number of distinct blocks in which a range starts. Probes that differ late in the prefix share a block.
     blocks: f64,
-    /// Further blocks of the ranges.
+    /// Number of all other blocks of the ranges.
     next_blocks: f64,
-    /// Fingerprints in the ranges.
+    /// Number of fingerprints in the ranges.
     candidates: f64,
-    /// Number of [`line_wait_ns`]s for the cache lines of the ranges.
+    /// Waiting time for the cache lines of the ranges, as a multiple of [`line_wait_ns`].
     lines: f64,
 }
 
 impl OperationCounts {
-    /// Returns the number of [`line_wait_ns`]s for the cache lines of consecutive fingerprints.
+    /// Returns the waiting time for the cache lines of a number of consecutive fingerprints, as a multiple of
+    /// [`line_wait_ns`].
     fn lines(fingerprints: f64, size: &TableSize) -> f64 {
         let lines = fingerprints * size.bits / 512.0;
         lines.min(PREFETCH_MIN_LINES) * LINE_WAITS
@@ -238,8 +243,8 @@ impl OperationCounts {
         all
     }
 
-    /// Returns the counts of `probes` ranges. The fingerprints of a range share `shared` bits. At most `left`
-    /// of the other bits may differ from the query.
+    /// Returns the counts for `probes` probes. The fingerprints in the range of a probe agree in their first
+    /// `shared` bits. At most `left` of the other bits may differ from the query.
     fn from_ranges(probes: f64, shared: f64, left: u32, size: &TableSize) -> OperationCounts {
         let blocks_each = size.blocks / shared.exp2();
         let each = size.fingerprints / shared.exp2();

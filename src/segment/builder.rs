@@ -86,7 +86,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         self.files.writer(&mut self.metadata, "marks", MetadataFileWriter::new)?.push(key, value)
     }
 
-    /// Sets the pairs that are deleted from older segments; they must ascend.
+    /// Sets the tombstones: the (fingerprint, id) pairs to delete from older segments. They must ascend.
     pub(crate) fn set_tombstones(&mut self, pairs: Vec<(F, u64)>) {
         self.tombstones = pairs;
     }
@@ -103,7 +103,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
     }
 
-    /// Writes the files of the segment. After an error, none of them is left.
+    /// Writes the files of the segment. After an error, removes all of them.
     pub(crate) fn finish(self) -> Result<SegmentEntry> {
         self.finish_with_codec().map(|(entry, _)| entry)
     }
@@ -135,8 +135,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
     }
 
-    /// Like [`SegmentBuilder::finish_with_codec`], but with the fingerprints of a source, without ids, instead of inserted
-    /// ones.
+    /// Like [`SegmentBuilder::finish_with_codec`], but the fingerprints come from `source`; none have been inserted. The
+    /// segment has no ids.
     pub(crate) fn finish_sorted(self, source: SortedRecordSource<F>) -> Result<(SegmentEntry, Codec)> {
         let entry = self.entry();
         let written = write_tables(&self.files, entry, self.options, &SegmentRecords::Source(source));
@@ -149,9 +149,9 @@ struct UncommittedFiles {
     fs: Arc<dyn Fs>,
     store: PathBuf,
     number: u64,
-    /// Names of the files, complete or unfinished.
+    /// Names of the files created so far, complete or unfinished.
     names: Mutex<Vec<String>>,
-    /// Location for sorted runs.
+    /// Location of the temporary files with sorted runs.
     runs: Arc<PrefixLocation>,
 }
 
@@ -163,7 +163,7 @@ impl UncommittedFiles {
         Ok((path, file))
     }
 
-    /// Returns the writer of the file with this extension. Creates the file and the writer at the first call.
+    /// Returns the writer in `writer`. If there is none yet, creates it and the file with this extension.
     fn writer<'a, W>(
         &self,
         writer: &'a mut Option<W>,
@@ -180,7 +180,7 @@ impl UncommittedFiles {
         }
     }
 
-    /// Removes these files only. A file that cannot be removed now is removed when the store is next opened.
+    /// Removes the files created so far. A file that cannot be removed now is removed when the store is next opened.
     fn remove(&self) {
         for name in &*self.names.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = self.fs.remove(&self.store.join(name));
@@ -269,7 +269,7 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         }
     }
 
-    /// Writes the first table, which has the order of the records, and the ids.
+    /// Writes the first table and the id file. Both have the order of the records.
     fn write_first(
         &self,
         plan: &TablePlan<R::Fingerprint>,
@@ -312,7 +312,7 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         self.progress.add(written % CANCEL_CHECK_INTERVAL)
     }
 
-    /// Writes another table: the distinct fingerprints, permuted and sorted again.
+    /// Writes a table other than the first: the distinct fingerprints, permuted and sorted again.
     fn write_other(&self, number: u32, plan: &TablePlan<R::Fingerprint>) -> Result<()> {
         let memory = self.options.memory();
         let concurrent = rayon::current_num_threads().min(self.entry.tables as usize) as u64;

@@ -14,7 +14,7 @@ use crate::file_bytes::Bytes;
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::simd;
 
-/// Work of reading a chunk, in equivalent fingerprints, when checking for cancellation.
+/// Work of reading one chunk, as a number of fingerprints. The checks for cancellation come after a fixed amount of work.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writer of a chunked file: writes the complete header first, and then chunk by chunk.
@@ -47,7 +47,7 @@ impl<W: Write> ChunkedFileWriter<W> {
         })
     }
 
-    /// Writes a chunk. Its first four bytes are overwritten with its checksum. `key` goes into the directory.
+    /// Writes a chunk. Overwrites the first four bytes of `chunk` with its checksum. `key` goes into the directory.
     pub(super) fn write(&mut self, chunk: &mut [u8], key: Option<u64>) -> Result<()> {
         let crc = format::numbered_crc(self.chunks, chunk);
         LittleEndian::write_u32(chunk, crc);
@@ -80,22 +80,22 @@ impl<W: Write> ChunkedFileWriter<W> {
     }
 }
 
-/// Parameters in which name, note and metadata files differ.
+/// Parameters of the format of name, note or metadata files.
 pub(super) struct EntryFormat {
     pub(super) magic: [u8; 8],
     /// Format version in the header.
     pub(super) version: u32,
     /// Whether the directory has a key for each chunk.
     pub(super) keyed: bool,
-    /// Size in bytes at which a chunk is closed.
+    /// Threshold in bytes: once a chunk has at least this size, the next entry starts a new chunk.
     pub(super) close_bytes: usize,
-    /// Maximum size of a chunk in bytes, and its description in error messages.
+    /// Maximum size of a chunk in bytes, as a number and in words for error messages.
     pub(super) max_bytes: (usize, &'static str),
-    /// Description of a chunk's entries in error messages.
+    /// Words for the entries of a chunk in error messages.
     pub(super) name: &'static str,
 }
 
-/// Writer of a file of entries.
+/// Writer of a chunked file whose chunks are sequences of entries: a name, note or metadata file.
 pub(super) struct EntryFileWriter<W> {
     chunks: ChunkedFileWriter<W>,
     format: &'static EntryFormat,
@@ -105,7 +105,7 @@ pub(super) struct EntryFileWriter<W> {
     count: u32,
     /// Key of the first entry in the unfinished chunk.
     key: Option<u64>,
-    /// Number of entries in all chunks.
+    /// Number of entries pushed so far.
     pub(super) total: u64,
 }
 
@@ -170,8 +170,8 @@ pub(super) struct ChunkedFile {
     /// Byte offset of the directory.
     directory: usize,
     /// Size of a directory entry in bytes: 8, or 16 with a key.
-    entry: usize,
-    /// Whether the checksum of each chunk has been verified.
+    entry_len: usize,
+    /// A bit for each chunk: whether its checksum has been verified.
     sound: BitBox<AtomicU64>,
 }
 
@@ -192,8 +192,8 @@ impl ChunkedFile {
         };
         crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
         let chunks = LittleEndian::read_u64(&foot[footer::CHUNKS..]);
-        let entry = if keyed { 16 } else { 8 };
-        let directory_len = u128::from(chunks) * entry as u128 + 8;
+        let entry_len = if keyed { 16 } else { 8 };
+        let directory_len = u128::from(chunks) * entry_len as u128 + 8;
         if directory_len + header_len as u128 > end as u128 {
             let expected = "no more than the file has room for";
             let damage = Damage::Field { name: "chunks", found: chunks, expected };
@@ -205,7 +205,7 @@ impl ChunkedFile {
         // In all headers, four reserved bytes follow the magic and the version.
         format::check_reserved(path, header::RESERVED, &file[header::RESERVED..][..4])?;
         let sound = BitVec::repeat(false, chunks as usize).into_boxed_bitslice();
-        let chunks = ChunkedFile { path: path.to_path_buf(), header_len, directory, entry, sound, bytes };
+        let chunks = ChunkedFile { path: path.to_path_buf(), header_len, directory, entry_len, sound, bytes };
         let mut expected = header_len as u64;
         for chunk in 0..chunks.len() {
             if chunks.offset(chunk) != expected || chunks.offset(chunk + 1) < expected {
@@ -219,14 +219,14 @@ impl ChunkedFile {
         Ok(chunks)
     }
 
-    /// Like [`ChunkedFile::open`], for a file of entries.
+    /// Opens a file whose chunks are sequences of entries, like [`ChunkedFile::open`].
     pub(super) fn open_entries(path: &Path, bytes: Bytes, format: &EntryFormat) -> Result<Self> {
         ChunkedFile::open(path, bytes, (format.magic, format.version), entries_header::LEN, format.keyed)
     }
 
     fn misplaced(&self, chunk: usize) -> Error {
         let damage = Damage::Order { what: "the offsets of the directory" };
-        Error::corrupt(&self.path, (self.directory + chunk * self.entry) as u64, damage)
+        Error::corrupt(&self.path, (self.directory + chunk * self.entry_len) as u64, damage)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -252,18 +252,18 @@ impl ChunkedFile {
     }
 
     fn offset(&self, chunk: usize) -> u64 {
-        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry..])
+        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry_len..])
     }
 
     /// Key of a chunk; the directory must have keys.
     pub(super) fn key(&self, chunk: usize) -> u64 {
-        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry + 8..])
+        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry_len + 8..])
     }
 
     /// Prefetches the directory entry of a chunk.
     #[inline]
     pub(super) fn prefetch_directory_entry(&self, chunk: usize) {
-        simd::prefetch(self.bytes.as_ref(), self.directory + chunk * self.entry);
+        simd::prefetch(self.bytes.as_ref(), self.directory + chunk * self.entry_len);
     }
 
     /// Prefetches the start of a chunk.
@@ -272,7 +272,8 @@ impl ChunkedFile {
         simd::prefetch(self.bytes.as_ref(), self.offset(chunk) as usize);
     }
 
-    /// Bytes of a chunk. Fails if there are fewer than `header` bytes. Verifies the checksum at the first call for a chunk.
+    /// Returns the bytes of a chunk. Fails if the chunk has fewer than `header` bytes. The first call for a chunk verifies its
+    /// checksum.
     pub(super) fn get(&self, chunk: usize, header: usize) -> Result<&[u8]> {
         let bytes = &self.bytes.as_ref()[self.offset(chunk) as usize..self.offset(chunk + 1) as usize];
         if bytes.len() < header {
@@ -290,7 +291,7 @@ impl ChunkedFile {
         Ok(bytes)
     }
 
-    /// Number of entries in a chunk, and their bytes.
+    /// Returns the number of entries in a chunk, and the bytes of all its entries.
     pub(super) fn entries(&self, chunk: usize, format: &EntryFormat) -> Result<(u32, &[u8])> {
         let bytes = self.get(chunk, entries_chunk::LEN)?;
         let (max_bytes, expected) = format.max_bytes;
@@ -306,7 +307,7 @@ impl ChunkedFile {
         self.damaged(chunk, Damage::Order { what: format.name })
     }
 
-    /// Verifies the footer's checksum of all chunk checksums. Does not read the chunks themselves.
+    /// Verifies the checksum in the footer, which covers the checksums of all chunks. Does not read the rest of the chunks.
     pub(super) fn verify(&self) -> Result<()> {
         let file = self.bytes.as_ref();
         let mut crc = crc32fast::Hasher::new();

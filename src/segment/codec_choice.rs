@@ -13,17 +13,18 @@ use crate::plan::{self, Medium, TablePlan, Workload};
 use crate::progress::ProgressCounter;
 use crate::table::Table;
 
-/// Number of consecutive fingerprints in a run. Codecs encode differences of neighbours, so the sample needs neighbours.
+/// Number of fingerprints in a run of the sample. Runs are consecutive fingerprints, because codecs encode differences of
+/// neighbours.
 const RUN_FINGERPRINTS: u64 = 2048;
 /// Maximum number of runs in a sample.
 const MAX_RUNS: usize = 64;
-/// If the objective is speed: maximum query time, relative to the fastest codec.
+/// Maximum query time of the chosen codec, divided by the query time of the fastest codec. Applies if the objective is speed.
 const MAX_SLOWDOWN: f64 = 1.5;
 
-/// A sample of fingerprints: runs of consecutive ones, spread evenly over all.
+/// A sample of fingerprints: runs of consecutive fingerprints. The runs are spread evenly over all fingerprints.
 struct RunSample<F> {
     runs: Vec<Vec<F>>,
-    /// One run in `step` is kept.
+    /// The sample keeps the first of every `step` runs.
     step: u64,
     /// Number of fingerprints pushed so far.
     seen: u64,
@@ -91,7 +92,8 @@ pub(super) fn choose_codec<R: SegmentRecord>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Size in bytes of a table of the sample, with the span that a table of `fingerprints` fingerprints gets.
+/// Returns the size in bytes of a table of the sample. The table has the span of the whole table, which has `fingerprints`
+/// fingerprints.
 fn sample_bytes<F: Fingerprint>(
     codec: Codec,
     options: &BuildOptions,
@@ -104,7 +106,7 @@ fn sample_bytes<F: Fingerprint>(
     Table::encode_with(path, sample, &plan, codec, options.block_size, span).map(|table| table.len())
 }
 
-/// Estimated time of a query in nanoseconds, with the plan that would be chosen for the codec.
+/// Returns the estimated time of a query in nanoseconds, with this codec and the plan that would be chosen for it.
 fn query_nanoseconds<F: Fingerprint>(codec: Codec, options: &BuildOptions, fingerprints: u64) -> Result<f64> {
     let (block_size, span) = (options.block_size, options.span);
     let workload = Workload { fingerprints, codec, block_size, span, medium: Medium::Memory };

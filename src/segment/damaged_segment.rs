@@ -18,8 +18,8 @@ use crate::table::Table;
 
 /// A segment that may be damaged, with the files that could be opened.
 pub(crate) struct DamagedSegment<F> {
-    /// Manifest entry. Without a manifest, it has no footer checksums, and a count is nonzero if the file of its kind
-    /// exists.
+    /// Manifest entry of the segment. If there is no manifest, the entry is reconstructed from the file names: it has no footer
+    /// checksums and no count of fingerprints, and each other count is nonzero if the file exists (for names, notes and so on).
     pub(crate) entry: SegmentEntry,
     /// Tables in the order of the plan; `None` for those that could not be opened.
     tables: Vec<Option<Table<F>>>,
@@ -28,15 +28,15 @@ pub(crate) struct DamagedSegment<F> {
     tombstones: Option<Tombstones<F>>,
     metadata: Option<MetadataFile>,
     notes: Option<NoteFile>,
-    /// Number of distinct fingerprints; 0 if unknown.
+    /// Number of distinct fingerprints according to the manifest or the tables; 0 if unknown.
     pub(crate) fingerprints: u64,
 }
 
-/// Called with each readable fingerprint and, if readable, its id.
+/// A callback for the salvaged pairs. Its arguments are a fingerprint and one of its ids, or `None` if the ids are lost.
 pub(crate) type SalvageVisitor<'a, F> = &'a mut dyn FnMut(F, Option<u64>) -> Result<()>;
 
 impl<F: Fingerprint> DamagedSegment<F> {
-    /// Opens the files that can be opened. Calls `damaged` with the error of each other file.
+    /// Opens the files that can be opened. Calls `damaged` with the error of each file that cannot be opened.
     pub(crate) fn open(
         fs: &dyn Fs,
         store: &Path,
@@ -95,27 +95,27 @@ impl<F: Fingerprint> DamagedSegment<F> {
         self.tables.iter().all(Option::is_some)
     }
 
-    /// Number of chunks of names.
+    /// Number of chunks in the name file.
     pub(crate) fn name_chunks(&self) -> usize {
         self.names.as_ref().map_or(0, |names| names.chunks.len())
     }
 
-    /// Appends the (id, name) pairs of a chunk to `all`, ascending by id.
+    /// Appends the (id, name) pairs of a chunk of the name file to `all`, ascending by id.
     pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
         self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
     }
 
-    /// Number of chunks of notes.
+    /// Number of chunks in the note file.
     pub(crate) fn note_chunks(&self) -> usize {
         self.notes.as_ref().map_or(0, |notes| notes.chunks.len())
     }
 
-    /// Appends the (id, note) pairs of a chunk to `all`, ascending by id.
+    /// Appends the (id, note) pairs of a chunk of the note file to `all`, ascending by id.
     pub(crate) fn notes(&self, chunk: usize, all: &mut impl Extend<(u64, Vec<u8>)>) -> Result<()> {
         self.notes.as_ref().map_or(Ok(()), |notes| notes.read(chunk, all))
     }
 
-    /// Readable metadata as (key, value). Calls `damaged` with the error of each chunk that cannot be read.
+    /// Returns the readable metadata as (key, value) pairs. Calls `damaged` with the error of each chunk that cannot be read.
     pub(crate) fn metadata(&self, damaged: &mut dyn FnMut(Error)) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
         if let Some(metadata) = &self.metadata {
@@ -125,20 +125,20 @@ impl<F: Fingerprint> DamagedSegment<F> {
         all
     }
 
-    /// Whether the pair is deleted from older segments.
+    /// Whether this segment deletes the pair from older segments.
     pub(crate) fn has_tombstone(&self, fingerprint: F, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
     }
 
-    /// Whether a pair with this id is deleted from older segments. If so, the id's names and notes in older segments no
-    /// longer apply.
+    /// Whether this segment deletes a pair with this id from older segments. If so, the id's names and notes in older segments
+    /// no longer apply.
     pub(crate) fn has_forgotten(&self, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }
 
-    /// Visits all fingerprints that at least one table still has, with their ids if these can be assigned. Calls `damaged`
-    /// with the error of each part that cannot be read. Returns the number of distinct fingerprints visited. `runs` is the
-    /// location for sorted runs, `memory` the memory for sorting in bytes.
+    /// Visits all fingerprints that at least one table still has. Visits them with their ids, or without if their ids are lost.
+    /// Calls `damaged` with the error of each part that cannot be read. Returns the number of distinct fingerprints visited.
+    /// `runs` is the location for sorted runs; `memory` is the memory for sorting, in bytes.
     pub(crate) fn visit(
         &self,
         runs: Arc<dyn SpillLocation>,
@@ -153,8 +153,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         }
     }
 
-    /// Visits the fingerprints block by block of the first table. Fingerprints of its damaged blocks come from the other
-    /// tables.
+    /// Like [`DamagedSegment::visit`], if the first table could be opened. Visits its sound blocks first. The fingerprints of
+    /// its damaged blocks come from the other tables.
     fn visit_with_first(
         &self,
         first: &Table<F>,
@@ -201,8 +201,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         Ok(count)
     }
 
-    /// Visits the fingerprints of a block with the ids of its chunk, or without ids if the chunk is damaged or has ids for
-    /// another number of fingerprints.
+    /// Visits the fingerprints of a block of the first table, with the ids in the chunk for this block. Visits them without
+    /// ids if the chunk is damaged, or has ids for another number of fingerprints.
     fn emit_block(
         &self,
         block: usize,
@@ -223,7 +223,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         pairs.into_iter().try_for_each(|(fingerprint, id)| visit(fingerprint, Some(id)))
     }
 
-    /// Visits the fingerprints of the other tables, sorted in the order of the lost first table.
+    /// Like [`DamagedSegment::visit`], if the first table could not be opened. Sorts the fingerprints of the other tables: this
+    /// is the order of the lost table, and of the ids.
     fn visit_without_first(
         &self,
         runs: Arc<dyn SpillLocation>,

@@ -25,7 +25,7 @@ pub(super) trait IdValue: Sized {
     const HAS_SHARED_PREFIXES: bool;
     /// Maximum length of a value in bytes.
     const MAX_BYTES: usize;
-    /// Words for error messages: a value, the ids with a value, and the first ids of the chunks.
+    /// Words for error messages: for a value, for the ids that have a value, and for the first ids of the chunks.
     const WORDS: [&'static str; 3];
 
     /// Decodes a value; `None` if the bytes are invalid.
@@ -74,7 +74,7 @@ impl IdValue for Vec<u8> {
 pub(super) struct IdValueWriter<V, W> {
     pub(super) entries: EntryFileWriter<W>,
     previous_id: Option<u64>,
-    /// Previous value, if values are prefix-compressed.
+    /// The value pushed last. Stays empty if values are not prefix-compressed.
     previous_value: Vec<u8>,
     values: PhantomData<V>,
 }
@@ -157,7 +157,7 @@ impl<V: IdValue> IdValueFile<V> {
         from.checked_sub(1)
     }
 
-    /// Value of an id, if it has one.
+    /// Returns the value of an id, or `None` if the file has no value for it.
     pub(super) fn get(&self, id: u64) -> Result<Option<V>> {
         let mut found = None;
         self.get_all(&[id], |_, value| found = Some(value))?;
@@ -197,7 +197,7 @@ impl<V: IdValue> IdValueFile<V> {
         Ok(())
     }
 
-    /// Calls `visitor` with the ids and values of a chunk until it returns false.
+    /// Calls `visitor` with each id and value of a chunk, until `visitor` returns false.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (count, mut rest) = self.chunks.entries(chunk, V::FORMAT)?;
         if count == 0 {
@@ -280,7 +280,7 @@ impl<V: IdValue> IdValueFile<V> {
 }
 
 impl NameFile {
-    /// Ids in a chunk whose name is in `wanted`.
+    /// Returns the ids in a chunk that have a name in `wanted`.
     pub(super) fn ids_with_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         self.visit(chunk, |id, name| {

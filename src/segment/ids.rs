@@ -15,7 +15,7 @@ use crate::format::{self, ids_chunk as field, ids_header as header};
 /// Writer of an id file, with one chunk for each block of the first table.
 pub(super) struct IdFileWriter<W> {
     chunks: ChunkedFileWriter<W>,
-    /// Ids that are not in a chunk yet, each with whether it is the first id of its fingerprint.
+    /// Ids that are not in a chunk yet. The flag of an id is true if it is the first id of its fingerprint.
     pending: VecDeque<(u64, bool)>,
     chunk: Vec<u8>,
 }
@@ -31,7 +31,7 @@ impl<W: Write> IdFileWriter<W> {
         Ok(IdFileWriter { chunks, pending: VecDeque::new(), chunk: Vec::new() })
     }
 
-    /// Adds an id of the current fingerprint or, if `first` is true, of the next fingerprint.
+    /// Adds an id. If `first` is true, it belongs to the next fingerprint, otherwise to the same one as the id before.
     pub(super) fn push(&mut self, id: u64, first: bool) {
         self.pending.push_back((id, first));
     }
@@ -81,22 +81,23 @@ pub(super) struct IdFile {
     ids: u64,
 }
 
-/// A decoded chunk header: the ids of one block's fingerprints.
+/// A chunk of an id file, with a decoded header. It has the ids of the fingerprints in one block of the first table.
 struct IdChunk<'a> {
-    /// If `grouped`, one bit for each id that is set if the id is the first of its fingerprint; then the packed ids.
+    /// The packed ids: for each id, its difference from `base`. If `grouped` is true, a bit for each id comes before them: it
+    /// is set if the id is the first of its fingerprint.
     body: &'a [u8],
     /// Number of ids.
     count: usize,
-    /// Smallest id; the packed ids are differences from it.
+    /// Smallest id.
     base: u64,
-    /// Bits of a packed id.
+    /// Width of a packed id in bits.
     width: u32,
-    /// Whether a fingerprint may have several ids. Otherwise each has exactly one.
+    /// Whether a fingerprint may have several ids. If false, each fingerprint has exactly one id.
     grouped: bool,
 }
 
 impl IdFile {
-    /// Opens an id file without comparing it with its table.
+    /// Opens an id file without comparing it with the segment's first table.
     pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
         let chunks =
             ChunkedFile::open(path, bytes, (format::IDS_MAGIC, format::VERSION), header::LEN, false)?;
@@ -185,8 +186,8 @@ impl IdFile {
         LittleEndian::read_u64(&self.chunks.header()[header::FINGERPRINTS..])
     }
 
-    /// Appends the (fingerprint, id) pairs of a block with these fingerprints. Fails if the chunk has ids for another
-    /// number of fingerprints.
+    /// Appends the (fingerprint, id) pairs of a block to `pairs`. `fingerprints` has all fingerprints of the block. Fails if the
+    /// block's chunk has ids for another number of fingerprints.
     pub(super) fn pairs<F: Copy>(
         &self,
         block: usize,
@@ -214,9 +215,9 @@ impl IdFile {
         read
     }
 
-    /// Sound chunks, each with the range of its fingerprints' positions among all `count` fingerprints of the segment.
-    /// Leaves out chunks between two damaged ones, whose positions are unknown. Calls `damaged` with the error of each
-    /// damaged chunk. Returns no chunks if the file is for another number of fingerprints.
+    /// Returns the number of each sound chunk, with the positions of the chunk's fingerprints among all `count` fingerprints
+    /// of the segment. Leaves out chunks between two damaged ones, because their positions are unknown. Calls `damaged` with
+    /// the error of each damaged chunk. Returns no chunks if the file is for another number of fingerprints.
     pub(super) fn chunks_by_position(
         &self,
         count: u64,
@@ -250,7 +251,7 @@ impl IdFile {
 }
 
 impl IdChunk<'_> {
-    /// Id at an index; `None` if it is 2^64 or more.
+    /// Returns id number `i` of the chunk, or `None` if it is 2^64 or more.
     #[inline]
     fn get(&self, i: usize) -> Option<u64> {
         let flags = if self.grouped { self.count } else { 0 };
@@ -267,7 +268,7 @@ impl IdChunk<'_> {
         !self.grouped || bits::read_u64(self.body, i, 1) == 1
     }
 
-    /// Range of the indexes of a fingerprint's ids; `position` is the fingerprint's position in the block.
+    /// Returns the indexes of a fingerprint's ids in the chunk. `position` is the fingerprint's position in the block.
     fn group(&self, position: usize) -> Option<std::ops::Range<usize>> {
         if !self.grouped {
             return (position < self.count).then_some(position..position + 1);

@@ -32,7 +32,7 @@ impl<W: Write> MetadataFileWriter<W> {
         Ok(MetadataFileWriter { entries: EntryFileWriter::new(sink, path, &FORMAT)?, previous: None })
     }
 
-    /// Appends a value. Keys must ascend. The caller has checked the lengths of key and value, which a log limits.
+    /// Appends a value. Keys must ascend. The caller has checked the lengths of key and value: both must fit in a log.
     pub(super) fn push(&mut self, key: &str, value: &[u8]) -> Result<()> {
         if let Some(previous) = &self.previous
             && **previous >= *key
@@ -65,7 +65,7 @@ impl MetadataFile {
         Ok(MetadataFile { chunks: ChunkedFile::open_entries(path, bytes, &FORMAT)? })
     }
 
-    /// Value of a key, if it has one.
+    /// Returns the value of a key, or `None` if the file does not have the key.
     pub(super) fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let (mut from, mut to) = (0, self.chunks.len());
         while from < to {
@@ -88,7 +88,7 @@ impl MetadataFile {
         Ok(found)
     }
 
-    /// Calls `visitor` with the keys and values of a chunk until it returns false.
+    /// Calls `visitor` with each key and value of a chunk, until `visitor` returns false.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let (count, mut rest) = self.chunks.entries(chunk, &FORMAT)?;
         if count == 0 {

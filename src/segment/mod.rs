@@ -34,7 +34,7 @@ use crate::manifest::SegmentEntry;
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// A stored fingerprint within the distance of a query.
+/// A match of a query: a stored fingerprint within the distance, with one of its ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Match<F> {
     /// The stored fingerprint.
@@ -89,8 +89,8 @@ pub struct Stats {
     pub metadata_bytes: u64,
     /// Size of the note files, in bytes.
     pub note_bytes: u64,
-    /// Memory in bytes, without the memory-mapped files: block indexes, one bit for each block, tombstones, and one or two
-    /// bytes for each fingerprint and table of the segments with filters.
+    /// Memory in bytes, without the memory-mapped files: block indexes, one bit for each block, tombstones and Bloom filters.
+    /// In a segment with filters, each table has one or two bytes of filter for each fingerprint.
     pub memory: u64,
 }
 
@@ -105,9 +105,9 @@ pub struct Segment<F> {
     tombstones: Option<Tombstones<F>>,
     metadata: Option<MetadataFile>,
     notes: Option<NoteFile>,
-    /// Whether the filters were built, or it was decided to build none.
+    /// Whether the Bloom filters of the tables were built, or it was decided to build none.
     filters_decided: AtomicBool,
-    /// Number of queries before that decision.
+    /// Number of queries before it was decided whether to build filters.
     unfiltered_queries: AtomicU64,
 }
 
@@ -121,7 +121,7 @@ struct SegmentFileOpener<'a> {
 }
 
 impl SegmentFileOpener<'_> {
-    /// Opens the next file and checks that it is the file that the manifest names.
+    /// Opens the next file, and checks that its footer has the checksum in the manifest.
     fn open<T>(&mut self, name: String, open: impl FnOnce(&Path, Bytes) -> Result<T>) -> Result<T> {
         let (path, named) = (self.store.join(name), self.footers.as_mut().map(Iterator::next));
         let bytes = self.fs.map(&path).map_err(Error::io(&path, "open"))?;
@@ -135,7 +135,7 @@ impl SegmentFileOpener<'_> {
         Err(Error::corrupt(&path, 0, Damage::Mismatch { what }))
     }
 
-    /// Opens the file with this extension if `has` is true.
+    /// Opens the file with this extension if `has` is true. Otherwise returns `None`.
     fn open_if<T>(
         &mut self,
         has: bool,
@@ -256,8 +256,8 @@ impl<F: Fingerprint> Segment<F> {
         }
     }
 
-    /// Block number of a fingerprint in the first table, which is not permuted, and its position in the block. `None` if
-    /// the segment does not have the fingerprint.
+    /// Finds a fingerprint in the first table, which is not permuted. Returns the number of its block and its position in the
+    /// block, or `None` if the segment does not have the fingerprint.
     pub(crate) fn locate(&self, fingerprint: F) -> Result<Option<(usize, usize)>> {
         let mut found = None;
         self.tables[0].visit(fingerprint, fingerprint, |block, i, _| found = Some((block, i)))?;
@@ -291,29 +291,29 @@ impl<F: Fingerprint> Segment<F> {
         self.tombstones.as_ref().map_or(&[], Tombstones::pairs)
     }
 
-    /// Whether the pair is deleted from older segments. In a store without ids, the id is 0.
+    /// Whether this segment deletes the pair from older segments. In a store without ids, the id is 0.
     #[inline]
     pub(crate) fn has_tombstone(&self, fingerprint: F, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
     }
 
-    /// Whether a pair with this id is deleted from older segments. If so, the id's names and notes in older segments no
-    /// longer apply.
+    /// Whether this segment deletes a pair with this id from older segments. If so, the id's names and notes in older segments
+    /// no longer apply.
     pub(crate) fn has_forgotten(&self, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }
 
-    /// Number of chunks of names.
+    /// Number of chunks in the name file; 0 without a name file.
     pub(crate) fn name_chunks(&self) -> usize {
         self.names.as_ref().map_or(0, |names| names.chunks.len())
     }
 
-    /// Appends the (id, name) pairs of a chunk to `all`, ascending by id.
+    /// Appends the (id, name) pairs of a chunk of the name file to `all`, ascending by id.
     pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
         self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
     }
 
-    /// Name of a document, if it has one here.
+    /// Returns the name of a document, or `None` if this segment has no name for it.
     pub(crate) fn name(&self, id: u64) -> Result<Option<String>> {
         self.names.as_ref().map_or(Ok(None), |names| names.get(id))
     }
@@ -324,22 +324,22 @@ impl<F: Fingerprint> Segment<F> {
         self.names.as_ref().map_or(Ok(()), |names| names.get_all(ids, found))
     }
 
-    /// Ids in a chunk of names whose name is in `wanted`.
+    /// Returns the ids that have a name in `wanted`, in a chunk of the name file.
     pub(crate) fn ids_with_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
         self.names.as_ref().map_or(Ok(Vec::new()), |names| names.ids_with_names(chunk, wanted))
     }
 
-    /// Number of chunks of notes.
+    /// Number of chunks in the note file; 0 without a note file.
     pub(crate) fn note_chunks(&self) -> usize {
         self.notes.as_ref().map_or(0, |notes| notes.chunks.len())
     }
 
-    /// Appends the (id, note) pairs of a chunk to `all`, ascending by id.
+    /// Appends the (id, note) pairs of a chunk of the note file to `all`, ascending by id.
     pub(crate) fn notes(&self, chunk: usize, all: &mut impl Extend<(u64, Vec<u8>)>) -> Result<()> {
         self.notes.as_ref().map_or(Ok(()), |notes| notes.read(chunk, all))
     }
 
-    /// Note of a document, if it has one here.
+    /// Returns the note of a document, or `None` if this segment has no note for it.
     pub(crate) fn note(&self, id: u64) -> Result<Option<Vec<u8>>> {
         self.notes.as_ref().map_or(Ok(None), |notes| notes.get(id))
     }
@@ -350,8 +350,8 @@ impl<F: Fingerprint> Segment<F> {
         self.notes.as_ref().map_or(Ok(()), |notes| notes.get_all(ids, found))
     }
 
-    /// Appends the entries of a block of the first table whose id fulfils `is_wanted`. Decodes the block only if it has
-    /// such an id.
+    /// Appends the entries of a block of the first table, but only if `is_wanted` returns true for the entry's id. Does not
+    /// decode the block if no id in it is wanted.
     pub(crate) fn entries_with_ids(
         &self,
         block: usize,
@@ -373,22 +373,22 @@ impl<F: Fingerprint> Segment<F> {
         Ok(())
     }
 
-    /// Number of chunks of metadata.
+    /// Number of chunks in the metadata file; 0 without a metadata file.
     pub(crate) fn metadata_chunks(&self) -> usize {
         self.metadata.as_ref().map_or(0, |metadata| metadata.chunks.len())
     }
 
-    /// Appends the keys and values of a chunk of metadata to `all`, ascending by key.
+    /// Appends the (key, value) pairs of a chunk of the metadata file to `all`, ascending by key.
     pub(crate) fn metadata(&self, chunk: usize, all: &mut impl Extend<(String, Vec<u8>)>) -> Result<()> {
         self.metadata.as_ref().map_or(Ok(()), |metadata| metadata.read(chunk, all))
     }
 
-    /// Metadata value of a key, if it has one here.
+    /// Returns the metadata value of a key, or `None` if this segment does not have the key.
     pub(crate) fn metadata_value(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.metadata.as_ref().map_or(Ok(None), |metadata| metadata.get(key))
     }
 
-    /// Appends the entries of a block of the first table, ascending.
+    /// Appends all entries of a block of the first table, ascending.
     pub(crate) fn entries(&self, block: usize, entries: &mut Vec<Entry<F>>) -> Result<()> {
         let mut fingerprints = Vec::new();
         self.tables[0].decode_block(block, &mut fingerprints)?;

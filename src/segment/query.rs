@@ -8,8 +8,10 @@ use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::table::{self, ProbeHit, Table};
 
-/// Appends the matches in the segments for which `is_hidden` is false, unsorted and without repeats in a segment. The
-/// tables of all segments are probed together. `is_hidden` gets the index of the segment, the fingerprint and the id.
+/// Appends the matches of a query in all segments to `matches`, unsorted. Probes the tables of all segments together.
+///
+/// Leaves out the matches for which `is_hidden` returns true. Its arguments are the index of the segment, the fingerprint
+/// and the id. The matches of one segment are distinct.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a block is damaged.
@@ -43,7 +45,8 @@ pub(crate) fn query<F: Fingerprint>(
     Ok(())
 }
 
-/// The match of a hit, or `None` if another table of the segment reports it.
+/// Returns the match that a table found, still without its ids. Returns `None` if an earlier table of the segment finds the
+/// same fingerprint.
 fn pending_match<F: Fingerprint>(
     segments: &[Arc<Segment<F>>],
     query: F,
@@ -62,18 +65,18 @@ fn pending_match<F: Fingerprint>(
     is_first.then_some(PendingMatch { segment: number, fingerprint, location })
 }
 
-/// Maximum number of fingerprints in a segment that gets filters when it is written. Compaction leaves few segments that
-/// are this small: with memtables of the default size, their filters take about 130 MiB at most.
+/// Maximum number of fingerprints in a segment that gets Bloom filters when it is written. Compaction leaves few segments of
+/// at most this size: with memtables of the default size, their filters take at most about 130 MiB together.
 const MAX_FILTERED_AT_WRITE: u64 = 1 << 24;
-/// Maximum number of fingerprints in a segment that gets filters during a query. Building them delays this query by a
-/// few hundredths of a second.
+/// Maximum number of fingerprints in a segment that gets Bloom filters during a query. Building the filters delays this query
+/// by a few hundredths of a second.
 const MAX_FILTERED_AT_QUERY: u64 = 1 << 22;
-/// A query with filters saves as much time as it takes to add this many fingerprints to them.
+/// Number of fingerprints that can be added to the filters in the time that one query saves by using them.
 const FINGERPRINTS_PER_QUERY: u64 = 1 << 7;
 
 impl<F: Fingerprint> Segment<F> {
-    /// Builds the filters of the tables, if the segment is small. With filters, such a segment takes little of the time of
-    /// a query over several segments.
+    /// Builds the Bloom filters of the tables, if the segment is small enough. With filters, a small segment takes only a small
+    /// part of the time of a query over several segments.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
@@ -85,8 +88,8 @@ impl<F: Fingerprint> Segment<F> {
         Ok(())
     }
 
-    /// Counts a query, and builds the filters once they would have paid off. A segment that was not written by this process
-    /// starts without filters.
+    /// Counts a query. Builds the filters once the queries so far would have saved more time than building takes. (A segment
+    /// that was not written by this process starts without filters.)
     #[inline]
     fn count_query(&self) {
         if self.filters_decided.load(Ordering::Relaxed) {
@@ -102,8 +105,8 @@ impl<F: Fingerprint> Segment<F> {
         }
     }
 
-    /// First table whose probes find a fingerprint that differs from the query in the bits of `difference`. Only this table
-    /// reports the match.
+    /// Returns the index of the first table whose probes find a fingerprint that differs from the query in the bits of
+    /// `difference`. Several tables may find the fingerprint, but only the match of this table is kept.
     #[inline]
     fn first_finding_table(&self, difference: F) -> Option<usize> {
         self.tables
@@ -112,25 +115,26 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// A fingerprint within the distance whose ids have not been read yet.
+/// A fingerprint within the distance of the query. Its ids have not been read yet.
 #[derive(Clone, Copy)]
 struct PendingMatch<F> {
     /// Index of the segment.
     segment: usize,
     fingerprint: F,
-    /// Block and position in the first table, if known.
+    /// Block and position in the segment's first table. `None` if another table found the fingerprint.
     location: Option<(usize, usize)>,
 }
 
 impl<F: Fingerprint> PendingMatch<F> {
     const NONE: Self = PendingMatch { segment: 0, fingerprint: F::ZERO, location: None };
 
-    /// Block in the first table. Called after [`PendingMatch::prefetch_line`], so that the index line is in the cache.
+    /// Returns the fingerprint's block in the segment's first table. Callers call [`PendingMatch::prefetch_line`] before, so
+    /// that the line of the block index is in the cache.
     fn block(&self, segment: &Segment<F>) -> usize {
         self.location.map_or_else(|| segment.tables[0].block_of(self.fingerprint), |(block, _)| block)
     }
 
-    /// Block and position in the first table, which give the position of the ids.
+    /// Returns the fingerprint's block and position in the segment's first table. The ids are found by these two numbers.
     fn location(&self, segment: &Segment<F>) -> Result<(usize, usize)> {
         if let Some(location) = self.location {
             return Ok(location);
@@ -167,10 +171,10 @@ impl<F: Fingerprint> PendingMatch<F> {
     }
 }
 
-/// Number of matches kept without heap memory, enough for most queries.
+/// Maximum number of matches kept without heap memory. It is enough for most queries.
 const INLINE_MATCHES: usize = 16;
 
-/// The pending matches of a query.
+/// The pending matches of a query: the first ones in `inline`, the others in `overflow`.
 struct PendingMatches<F> {
     inline: [PendingMatch<F>; INLINE_MATCHES],
     overflow: Vec<PendingMatch<F>>,
@@ -191,7 +195,7 @@ impl<F: Fingerprint> PendingMatches<F> {
         self.inline[..self.len.min(INLINE_MATCHES)].iter().chain(&self.overflow)
     }
 
-    /// Runs a prefetch for all matches, so that their waits for memory overlap.
+    /// Calls `prefetch` for each match. The waits of all matches for memory overlap.
     fn prefetch_each(&self, segments: &[Arc<Segment<F>>], prefetch: impl Fn(&PendingMatch<F>, &Segment<F>)) {
         self.iter().for_each(|matched| prefetch(matched, &segments[matched.segment]));
     }

@@ -35,11 +35,11 @@ impl<F: Fingerprint> SegmentRecord for (F, u64) {
     }
 }
 
-/// A source of sorted records. Each call passes the same records, in batches, to the given function.
+/// A function that passes sorted records, in batches, to the function in its argument. Each call passes the same records.
 pub(crate) type SortedRecordSource<R> =
     Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
 
-/// Sorted records that can be read any number of times.
+/// The sorted records of a segment build. They can be read any number of times.
 pub(super) enum SegmentRecords<R> {
     Sorted(SortedRuns<R>),
     Source(SortedRecordSource<R>),

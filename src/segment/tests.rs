@@ -211,7 +211,7 @@ fn every_file_of_another_segment_is_told_by_its_name() {
     }
 }
 
-/// The counts in a manifest may be wrong even if the footers match.
+/// Wrong counts in a manifest are reported with the name of the file, even if all footers match.
 #[test]
 fn counts_that_are_not_the_files_are_told() {
     let built = build(1, 0, options());
@@ -264,7 +264,8 @@ fn verifying_tells_the_file_that_is_damaged() {
     }
 }
 
-/// The second table has the same number of fingerprints, but one of them differs; the manifest names this table.
+/// The second table has a fingerprint that the first table does not have. The number of fingerprints and the manifest do not
+/// show this.
 #[test]
 fn tables_of_different_fingerprints_are_told() {
     let mut built = build(1, 0, options());
@@ -282,7 +283,7 @@ fn tables_of_different_fingerprints_are_told() {
     assert_eq!(*what, "the fingerprints of the first table and of this one");
 }
 
-/// Salvages a segment. Returns its pairs, with `None` for a lost id, and the names of the damaged files.
+/// Salvages a segment. Returns the (fingerprint, id) pairs, with `None` for a lost id, and the names of the damaged files.
 fn salvaged(built: &BuiltSegment) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
     let mut files = Vec::new();
     let mut damaged = |error: Error| files.push(name_of(&error));
@@ -318,7 +319,7 @@ fn all_pairs() -> Vec<(u64, Option<u64>)> {
     pairs
 }
 
-/// One sound table has all fingerprints, and sound ids can be assigned to them.
+/// If one table is sound, all fingerprints are salvaged, with their ids if the id file is sound.
 #[test]
 fn one_table_is_enough_to_rescue_all() {
     let built = build(1, 0, options());

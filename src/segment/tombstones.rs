@@ -1,4 +1,5 @@
-//! The tombstone file of a segment: pairs deleted from older segments (`format-spec/tombstones.md`).
+//! The tombstone file of a segment: the (fingerprint, id) pairs that it deletes from older segments
+//! (`format-spec/tombstones.md`).
 
 use std::io::Write;
 use std::path::Path;
@@ -79,7 +80,7 @@ impl<F: Fingerprint> Tombstones<F> {
         self.file_len
     }
 
-    /// Deleted pairs, ascending.
+    /// The deleted (fingerprint, id) pairs, ascending.
     pub(super) fn pairs(&self) -> &[(F, u64)] {
         &self.pairs
     }
@@ -88,7 +89,7 @@ impl<F: Fingerprint> Tombstones<F> {
         self.pairs.binary_search(&(fingerprint, id)).is_ok()
     }
 
-    /// Whether any of the pairs has this id.
+    /// Whether any of the deleted pairs has this id.
     pub(super) fn has_id(&self, id: u64) -> bool {
         let ids = self.ids.get_or_init(|| {
             let mut ids: Vec<u64> = self.pairs.iter().map(|&(_, id)| id).collect();

@@ -40,7 +40,8 @@ impl FingerprintSum {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// Number of fingerprints that [`Segment::verify`] reads: those of each table, and once more those of the id file.
+    /// Number of fingerprints that [`Segment::verify`] reads, for the display of progress. Each table counts with all its
+    /// fingerprints, and so does the id file.
     pub(crate) fn verified_fingerprints(&self) -> u64 {
         self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
     }
@@ -82,7 +83,8 @@ impl<F: Fingerprint> Segment<F> {
         Ok(largest)
     }
 
-    /// Error with the offset of the first block of a table that has a fingerprint missing in the first table.
+    /// Returns the error for a table that does not have the same fingerprints as the first table. The error has the offset of
+    /// the first block in `table` with a fingerprint that the first table does not have.
     fn first_difference(&self, table: &Table<F>, progress: &ProgressCounter<'_>) -> Result<Error> {
         let what = "the fingerprints of the first table and of this one";
         let mut decoded = Vec::new();
@@ -171,7 +173,7 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// Reads all names or notes, and compares their number with the `expected` number of the manifest.
+/// Verifies the name or note file. Compares its number of values with `expected`, the number in the manifest.
 fn verify_by_id<V: IdValue>(
     values: Option<&IdValueFile<V>>,
     (expected, what): (u64, &'static str),
@@ -190,7 +192,8 @@ fn verify_by_id<V: IdValue>(
     Ok(())
 }
 
-/// Verifies a table. Returns the checksum of its fingerprints without the permutation, and whether the table is sound.
+/// Verifies a table. Returns the checksum of its original fingerprints (before the permutation), and whether the table is
+/// sound.
 fn verify_table<F: Fingerprint>(
     table: &Table<F>,
     progress: &ProgressCounter<'_>,

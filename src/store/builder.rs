@@ -48,9 +48,10 @@ impl<F: Fingerprint> Builder<F> {
     /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the folder holds other files or a store without its manifest, or if it holds a store
-    /// and `options.replace` is not set. [`Error::Locked`] if this process or another one is building the store, or
-    /// writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options. [`Error::Io`].
+    /// [`Error::AlreadyExists`] if the folder holds other files or a store without its manifest, or if it holds a
+    /// store and `options.replace` is not set. [`Error::Locked`] if this process or another one is building the
+    /// store, or writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options.
+    /// [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // Refuses impossible options before any file is created.
         options.plan.validate::<F>(options.distance)?;
@@ -178,8 +179,8 @@ impl<F: Fingerprint> Builder<F> {
         self.insert(fingerprint, id)
     }
 
-    /// Returns the file system for files in the folder. Each of its operations first checks that the folder at the path is
-    /// still the locked one.
+    /// Returns the file system for files in the folder. Each of its operations first checks that the folder at the
+    /// path is still the locked one.
     pub(super) fn fs(&self) -> &Arc<dyn Fs> {
         &self.options.fs
     }
@@ -213,8 +214,8 @@ impl<F: Fingerprint> Builder<F> {
         self.publish(written)
     }
 
-    /// Like [`Builder::finish`], for a store without ids whose fingerprints come sorted from `source`, not from inserts.
-    /// The first table needs no sorting, and no memory except for its block index.
+    /// Like [`Builder::finish`], for a store without ids whose fingerprints come sorted from `source`, not from
+    /// inserts. The first table needs no sorting, and no memory except for its block index.
     ///
     /// `source` is called several times: once to choose the codec if `codec_objective` is set, once to count the
     /// fingerprints, and once for each table. Its argument is a function that takes a batch of fingerprints. In each
@@ -234,8 +235,9 @@ impl<F: Fingerprint> Builder<F> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if `ids` is set in the options, if
-    /// fingerprints were inserted, or if two calls of `source` yield different numbers of fingerprints.
+    /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if `ids` is set in the
+    /// options, if fingerprints were inserted, or if two calls of `source` yield different numbers of
+    /// fingerprints.
     pub fn finish_sorted(
         mut self,
         source: impl Fn(&mut dyn FnMut(&[F]) -> Result<()>) -> Result<()> + Send + Sync + 'static,

@@ -245,8 +245,8 @@ fn manifest_issue(path: &Path, error: &Error) -> Issue {
     Issue { path: path.join(MANIFEST), offset, description, is_loss: true }
 }
 
-/// Returns the issue for a file that cannot be opened, with its consequences. The issue of a table or id file is not marked as a
-/// loss, because the salvage counts the lost fingerprints and ids separately.
+/// Returns the issue for a file that cannot be opened, with its consequences. The issue of a table or id file is
+/// not marked as a loss, because the salvage counts the lost fingerprints and ids separately.
 fn file_issue(error: &Error) -> Issue {
     let mut issue = Issue::from_error(error, false);
     match issue.path.extension().and_then(|extension| extension.to_str()) {
@@ -274,8 +274,9 @@ fn metadata_issue(issue: Issue) -> Issue {
     Issue { description, is_loss: true, ..issue }
 }
 
-/// Reconstructs the entries of all segments, ordered by number, from the file names in the folder. File names do not show counts.
-/// So the count of names is 1 if the segment has a name file, likewise for notes, metadata and tombstones; other counts are 0.
+/// Reconstructs the entries of all segments, ordered by number, from the file names in the folder. File names do
+/// not show counts. So the count of names is 1 if the segment has a name file, and likewise for notes, metadata
+/// and tombstones. The counts of fingerprints and ids are 0.
 fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
     let keeps_ids = names.iter().any(|name| name.ends_with(".ids"));
     let mut entries: BTreeMap<u64, SegmentEntry> = BTreeMap::new();

@@ -47,9 +47,9 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest(Segment::metadata_chunks, Segment::metadata, |_, _| false)
     }
 
-    /// Iterates over the newest value of each key in the segments. `chunks` returns the number of chunks of a segment. `read`
-    /// appends the values of one chunk to a queue. `has_forgotten` returns whether a segment deletes the values that a key has
-    /// in older segments.
+    /// Iterates over the newest value of each key in the segments. `chunks` returns the number of chunks of a
+    /// segment. `read` appends the values of one chunk to a queue. `has_forgotten` returns whether a segment
+    /// deletes the values that a key has in older segments.
     fn newest<'a, K: Ord + Clone + 'a, V: 'a>(
         &'a self,
         chunks: fn(&Segment<F>) -> usize,
@@ -156,8 +156,8 @@ impl<F: Fingerprint> Iterator for Iter<F> {
     }
 }
 
-/// Merges sources by key, and yields one item for each key, in ascending order of keys. The item is the key with its newest value,
-/// or `None` if a newer source deletes that value. Ends after the first error.
+/// Merges sources by key, and yields one item for each key, in ascending order of keys. The item is the key with
+/// its newest value, or `None` if a newer source deletes that value. Ends after the first error.
 pub(super) struct NewestByKey<'a, K, V> {
     /// Sources, oldest first.
     sources: Vec<KeyedSource<'a, K, V>>,
@@ -179,8 +179,8 @@ pub(super) type ReadChunkFn<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> R
 type ReadChunkDyn<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
 
 impl<'a, K, V> KeyedSource<'a, K, V> {
-    /// Creates a source. `read` appends the values of one chunk to a queue. `has_forgotten` returns whether this source deletes the
-    /// values that a key has in older sources.
+    /// Creates a source. `read` appends the values of one chunk to a queue. `has_forgotten` returns whether this
+    /// source deletes the values that a key has in older sources.
     pub(super) fn new(
         chunks: usize,
         read: impl Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a,

@@ -284,8 +284,8 @@ impl<F: Fingerprint> Store<F> {
 }
 
 impl<F: Fingerprint> Drop for Store<F> {
-    /// Stops background merges, flushes the frozen memtables (full ones that wait for their flush), and syncs the log,
-    /// which has all other writes. In a forked process, does nothing.
+    /// Stops background merges, flushes the frozen memtables (full ones that wait for their flush), and syncs the
+    /// log, which has all other writes. In a forked process, does nothing.
     fn drop(&mut self) {
         if !self.shared.process.is_here() {
             // The threads and the log belong to the other process: they cannot be joined or ended here.

@@ -60,7 +60,8 @@ impl LogInfo {
         crate::manifest::log_file_name(self.number)
     }
 
-    /// Returns [`Error::TornEnd`] if the log has a torn tail that damage may have caused. `store` is the folder of the store.
+    /// Returns [`Error::TornEnd`] if the log has a torn tail that damage may have caused. `store` is the folder of
+    /// the store.
     pub(super) fn torn_tail(&self, store: &Path) -> Option<Error> {
         let path = store.join(self.file_name());
         let (offset, bytes) = (self.bytes - self.torn_bytes, self.torn_bytes);
@@ -88,8 +89,8 @@ impl LogCursor {
         Ok(LogCursor { end, info })
     }
 
-    /// Visits the operations after this position, and returns the position after them. If it returns an error, it may have
-    /// visited some of the operations.
+    /// Visits the operations after this position, and returns the position after them. If it returns an error, it
+    /// may have visited some of the operations.
     pub(super) fn advance<F: Fingerprint>(
         &self,
         path: &Path,
@@ -115,7 +116,7 @@ impl LogCursor {
     }
 }
 
-/// The logs read so far, oldest first, and the values that the next log must match.
+/// The logs read so far, oldest first, and the numbers that the header of the next log is checked against.
 pub(super) struct LogChain {
     /// Sequence number of the next record.
     pub(super) next_sequence: u64,
@@ -153,8 +154,8 @@ impl LogChain {
     }
 }
 
-/// Checks that the header of log `number` records the number and length of its predecessor correctly. `recorded` is from the
-/// header, and `last` is from reading the predecessor.
+/// Checks that the header of log `number` records the number and length of its predecessor correctly. `recorded`
+/// is from the header, and `last` is from reading the predecessor.
 fn check_previous(path: &Path, last: PreviousLog, number: u64, recorded: Option<PreviousLog>) -> Result<()> {
     match recorded {
         Some(recorded) if recorded == last => Ok(()),

@@ -1,5 +1,5 @@
-//! Log tails: how a reader without the lock follows the logs. It keeps the contents of all records read so far in memtables, and
-//! a refresh reads only new records.
+//! Log tails: how a reader without the lock follows the logs. It keeps the contents of all records read so far in
+//! memtables, and a refresh reads only new records.
 //!
 //! This relies on three rules of `format-spec/log.md`: records are only appended; a log with a successor does not grow; and the
 //! number of a log is reused only if the log has no records. The newest log may have grown. Before its new records are read,
@@ -24,8 +24,9 @@ use crate::wal::{count_inserts, is_unchanged};
 const SHARED_MEMTABLE_BYTES: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
 /// Smallest capacity of a memtable, in pairs.
 const MIN_PAIRS: u64 = if cfg!(test) { 64 } else { 1024 };
-/// Maximum number of pairs in a memtable, as a multiple of the number that the memtable was sized for (`planned_pairs`). More
-/// pairs would overfill the hash buckets of the memtable, so the logs are then read again into a larger memtable.
+/// Maximum number of pairs in a memtable, as a multiple of the number that the memtable was sized for
+/// (`planned_pairs`). More pairs would overfill the hash buckets of the memtable, so the logs are then read again
+/// into a larger memtable.
 const MAX_GROWTH: u64 = 4;
 
 /// Consecutive logs, and the memtable that they were read into.
@@ -120,8 +121,8 @@ pub(super) fn read_logs<F: Fingerprint>(
 /// A log tail whose list of logs is locked by this reader.
 type LockedTail<'a, F> = (&'a Arc<LogTail<F>>, MutexGuard<'a, Vec<LogCursor>>);
 
-/// Locks the known tails, and returns those whose logs are still in the store. `numbers` are the numbers of the store's logs. The
-/// list is empty unless the logs of these tails are exactly the oldest logs of the store.
+/// Locks the known tails, and returns those whose logs are still in the store. `numbers` are the numbers of the
+/// store's logs. The list is empty unless the logs of these tails are exactly the oldest logs of the store.
 fn reusable_tails<'a, F: Fingerprint>(
     manifest: &Manifest,
     numbers: &[u64],

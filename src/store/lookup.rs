@@ -18,7 +18,8 @@ pub struct StoredPair<F> {
     pub fingerprint: F,
     /// Id of the document.
     pub id: u64,
-    /// Name of the document: the last one inserted with the id, unless a pair with the id was deleted later.
+    /// Name of the document: the last name inserted with the id. `None` without a name, or if a pair with the id
+    /// was deleted later.
     pub name: Option<String>,
 }
 
@@ -33,7 +34,8 @@ impl<F: Fingerprint> Snapshot<F> {
     /// takes as long as a million. A call uses 2 to 4 bytes of memory for each wanted id, and the memory of the result.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block with a fingerprint to return.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block with a fingerprint to
+    /// return.
     pub fn pairs_of_ids(&self, ids: &HashSet<u64>) -> Result<Vec<StoredPair<F>>> {
         if ids.is_empty() || !self.keeps_ids() {
             return Ok(Vec::new());
@@ -125,8 +127,8 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest_value(id, Memtable::note, Segment::note)
     }
 
-    /// Returns the newest name or note of an id. `None` if it has none, or if a newer segment or memtable deletes a pair with
-    /// the id. `in_memtable` and `in_segment` look the value up.
+    /// Returns the newest name or note of an id. `None` if it has none, or if a newer segment or memtable deletes
+    /// a pair with the id. `in_memtable` and `in_segment` look the value up.
     fn newest_value<V>(
         &self,
         id: u64,
@@ -178,7 +180,8 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(notes)
     }
 
-    /// Replaces names or notes by newer ones of the memtables, and clears those that the memtables delete.
+    /// Replaces names or notes of segments by newer ones of the memtables, and clears those that the memtables
+    /// delete. `values` has the name or note of each id in `ids`.
     fn overlay_memtables<V>(
         &self,
         ids: &[u64],
@@ -196,7 +199,7 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Clears the names or notes of ids that have a tombstone in a segment.
+/// Clears the names or notes, read from older segments, of ids that have a tombstone in this segment.
 fn clear_forgotten<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values: &mut [Option<V>]) {
     for (&id, value) in ids.iter().zip(values) {
         if value.is_some() && segment.has_forgotten(id) {

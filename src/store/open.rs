@@ -24,7 +24,8 @@ use crate::memtable::Memtable;
 use crate::options::StoreOptions;
 use crate::wal::{LogHeader, LogWriter};
 
-/// Most logs that a store keeps. If it has more when it is opened, their operations are flushed to a segment.
+/// Maximum number of logs that a store keeps. If it has more when it is opened, their operations are flushed to a
+/// segment.
 const MAX_LOGS: usize = 8;
 
 /// An opened store: its lock, view and new log.
@@ -127,8 +128,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     Ok(OpenedStore { fs: fs.clone(), view, log, next_number, torn_tail })
 }
 
-/// Creates a log. Its header and its name are durable afterwards. The caller has synced the previous log, up to the length that the
-/// header records.
+/// Creates a log. Its header and its name are durable afterwards. The header `start` records the length of the
+/// previous log; the caller must have synced the previous log up to this length.
 pub(super) fn create_log<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,

@@ -15,8 +15,8 @@ use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{count_inserts, read_log};
 
-/// Reads the view of a store without its lock. Another process may be writing to the store. Segments and log records of `known`, an
-/// earlier view, are not read again.
+/// Reads a store into a [`View`], without taking its lock: another process may be writing to the store. `known` is
+/// an earlier view of the store. Its segments and log records are not read again.
 ///
 /// # Errors
 /// Errors of [`Snapshot::open`](super::Snapshot::open).
@@ -74,7 +74,7 @@ pub(super) fn open_segments<F: Fingerprint>(
     })
 }
 
-/// The logs whose operations are not in segments, mapped.
+/// The mapped files of the logs whose operations are not in segments.
 pub(super) struct UnflushedLogs {
     /// Number and content of each log, oldest first.
     logs: Vec<(u64, Bytes)>,
@@ -106,7 +106,7 @@ impl UnflushedLogs {
         }
     }
 
-    /// Applies all operations to a memtable. After an error, the memtable has some of them.
+    /// Applies all operations of the logs to a memtable. After an error, the memtable may have some of them.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,

@@ -42,19 +42,20 @@ pub struct SalvageOptions {
 /// The result of [`salvage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// Distinct fingerprints in the new store.
+    /// Number of distinct fingerprints in the new store.
     pub fingerprints: u64,
-    /// Pairs of fingerprint and id in the new store.
+    /// Number of pairs of fingerprint and id in the new store.
     pub ids: u64,
-    /// Names in the new store.
+    /// Number of names in the new store.
     pub names: u64,
-    /// Notes in the new store.
+    /// Number of notes in the new store.
     pub notes: u64,
-    /// Operations replayed from the logs.
+    /// Number of operations replayed from the logs.
     pub operations: u64,
-    /// Readable fingerprints whose ids are lost.
+    /// Number of readable fingerprints whose ids are lost.
     pub without_ids: u64,
-    /// Unreadable fingerprints of segments, if their number is known.
+    /// Number of fingerprints in segments that cannot be read. Segments whose number of fingerprints is unknown
+    /// are not counted.
     pub lost_fingerprints: u64,
     /// Problems of the damaged store.
     pub issues: Vec<Issue>,
@@ -70,12 +71,14 @@ impl SalvageReport {
 /// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and
 /// nothing else may write to it meanwhile.
 ///
-/// The manifest lists the segments and logs. If it is lost, the file names in the folder list them, and the table headers have the
-/// settings. A fingerprint is rescued if it is intact in any table of its segment; its ids, if their chunk of the id file is intact.
-/// From logs, all intact records are taken, even after a damaged one.
+/// The manifest lists the segments and logs. If it is lost, the file names in the folder list them, and the table
+/// headers have the settings. A fingerprint is rescued if it is intact in any table of its segment. Its ids are
+/// rescued if their chunk of the id file is intact. From logs, all intact records are taken, even after a damaged
+/// one.
 ///
-/// If anything is lost, metadata is dropped, so that a program that keeps its read positions there reads its inputs again. Keys in
-/// [`SalvageOptions::kept_metadata`] are always kept.
+/// If anything is lost, all metadata is dropped, except that of keys in [`SalvageOptions::kept_metadata`]. The
+/// reason: programs may keep in metadata how far they have read their inputs. Without it, they read the inputs
+/// again, and so restore what is lost.
 ///
 /// # Errors
 /// [`Error::Width`] if the store's fingerprints have another width. [`Error::UnsupportedVersion`] if the manifest has an unknown
@@ -158,7 +161,7 @@ pub fn salvage_on<F: Fingerprint>(
 
 /// The state of a running salvage.
 struct SalvageJob<F: Fingerprint> {
-    /// Location of sorted runs.
+    /// Location of the temporary files with sorted runs.
     run_location: Arc<PrefixLocation>,
     /// Memory of each sorter, in bytes.
     memory: u64,

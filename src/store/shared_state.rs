@@ -33,21 +33,21 @@ pub(super) struct BackgroundState {
 /// Bytes written, flushes and merges since a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteStats {
-    /// Bytes of full logs. The current log is not counted.
+    /// Size of the logs that are full, in bytes. The current log is not counted.
     pub log_bytes: u64,
-    /// Memtables that were written as segments.
+    /// Number of memtables that were written as segments.
     pub flushes: u64,
-    /// Bytes of these segments.
+    /// Size of these segments, in bytes.
     pub flush_bytes: u64,
-    /// Merges of segments.
+    /// Number of merges of segments.
     pub compactions: u64,
-    /// Bytes of the merged segments.
+    /// Size of the segments that merges have written, in bytes.
     pub compaction_bytes: u64,
 }
 
 pub(super) struct SharedState<F: Fingerprint> {
     pub(super) path: PathBuf,
-    /// `options.fs` holds the lock of the folder.
+    /// Options of the store. Their `fs` holds the lock of the folder.
     pub(super) options: StoreOptions,
     view: RwLock<Arc<View<F>>>,
     /// Held while the manifest is replaced, so that edits do not overlap.
@@ -55,7 +55,7 @@ pub(super) struct SharedState<F: Fingerprint> {
     /// Held while segments are merged, so that merges do not overlap.
     pub(super) merge_lock: Mutex<()>,
     pub(super) background: Mutex<BackgroundState>,
-    /// Signals a change of `background` or of the view.
+    /// Notified when `background` or `view` has changed.
     pub(super) changed: Condvar,
     /// Threads that write segments. The caller's pool is not used, since all its threads may be waiting for a segment.
     pool: ThreadPool,
@@ -84,9 +84,9 @@ pub(super) struct ManifestEdit<F> {
     pub(super) added: Option<(SegmentEntry, Arc<Segment<F>>)>,
     /// Whether the edit is a flush. Then the oldest memtable and its logs are removed.
     pub(super) is_flush: bool,
-    /// Largest distance of queries, in bits.
+    /// Largest distance of queries after the edit, in bits.
     pub(super) distance: u32,
-    /// Largest id of the new segment; `None` if it has no larger id than the manifest.
+    /// Largest id in the new segment. `None` if the manifest's highest id is at least as large, as after a merge.
     pub(super) highest_id: Option<u64>,
 }
 

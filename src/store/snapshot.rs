@@ -17,8 +17,9 @@ use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::segment::{self, Match, Segment, Stats};
 
-/// Most refreshes of [`Snapshot::open_retrying`] while a log has a torn tail, and the pause before each.
+/// Maximum number of refreshes by [`Snapshot::open_retrying`] while a log has a torn tail.
 const TORN_TAIL_RETRIES: u32 = 10;
+/// Pause before each of these refreshes.
 const TORN_TAIL_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns the width of a store's fingerprints, 64 or 128 bits. Reads only the manifest.
@@ -49,7 +50,7 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
 #[derive(Clone, Debug)]
 pub struct Snapshot<F> {
     view: Arc<View<F>>,
-    /// Version of the last memtable that this snapshot sees.
+    /// Version of the last memtable. Operations with a later version are invisible to this snapshot.
     version: u64,
 }
 
@@ -200,7 +201,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(())
     }
 
-    /// Appends the matches in memtables, without those that newer tombstones hide.
+    /// Appends the matches in memtables to `matches`, except those that newer tombstones hide.
     pub(crate) fn query_memtables(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
         for (i, (memtable, version)) in self.memtables().enumerate() {
             let start = matches.len();
@@ -217,19 +218,20 @@ impl<F: Fingerprint> Snapshot<F> {
         self.memtables().any(|(memtable, version)| memtable.len(version) > 0)
     }
 
-    /// Whether any newer segment or memtable has tombstones, which may hide matches of a segment.
+    /// Whether a memtable, or a segment that is newer than the one with index `segment`, has tombstones. Only then
+    /// can matches of that segment be hidden.
     pub(crate) fn has_newer_tombstones(&self, segment: usize) -> bool {
         self.view.segments[segment + 1..].iter().any(|newer| !newer.tombstones().is_empty())
             || self.memtables().any(|(memtable, _)| memtable.has_tombstones())
     }
 
-    /// Whether newer tombstones hide a match of a segment.
+    /// Whether a newer tombstone hides a match found in the segment with index `segment`.
     pub(crate) fn is_hidden(&self, segment: usize, found: &Match<F>) -> bool {
         self.hides(segment + 1, 0, found.fingerprint, found.id)
     }
 
-    /// Returns the matches that were inserted after `before`, an earlier snapshot of the same store. `None` if the last memtable is
-    /// another one than then.
+    /// Returns the matches that were inserted after the snapshot `before` of the same store was taken. Returns
+    /// `None` if this snapshot has another last memtable than `before`.
     pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
         let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
         if !Arc::ptr_eq(&last.memtable, &since.memtable) {
@@ -240,8 +242,9 @@ impl<F: Fingerprint> Snapshot<F> {
         Some(matches)
     }
 
-    /// Removes matches, from index `start` on, that are hidden by segments from index `first_segment` on, or by memtables from
-    /// index `first_memtable` on.
+    /// Removes the hidden matches among `matches[start..]`. A match is hidden if a tombstone deletes its pair.
+    /// Checks the tombstones of segments from index `first_segment` on, and of memtables from index
+    /// `first_memtable` on.
     fn retain_visible(
         &self,
         first_segment: usize,
@@ -344,7 +347,8 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(None)
     }
 
-    /// Returns counts and sizes.
+    /// Returns the numbers of fingerprints, ids, segments and so on, and the sizes of the files and of the memory
+    /// in use.
     pub fn stats(&self) -> Stats {
         let mut all = Stats { bytes: self.view.manifest_bytes, ..Stats::default() };
         for stats in self.view.segments.iter().map(|segment| segment.stats()) {

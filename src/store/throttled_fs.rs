@@ -52,7 +52,8 @@ struct ThrottledFile<F: Fingerprint> {
     rate_limit: Arc<RateLimit>,
 }
 
-/// Most bytes of one write. Before each write, the rate limit and the closing of the store are checked.
+/// Maximum length of one write, in bytes. Longer writes are split, because the rate limit and the closing of the
+/// store are checked only before each write.
 const WRITE_BYTES_MAX: usize = 1 << 18;
 
 impl<F: Fingerprint> Write for ThrottledFile<F> {

@@ -11,8 +11,8 @@ use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 
-/// The segments, logs and memtables of a store between one change of these lists and the next. All snapshots of that time
-/// share it.
+/// The lists of segments, logs and memtables of a store. When a list changes, a new view replaces the old one. All
+/// snapshots that are taken between two changes share one view.
 #[derive(Clone, Debug)]
 pub(super) struct View<F> {
     /// File system for reads.
@@ -21,7 +21,7 @@ pub(super) struct View<F> {
     pub(super) manifest: Manifest,
     /// Encoded size of the manifest, in bytes.
     pub(super) manifest_bytes: u64,
-    /// Oldest first.
+    /// Segments, oldest first.
     pub(super) segments: Vec<Arc<Segment<F>>>,
     /// Logs as of when the store was opened, oldest first.
     pub(super) logs: Vec<LogInfo>,
@@ -39,13 +39,13 @@ pub(super) struct MemtableRef<F> {
     pub(super) log_numbers: Vec<u64>,
     /// Sequence number of the first record of the oldest log.
     pub(super) first_sequence: u64,
-    /// Newest version that snapshots of this view may see, or `u64::MAX` without a limit. There is a limit if newer snapshots
-    /// read further records into the same memtable.
+    /// Newest version of the memtable that snapshots of this view may see; `u64::MAX` if they may see all. In a
+    /// view of a reader, it hides records that later refreshes read into the same memtable.
     pub(super) max_version: u64,
 }
 
 impl<F> MemtableRef<F> {
-    /// Creates a reference without a limit: snapshots see the memtable's current version.
+    /// Creates a reference with `max_version` unlimited: snapshots see the memtable's current version.
     pub(super) fn new(memtable: Arc<Memtable<F>>, log_numbers: Vec<u64>, first_sequence: u64) -> Self {
         MemtableRef { memtable, log_numbers, first_sequence, max_version: u64::MAX }
     }

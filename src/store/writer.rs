@@ -16,7 +16,7 @@ use crate::segment::Match;
 use crate::threads::lock;
 use crate::wal::{LogHeader, LogSyncer, LogWriter, Operation, Payload};
 
-/// Most frozen memtables that may wait for a flush. A writer that would freeze another one waits.
+/// Maximum number of frozen memtables that wait for a flush. A writer that would freeze another one waits.
 const MAX_FROZEN_MEMTABLES: usize = 2;
 
 /// A set of writes that are stored atomically.
@@ -237,7 +237,7 @@ pub(super) struct SyncTarget {
 /// The log that takes the writes.
 pub(super) struct ActiveLog<F: Fingerprint> {
     writer: LogWriter<F>,
-    /// Query distance of later memtables, in bits.
+    /// Largest query distance of the memtables that are created from now on, in bits.
     distance: u32,
 }
 

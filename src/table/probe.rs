@@ -1,8 +1,9 @@
 //! Probes tables of one or several segments for one query.
 //!
-//! A probe waits for memory three times: for a line of the block index's directory, for the head of a block, and for the
-//! fingerprints in the block. So all probes of a query go through these stages together. Each stage prefetches the memory that
-//! the next one reads, and the waits overlap.
+//! A *probe* looks for the fingerprints with one prefix: the query's prefix with some bits flipped. It waits for memory three
+//! times: for a line of the block index's directory, for the start of a block, and for the fingerprints in the block. So the
+//! probes of a query go through these three stages in groups. Each stage prefetches the memory that the next stage reads, for
+//! all probes of the group, and the waits overlap.
 
 use std::iter::Peekable;
 
@@ -17,7 +18,7 @@ use crate::simd::{self, Kernel};
 
 /// A stored fingerprint within the distance of a query, and its location.
 pub(crate) struct ProbeHit<F> {
-    /// Number of the table among the probed tables.
+    /// Index of the table in the sequence of all probed tables.
     pub(crate) table: usize,
     pub(crate) block: usize,
     /// Position in the block.
@@ -26,8 +27,9 @@ pub(crate) struct ProbeHit<F> {
     pub(crate) value: F,
 }
 
-/// Calls `visitor` with each stored fingerprint within `distance` that the probes of each table find. They include all
-/// fingerprints that the plan promises. A table reports no fingerprint twice. The tables may belong to several segments.
+/// Probes `tables`, which may belong to several segments. Calls `visitor` with the fingerprints found within `distance` of
+/// `query`. A table reports at least those whose prefix differs from the query's in at most as many bits as its plan may
+/// flip, and none of them twice. Several tables may report the same fingerprint.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -49,7 +51,7 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     Ok(())
 }
 
-/// Length of the short list of probed tables. It is enough for one plan, and mostly for two.
+/// Length of the short list of probed tables. The tables of one segment fit in it, and mostly those of two segments.
 const SHORT_LIST_LEN: usize = 12;
 
 /// A table to probe, with its codec as a concrete type, and the query permuted for the table.
@@ -57,7 +59,7 @@ struct ProbedTable<'a, F, C> {
     table: &'a Table<F>,
     codec: &'a C,
     query: F,
-    /// Bloom filter of the table and the query's bits in it, if the table has a filter.
+    /// Bloom filter of the table, and the location of the query's prefix in it. `None` if the table has no filter.
     filter: Option<(&'a BloomFilter<F>, QueryBits)>,
 }
 
@@ -69,7 +71,8 @@ impl<F: Copy, C> Clone for ProbedTable<'_, F, C> {
 
 impl<F: Copy, C> Copy for ProbedTable<'_, F, C> {}
 
-/// Probes the next tables with the same kind of codec as the first, up to [`MAX_TABLES`]. Returns their number.
+/// Probes the next tables of `tables` as long as they have the same kind of codec as the first one, at most [`MAX_TABLES`].
+/// Returns the number of probed tables.
 fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
@@ -102,8 +105,9 @@ fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
 }
 
 impl<F: Fingerprint> Table<F> {
-    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's probes
-    /// find. They include all fingerprints that the plan promises. No fingerprint is reported twice.
+    /// Probes this table alone. Calls `visitor` with the fingerprints found within `distance` of `query`, permuted. They
+    /// include at least those whose prefix differs from the query's in at most as many bits as the plan may flip. No
+    /// fingerprint is reported twice.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -151,7 +155,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         self.run_stages(&mut group)
     }
 
-    /// Runs all stages for a group. The directory lines have been prefetched.
+    /// Runs all three stages for a group of probes, and empties the group. The caller has prefetched the directory lines.
     fn run_stages(&mut self, group: &mut ProbeGroup<'a, F>) -> Result<()> {
         let tables = self.tables;
         simd::dispatch(FindBlocksStage { tables, group });
@@ -174,7 +178,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         Ok(())
     }
 
-    /// Compares the fingerprints of a range with the query. They share the first `depth` bits and lie in several blocks.
+    /// Compares the fingerprints of a range with the query. The range lies in several blocks; its fingerprints share the first
+    /// `depth` bits.
     #[inline(never)]
     fn compare_blocks(
         &mut self,
@@ -194,8 +199,9 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         simd::dispatch(RangeComparison { search: self, number, ball, range, blocks })
     }
 
-    /// Splits a range with very many fingerprints, bit by bit after the first `depth` bits. Drops parts whose leading
-    /// bits differ too much from the query. In effect dense ranges get a longer prefix.
+    /// Searches a range of very many blocks. Splits it in two by the bit after the first `depth` bits, and so on, until each
+    /// part lies in one block. Drops the parts whose leading bits differ from the query in too many bits. In effect, a dense
+    /// range is probed with a longer prefix.
     fn split_range(
         &mut self,
         number: usize,
@@ -221,7 +227,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
     }
 }
 
-/// The stage that finds the first block of each range.
+/// The first stage: finds the blocks of each probe's range in the block index.
 struct FindBlocksStage<'a, 'b, F, C> {
     tables: &'b [ProbedTable<'b, F, C>],
     group: &'a mut ProbeGroup<'b, F>,
@@ -262,7 +268,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for FindBlocksStage<'_, '_, F, C> 
     }
 }
 
-/// The stage that reads the heads of blocks.
+/// The second stage: reads the start of each block, to find the position where decoding starts.
 struct LocateStage<'a, 'b, F, C> {
     tables: &'b [ProbedTable<'b, F, C>],
     group: &'a mut ProbeGroup<'b, F>,
@@ -302,7 +308,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for LocateStage<'_, '_, F, C> {
     }
 }
 
-/// The stage that compares fingerprints with the query.
+/// The third stage: decodes the fingerprints of each range, and compares them with the query.
 struct CompareStage<'a, 'b, F, C, V> {
     search: &'a mut TableSearch<'b, F, C, V>,
     group: &'a ProbeGroup<'b, F>,
@@ -339,7 +345,7 @@ impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> Kernel for Compare
     }
 }
 
-/// The comparison of a range that lies in several blocks.
+/// The kernel that compares the fingerprints of a range with the query, if the range lies in several blocks.
 struct RangeComparison<'a, 'b, F, C, V> {
     search: &'a mut TableSearch<'b, F, C, V>,
     number: usize,

@@ -4,17 +4,18 @@ use crate::codec::FingerprintRange;
 use crate::fingerprint::Fingerprint;
 use crate::plan::PROBE_GROUP_LEN;
 
-/// Largest number of entries of a group: its probes, and further blocks of their ranges.
+/// Maximum number of entries in a group: one for each probe, and one for each further block of a probe's range.
 pub(super) const GROUP_CAPACITY: usize = PROBE_GROUP_LEN + 32;
-/// Largest number of further blocks for each probe of a group.
+/// Maximum number of further blocks that get entries for one probe.
 pub(super) const MAX_EXTRA_BLOCKS: usize = 4;
 
-/// Probes on their way through the stages, stored field by field. Each stage reads the fields of the previous one.
+/// Probes on their way through the stages of a look-up. An *entry* of the group is a probe and one block of its range. Each
+/// array has one value for each entry. Each stage reads the arrays that the previous stage has written.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeGroup<'a, F> {
     pub(super) len: usize,
     pub(super) table: [u8; GROUP_CAPACITY],
-    /// Number of leading bits that the fingerprints of the range share.
+    /// Number of leading bits that all fingerprints of the entry's range share.
     pub(super) shared: [u8; GROUP_CAPACITY],
     pub(super) low: [F; GROUP_CAPACITY],
     pub(super) block: [u32; GROUP_CAPACITY],
@@ -25,13 +26,13 @@ pub(super) struct ProbeGroup<'a, F> {
 /// The location of a range's fingerprints, as far as the stages have found it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ProbeLocation {
-    /// In the entry's block, if the table has any of them.
+    /// The entry's block, if the table has any fingerprints of the range.
     Block,
-    /// In more blocks than fit in the group.
+    /// Several blocks: too many for entries of the group.
     Blocks,
-    /// In the entry's block, from this index on, which `BlockCodec::locate` returned.
+    /// The entry's block, from this position on. It is the `index` in the `ScanStart` that `BlockCodec::locate` returned.
     Start(u32),
-    /// The range is empty.
+    /// The block has no fingerprints of the range.
     Empty,
 }
 
@@ -42,7 +43,7 @@ impl<F: Fingerprint> ProbeGroup<'_, F> {
         FingerprintRange { low, high: low | !F::prefix_mask(u32::from(self.shared[i])) }
     }
 
-    /// Adds another entry for probe `i`, for another block of its range.
+    /// Adds an entry for another block of the range of entry `i`.
     #[inline(always)]
     pub(super) fn push_block(&mut self, i: usize, block: usize) {
         let next = self.len % GROUP_CAPACITY;

@@ -3,17 +3,19 @@
 use super::header::TableHeader;
 use crate::fingerprint::Fingerprint;
 
-/// The masks of the probes of a table: all ways to flip at most r of the first bits. If a mask flips r bits, no other bit of
-/// the prefix may differ, so the probe reads the fingerprints that share the whole prefix. If it flips fewer bits, the probe
-/// reads the fingerprints that share only the first bits.
+/// The masks of the probes of a table: all ways to flip at most r of the first [`flipped_bits`](ProbeMasks::flipped_bits) bits
+/// of the query's prefix, where r is the number of flips of the plan.
+///
+/// A probe whose mask flips r bits looks for fingerprints with the whole flipped prefix, because no other bit of the prefix
+/// may differ. A probe whose mask flips fewer bits looks for fingerprints that share only the first `flipped_bits` bits.
 #[derive(Debug)]
 pub(super) struct ProbeMasks<F> {
-    /// Number of first bits that may be flipped.
+    /// Number of bits, at the start of the prefix, that masks may flip.
     pub(super) flipped_bits: u32,
-    /// The masks with fewer than r one bits, then the masks with r one bits. Both parts are ascending, so that probes that share
-    /// a block are adjacent.
+    /// The masks that flip fewer than r bits, then the masks that flip r bits. Each of the two parts is ascending, so that
+    /// probes of the same block are adjacent.
     pub(super) masks: Vec<F>,
-    /// Number of masks with fewer than r one bits.
+    /// Number of masks that flip fewer than r bits.
     pub(super) partial_len: usize,
 }
 

@@ -25,26 +25,26 @@ pub struct Table<F> {
     pub(super) codec: AnyCodec,
     pub(super) blocks: TableBlocks,
     pub(super) index: BlockIndex<F>,
-    /// The plan's prefix, as a mask of the original fingerprint, before the permutation.
+    /// Mask of the bits of an original fingerprint that the permutation moves to the prefix.
     prefix_mask: F,
     pub(super) probe_masks: ProbeMasks<F>,
     filter: OnceLock<BloomFilter<F>>,
 }
 
-/// The header of a block, with its location in the file.
+/// The header of a block, with the block's location in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo<F> {
     /// Offset of the block in its file, in bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the block in bytes.
     pub len: usize,
-    /// Number of fingerprints.
+    /// Number of fingerprints in the block.
     pub fingerprints: usize,
     /// Width in bits of the lower part of a fingerprint (`elias-fano`) or of a restart point (other codecs).
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,
-    /// Last fingerprint, permuted: its entry in the block index.
+    /// Last fingerprint, permuted, as in the block index.
     pub last: F,
 }
 
@@ -129,9 +129,9 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.file().len() as u64
     }
 
-    /// Size in memory without the file's bytes, in bytes. Includes the block index with its radix directory, the bits of verified
-    /// blocks, the Bloom filter if it has been built, and the decoding table of the Huffman code. The decoding table has 32 KiB
-    /// for any size of the table.
+    /// Memory in bytes, without the file's own bytes. Includes the block index with its radix directory, a bit for each block
+    /// (whether it has been verified), the Bloom filter if it has been built, and the decoding table of the Huffman code. The
+    /// decoding table always has 32 KiB.
     pub fn memory(&self) -> usize {
         let decoder = if self.header.codec.spec().has_code { HuffmanDecoder::MEMORY } else { 0 };
         let filter = self.filter().map_or(0, BloomFilter::memory);
@@ -144,8 +144,8 @@ impl<F: Fingerprint> Table<F> {
         self.filter.get()
     }
 
-    /// Builds the table's Bloom filter, if the table gains from one. Reads all blocks. The filter takes about one byte of memory
-    /// for each fingerprint.
+    /// Builds the table's Bloom filter, if queries gain from one. Reads all blocks. The filter takes about one byte of memory for
+    /// each fingerprint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
@@ -171,7 +171,8 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.path()
     }
 
-    /// Returns the block where a permuted fingerprint would be.
+    /// Returns the number of the only block that can have a permuted fingerprint. If the fingerprint is greater than all
+    /// fingerprints of the table, returns the number of blocks.
     pub(crate) fn block_of(&self, permuted: F) -> usize {
         self.index.find(permuted)
     }
@@ -193,7 +194,7 @@ impl<F: Fingerprint> Table<F> {
         self.header.plan.permutation.apply(fingerprint)
     }
 
-    /// Mask of the prefix bits in the original fingerprint, before the permutation.
+    /// Mask of the bits of an original fingerprint that the permutation moves to the prefix.
     pub(crate) fn prefix_mask(&self) -> F {
         self.prefix_mask
     }
@@ -201,7 +202,7 @@ impl<F: Fingerprint> Table<F> {
     /// Returns the header and the location of a block.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if it is damaged.
+    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if the block is damaged.
     pub fn block_info(&self, block: usize) -> Result<BlockInfo<F>> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
@@ -219,7 +220,7 @@ impl<F: Fingerprint> Table<F> {
     /// Appends the permuted fingerprints of a block to `fingerprints`, in ascending order.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if it is damaged.
+    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if the block is damaged.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<F>) -> Result<()> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
@@ -227,7 +228,7 @@ impl<F: Fingerprint> Table<F> {
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
-    /// Advises the operating system that these blocks, and equally many after them, will be read in order.
+    /// Advises the operating system to read these blocks ahead, and as many blocks after them.
     pub(crate) fn will_need(&self, blocks: std::ops::Range<usize>) {
         self.blocks.read_ahead(blocks);
     }

@@ -69,7 +69,7 @@ impl<F: Fingerprint> Table<F> {
         Ok(count)
     }
 
-    /// Checks that a block has exactly the encoding of its fingerprints.
+    /// Checks that a block has exactly the bytes that the format prescribes for its fingerprints.
     fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
         with_codec!(&self.codec, codec => codec.check(self.blocks.unverified(block), fingerprints))
     }

@@ -22,10 +22,10 @@ pub(crate) struct TableWriter<F, W> {
     header_crc: u32,
     /// Checksum of the checksums of the blocks.
     blocks_crc: crc32fast::Hasher,
-    /// Pushed fingerprints. The ones from `cursor` on are not in a block yet.
+    /// The last fingerprints pushed. Those before index `cursor` are already in blocks; the others are pending.
     pending: Vec<F>,
     cursor: usize,
-    /// Number of pending fingerprints that fills any block.
+    /// Maximum number of fingerprints in a block. With more pending fingerprints than this, a full block can be written.
     fill_threshold: usize,
     pushed: u64,
     block: Vec<u8>,
@@ -60,8 +60,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         })
     }
 
-    /// Adds a permuted fingerprint, greater than the one before. If this completes a block, writes the block and returns its
-    /// number of fingerprints.
+    /// Adds a permuted fingerprint, which must be greater than the previous one. If there are now enough for a full block,
+    /// writes the block and returns the number of fingerprints in it.
     pub(crate) fn push(&mut self, fingerprint: F) -> Result<Option<usize>> {
         if let Some(&previous) = self.pending.last()
             && previous >= fingerprint
@@ -86,7 +86,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         }
     }
 
-    /// Writes the next block from the pending fingerprints, which are not empty. Returns its number of fingerprints.
+    /// Writes the next block from the pending fingerprints. There must be at least one. Returns the number of fingerprints in
+    /// the block.
     fn write_block(&mut self) -> Result<usize> {
         let pending = &self.pending[self.cursor..];
         let (count, len) = with_codec!(&self.codec, codec => fill_block(codec, pending, &mut self.block));
@@ -102,8 +103,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         Ok(count)
     }
 
-    /// Writes the next block from the remaining fingerprints after the last push. Returns its number of fingerprints, or
-    /// `None` if none remain.
+    /// After the last push, writes one more block from the pending fingerprints. Returns the number of fingerprints in the
+    /// block, or `None` if none are pending.
     pub(crate) fn drain(&mut self) -> Result<Option<usize>> {
         if self.cursor == self.pending.len() { Ok(None) } else { self.write_block().map(Some) }
     }
@@ -145,8 +146,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     }
 }
 
-/// Fills a block. Returns its number of fingerprints and its length in bytes. The last block of a table, which has all
-/// pending fingerprints, ends where its content ends.
+/// Fills a block with as many pending fingerprints as fit. Returns their number and the length of the block in bytes. If all
+/// pending fingerprints fit, this is the last block of the table, and it ends where its content ends.
 fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: &mut [u8]) -> (usize, usize) {
     let fit = codec.fit(pending, block.len());
     let len = if fit.count == pending.len() { fit.bytes } else { block.len() };

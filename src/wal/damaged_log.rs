@@ -1,4 +1,5 @@
-//! Salvage of a damaged log: reads all sound records, including those after the damage.
+//! Salvage of a damaged log: reads all sound records (records with a valid checksum), including those after the
+//! damage.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
 const DELETE: u8 = 3;
 const METADATA: u8 = 4;
-/// Supported from format version 4 on.
+/// Operation kind of [`Operation::Note`]. Logs before format version 4 do not have it.
 const NOTE: u8 = 5;
 
 /// A change of a store.
@@ -178,7 +178,8 @@ pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
 pub(super) struct OperationReader<'a, F> {
     payload: &'a [u8],
     at: usize,
-    /// Largest operation kind of the format version, and the expected kinds for error messages.
+    /// Largest operation kind that the log's format version permits, and the range of permitted kinds for error
+    /// messages.
     max_kind: (u8, &'static str),
     fingerprints: PhantomData<F>,
 }

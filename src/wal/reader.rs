@@ -71,9 +71,9 @@ impl LogPosition {
 /// A record with a valid checksum.
 pub(super) struct LogRecord<'a> {
     pub(super) sequence: u64,
-    /// Bytes of the file that were durable when the record was written.
+    /// Length of the part of the file that was durable when the record was written, in bytes.
     durable: u64,
-    /// Fields, payload and padding.
+    /// The whole encoded record: fields, payload and padding.
     pub(super) bytes: &'a [u8],
     payload: &'a [u8],
 }
@@ -258,9 +258,9 @@ fn wrong_sequence(found: u64) -> Damage {
     Damage::Field { name: "sequence", found, expected: "one more than that of the record before" }
 }
 
-/// Returns `damage` as an error if the unsound bytes at the offset `at` had been synced. They had if a later record, with
-/// a sequence number of at least `min_sequence`, says that more than `at` bytes of the file were durable when it was
-/// written. Otherwise a crash explains the unsound bytes.
+/// Decides whether the unsound bytes at offset `at` are damage or the result of a crash. They are damage if they
+/// were synced before: then this function returns `damage` as an error. A later record proves it if its sequence
+/// number is at least `min_sequence` and it says that more than `at` bytes of the file were durable.
 fn refuse_if_synced(
     path: &Path,
     bytes: &[u8],

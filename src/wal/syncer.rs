@@ -13,14 +13,14 @@ use crate::fs::SyncFile;
 pub(crate) struct LogSyncer {
     path: PathBuf,
     file: Box<dyn SyncFile>,
-    /// Bytes handed to the operating system.
+    /// Length of the log that the operating system has received, in bytes.
     written: AtomicU64,
-    /// Bytes known to be durable.
+    /// Length of the part of the log that is known to be durable, in bytes.
     durable: AtomicU64,
     state: Mutex<SyncState>,
     /// Notified when a sync has ended.
     ended: Condvar,
-    /// Notified when a thread has arrived, for the thread that collects others before its sync.
+    /// Notified when a thread has called [`LogSyncer::sync_to`]. The thread that will sync next waits for it.
     joined: Condvar,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct LogSyncer {
 struct SyncState {
     /// Whether a thread is syncing, or collecting other threads before its sync.
     syncing: bool,
-    /// Bytes that the current or last sync makes durable.
+    /// Length of the part of the log that the current or last sync makes durable, in bytes.
     target: u64,
-    /// Number of threads that wait for that sync.
+    /// Number of threads that wait for the current sync, or waited for the last one.
     sharing: usize,
     /// Number of threads that wait for the next sync.
     waiting: usize,
@@ -59,14 +59,15 @@ impl LogSyncer {
         self.written.store(len, Ordering::Release);
     }
 
-    /// Bytes known to be durable.
+    /// Returns the length of the part of the log that is known to be durable, in bytes.
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Returns once the first `len` bytes are durable. If no thread is syncing, this thread does. It first waits until
-    /// as many threads have arrived as waited during the last sync, but at most for `delay`; a single thread does not
-    /// wait. A failed sync is never retried: all waiting threads fail, now and later.
+    /// Returns once the first `len` bytes of the log are durable. If no other thread is syncing the log, this
+    /// thread does it. Before its sync, it waits until as many threads have arrived as waited during the last
+    /// sync, but at most for `delay`. If no other threads waited then, it does not wait. A failed sync is never
+    /// retried: this call and all later calls for bytes that are not durable return its error.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
             let path = self.path.display();
@@ -304,8 +305,9 @@ mod tests {
         }
     }
 
-    /// A thread that arrived during another thread's sync waits until that thread returns, and both share the next sync.
-    /// A third thread without a delay starts this sync at once.
+    /// A thread that arrived during another thread's sync then waits until that thread calls `sync_to` again, and
+    /// both share the next sync. A third thread that calls it without a delay ends this wait: the sync starts at
+    /// once.
     #[test]
     fn who_is_not_alone_waits_for_the_others() {
         for third in [false, true] {
@@ -331,7 +333,8 @@ mod tests {
         }
     }
 
-    /// Threads that did not return within the delay are not waited for again.
+    /// A sync waits for threads that shared the last sync. If they do not come within the delay, the next sync
+    /// does not wait for them again.
     #[test]
     fn who_went_away_is_waited_for_once() {
         let (file, syncer) = held();

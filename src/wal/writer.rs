@@ -26,7 +26,7 @@ pub(crate) struct LogWriter<F> {
     file: Box<dyn WriteFile>,
     version: u32,
     number: u64,
-    /// Bytes handed to the operating system.
+    /// Length of the log that the operating system has received, in bytes.
     len: u64,
     next_sequence: u64,
     /// Buffer for the encoded record, which is written in one call.
@@ -138,7 +138,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.version
     }
 
-    /// Bytes handed to the operating system.
+    /// Returns the length of the log that the operating system has received, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

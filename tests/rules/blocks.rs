@@ -8,11 +8,11 @@ use crate::support::seal::{StoreFiles, update_manifest};
 // Byte offsets in a block.
 const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
-/// Bit offset of the fields after the first fingerprint in a block.
+/// Bit offset in a block at which the first fingerprint ends and the fields after it begin.
 const FIELDS_BIT_OFFSET: usize = 128;
 /// Byte offset of the lengths of the code words in the header of a table.
 const CODE_LENGTHS_OFFSET: usize = 36 + 64;
-/// Four fingerprints with gaps of 16, 16 and 24: all have symbol 4 and a tail of 4 bits.
+/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4 with a tail of 4 bits.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 
 /// Returns the store with a changed first block of its only table.

@@ -4,7 +4,7 @@ use super::forging::{SpecPage, one_table, put, put_segment, segments, whole_stor
 use crate::support::seal::StoreFiles;
 use simstore::Codec;
 
-/// Returns a change of the manifest that writes `value` at byte offset `at`.
+/// Returns a function that changes a store: it writes `value` into the manifest at byte offset `at`.
 fn bytes(at: usize, value: &[u8]) -> impl FnOnce(&mut StoreFiles) + use<> {
     let value = value.to_vec();
     move |files| put(files.get_mut("MANIFEST").unwrap(), at, &value)

@@ -10,7 +10,8 @@ const TOMBSTONES_OFFSET: usize = 32;
 const METADATA_OFFSET: usize = 40;
 const NOTES_OFFSET: usize = 56;
 
-/// Encodes a chunk of ids. `flags` has a 1 for the first id of each fingerprint; `ids` are differences from the base.
+/// Encodes a chunk of ids. `flags` has a 1 for the first id of each fingerprint, and a 0 for its other ids. `ids`
+/// has the differences of the ids from `base`, each of `width` bits.
 fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     let bits = flags.len() + ids.len() * usize::from(width);
     let mut chunk = vec![0; 20 + bits.div_ceil(8)];
@@ -37,8 +38,9 @@ fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     *bytes = chunked.write();
 }
 
-/// Flags and id differences of a valid chunk of ids with base 1: four fingerprints, one of them with two ids.
+/// Flags of a valid chunk of ids for [`ids_chunk`], with base 1: four fingerprints, the second of them with two ids.
 const FLAGS: [u64; 5] = [1, 1, 0, 1, 1];
+/// Differences of the ids in this chunk from its base.
 const DIFFERENCES: [u64; 5] = [0, 1, 299, 6, 7];
 
 pub(super) fn ids() -> SpecPage {
@@ -129,10 +131,10 @@ fn chunk(count: u32, entries: &[Vec<u8>]) -> Vec<u8> {
     [&[0; 4][..], &count.to_le_bytes(), &entries.concat()].concat()
 }
 
-/// Properties of name files or of note files.
+/// The properties in which name files and note files differ, so that both are tested by the same code.
 struct ValueFile {
     extension: &'static str,
-    /// Byte offset of the number of values in the manifest's entry of a segment.
+    /// Byte offset in a segment's entry of the manifest at which the number of values is stored.
     count: usize,
     has_shared_prefixes: bool,
     max_value_bytes: usize,

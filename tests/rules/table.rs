@@ -8,7 +8,7 @@ use super::forging::{
 };
 use crate::support::seal::{StoreFiles, update_manifest};
 
-/// Four fingerprints with gaps of 16, 16 and 24: all have symbol 4 and a tail of 4 bits.
+/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4 with a tail of 4 bits.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 // Byte offsets in the header of a table.
 const FINGERPRINTS_OFFSET: usize = 28;
@@ -18,7 +18,7 @@ const CODE_LENGTHS_OFFSET: usize = 36 + 64;
 const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
 const FIRST_OFFSET: usize = 8;
-/// Bit offset of the fields after the first fingerprint in a block.
+/// Bit offset in a block at which the first fingerprint ends and the fields after it begin.
 const FIELDS_BIT_OFFSET: usize = 128;
 
 /// Changes the only table of a store, and recomputes the checksums.

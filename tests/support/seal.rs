@@ -22,7 +22,8 @@ fn put_crc(bytes: &mut [u8], at: usize, crc: u32) {
     }
 }
 
-/// Recomputes the checksum of a block or chunk, and adds it to `all`, the checksum of all these checksums.
+/// Recomputes the checksum of block or chunk number `number`, and feeds it to `all`, which hashes the checksums of
+/// all of them.
 fn seal_block(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
     if part.len() < 4 {
         return;

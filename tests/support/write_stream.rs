@@ -7,7 +7,8 @@ use simstore::{Durability, Error, Insertion, Snapshot, Store, Transaction};
 
 use super::random::Random;
 
-/// Reproducible operations of one thread. No other stream writes the same pairs.
+/// The operations of one thread on a store, the same in every run, with the expected contents after them. Streams
+/// with different numbers write different pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteStream {
     number: u64,
@@ -21,7 +22,7 @@ enum StreamOperation {
     Insert(u64),
     InsertIfNew(u64),
     Delete(u64),
-    /// Ids to insert and one id to delete. The batch also sets the stream's metadata.
+    /// A transaction that inserts the ids of the list and deletes the other id. It also sets the stream's metadata.
     Batch(Vec<u64>, u64),
 }
 
@@ -39,7 +40,7 @@ impl WriteStream {
         WriteStream { number, ..WriteStream::default() }
     }
 
-    /// A stream after its first `done` operations.
+    /// Returns a stream whose first `done` operations are applied to its expected contents.
     pub(crate) fn with_done(number: u64, done: u64) -> WriteStream {
         let mut stream = WriteStream::new(number);
         (0..done).for_each(|_| stream.advance());

@@ -1,5 +1,6 @@
-//! Measures MinHash signatures of sets of several sizes. Compares the two algorithms that the implementation combines: minima
-//! over all members, and rounds. Prints a Markdown table of microseconds per set, the fastest of several repetitions.
+//! Measures the time to compute the 512 minima of a MinHash signature, for sets of several sizes. Compares the two algorithms that
+//! the implementation combines: [`Minima`] and [`Rounds`]. Prints a Markdown table of microseconds per set, the fastest of several
+//! repetitions.
 //!
 //! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 limit the instruction set.
 
@@ -22,11 +23,12 @@ fn random(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Constants of the hash functions `member * odd + add`.
+/// Constants of the hash functions `member * odd + add`. The arrays have 32-bit constants for [`Minima`], one for each position.
 struct SignatureConstants {
     odd: [u32; POSITIONS],
     add: [u32; POSITIONS],
-    /// `(odd, add)` of the rounds, then of the minima for empty positions.
+    /// Pairs `(odd, add)` of 64-bit constants for [`Rounds`]: first one pair for each round, then one for each position that is
+    /// still empty after the rounds.
     rounds: Vec<(u64, u64)>,
 }
 
@@ -43,7 +45,7 @@ impl SignatureConstants {
     }
 }
 
-/// Computes the minimum over all members for each position.
+/// Computes the minimum of each position over all members.
 struct Minima<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Minima<'_> {
@@ -68,8 +70,8 @@ impl Kernel for Minima<'_> {
     }
 }
 
-/// Assigns each member to one position in each round, until every position has a member. Positions that are empty after 512 rounds
-/// get their minimum over all members, one by one.
+/// In each round, assigns each member to one position. Stops when every position has a member. For positions that are still empty
+/// after 512 rounds, computes the minimum over all members.
 struct Rounds<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Rounds<'_> {

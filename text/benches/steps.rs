@@ -1,8 +1,8 @@
 //! Measures the steps from a text to its signature, on one thread. Prints a Markdown table of microseconds per document, the
 //! fastest of several rounds.
 //!
-//! `cargo bench -p simstore-text --bench steps -- FILE ...` reads files with one document per line, as JSON with the field `text`.
-//! `--documents=N` reads the first N documents of each file instead of 2,000.
+//! `cargo bench -p simstore-text --bench steps -- FILE ...` reads files of JSON lines, whose field `text` is the text of a document.
+//! `--documents=N` reads the first N documents of each file instead of the first 2,000.
 
 use std::hint::black_box;
 use std::io::BufRead;

@@ -63,9 +63,10 @@ pub(crate) struct WeightedSums<F> {
     ones: [u64; 128],
     /// Total weight of all features.
     total: u64,
-    /// Features of weight 1 that `ones` does not include yet: eight one-byte counters in each word, one counter for each bit.
+    /// For each bit, the number of features of weight 1 whose hash has the bit set and that `ones` does not include yet. Each `u64`
+    /// contains eight one-byte counters.
     counts: [u64; 16],
-    /// Number of features in `counts`, below 255, so that no counter overflows.
+    /// Number of features that were added to `counts`, below 255, so that no counter overflows.
     counted: u32,
     /// Hashes of all features with a weight above 0.
     hashes: Vec<F>,

@@ -115,7 +115,8 @@ fn reference_html(html: &str, is_document: bool) -> Vec<String> {
     raw_words(&text)
 }
 
-/// Elements that break lines, by the rendering section of the HTML standard (`display: block`, table parts, `br`), and controls.
+/// Elements that break lines: those that the HTML standard renders as blocks (`display: block`), parts of tables, `br`, and form
+/// controls.
 const BREAKING: &str = " address article aside blockquote body br button caption center datalist dd details dialog dir div dl dt \
     fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label legend li listing main menu nav ol \
     optgroup option p plaintext pre search section select summary table tbody td textarea tfoot th thead title tr ul xmp ";

@@ -558,8 +558,8 @@ fn check_outputs(
 /// [`Error::BadArgument`] for an unknown profile, [`Error::Refused`] if the store has another profile.
 pub fn resolve_profile(name: Option<&str>, resources: &Resources, stored: Option<&str>) -> Result<Profile> {
     let stored = stored.filter(|stored| !stored.is_empty());
-    let wanted = name.or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
-    let profile = Profile::with_resources(&wanted, resources).map_err(|error| match error {
+    let requested = name.or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
+    let profile = Profile::with_resources(&requested, resources).map_err(|error| match error {
         // An invalid profile of the store is not the caller's fault.
         Error::BadArgument(reason) if name.is_none() && stored.is_some() => {
             Error::Refused(format!("profile of the store: {reason}"))

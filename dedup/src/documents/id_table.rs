@@ -63,7 +63,7 @@ impl NumberRuns {
 /// Column of strings (or byte strings): all contents concatenated, and the end offset of each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StringColumn<T = String> {
-    all: T,
+    contents: T,
     ends: Vec<usize>,
 }
 
@@ -73,36 +73,36 @@ impl<T: AsRef<[u8]> + Index<Range<usize>>> StringColumn<T> {
     where
         T: Extend<S>,
     {
-        self.all.extend(string);
-        self.ends.push(self.all.as_ref().len());
+        self.contents.extend(string);
+        self.ends.push(self.contents.as_ref().len());
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        (self.all.as_ref().len() + self.ends.len() * size_of::<usize>()) as u64
+        (self.contents.as_ref().len() + self.ends.len() * size_of::<usize>()) as u64
     }
 
     pub(crate) fn get(&self, at: usize) -> &T::Output {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.all[start..self.ends[at]]
+        &self.contents[start..self.ends[at]]
     }
 
     pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
-        file.push_record(self.all.as_ref().len() as u64)?;
-        file.push(self.all.as_ref())?;
+        file.push_record(self.contents.as_ref().len() as u64)?;
+        file.push(self.contents.as_ref())?;
         file.push_records(self.ends.iter().map(|&end| end as u64))
     }
 
-    /// Reads the end offsets of `count` strings in `all`. Fails if they are not ascending, or if `is_end`
+    /// Reads the end offsets of `count` strings in `contents`. Fails if they are not ascending, or if `is_end`
     /// rejects one.
     pub(crate) fn read(
-        all: T,
+        contents: T,
         file: &mut SpillReader,
         count: usize,
         is_end: impl Fn(&T, usize) -> bool,
     ) -> Result<Self> {
         let ends: Vec<usize> = file.read_records::<u64>()?.into_iter().map(|end| end as usize).collect();
-        let is_sound = ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&all, end));
-        if is_sound { Ok(StringColumn { all, ends }) } else { Err(file.changed_error()) }
+        let is_sound = ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&contents, end));
+        if is_sound { Ok(StringColumn { contents, ends }) } else { Err(file.changed_error()) }
     }
 }
 

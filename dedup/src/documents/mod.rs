@@ -251,15 +251,15 @@ impl Corpus {
             return Ok(DocumentLookup { documents: None, block: Cow::Borrowed(&self.block) });
         };
         let mut block = self.block.empty_like();
-        let mut wanted = documents.iter().copied().peekable();
+        let mut next_documents = documents.iter().copied().peekable();
         let stage = Stage::new(observer, "documents read back from disk");
         stage.add(0)?;
         for read in blocks.blocks()? {
-            if wanted.peek().is_none() {
+            if next_documents.peek().is_none() {
                 break;
             }
             let (first, read) = read?;
-            while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {
+            while let Some(document) = next_documents.next_if(|&document| document < first + read.len()) {
                 block.push_from(&read, document - first);
             }
             stage.add(read.len() as u64)?;

@@ -20,11 +20,11 @@ pub(crate) enum PreferenceRanks {
 }
 
 impl PreferenceRanks {
-    /// Ranks all documents of a corpus, or the documents with the ascending numbers `some`.
+    /// Ranks all documents of a corpus, or the documents with the ascending numbers `selection`.
     pub(crate) fn new(
         corpus: &Corpus,
         keep: &KeepRule,
-        some: Option<&Rows<u64>>,
+        selection: Option<&Rows<u64>>,
         workspace: &Workspace,
         stage: &Stage<'_>,
     ) -> Result<PreferenceRanks> {
@@ -32,13 +32,13 @@ impl PreferenceRanks {
             return Ok(PreferenceRanks::Input);
         }
         let mut keys = Sorter::<(Vec<u8>, u32)>::new(workspace.temporary.clone(), workspace.share());
-        let (mut some, mut at) = (some.map(Rows::cursor).transpose()?, 0);
+        let (mut selection, mut at) = (selection.map(Rows::cursor).transpose()?, 0);
         corpus.visit(|document| {
             if at % 1024 == 0 {
                 stage.add(0)?;
             }
             let number = document.number as u64;
-            let is_one = match &mut some {
+            let is_one = match &mut selection {
                 Some(some) => some.next_if(|&next| next == number)?.is_some(),
                 None => true,
             };

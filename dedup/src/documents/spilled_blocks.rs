@@ -126,17 +126,17 @@ impl SpilledBlocks {
     }
 }
 
-/// Visits the slices of `all` between the indices `left_out`, which must ascend. Each call gets the index of
+/// Visits the slices of `items` between the indices `skipped`, which must ascend. Each call gets the index of
 /// the slice's first element.
 pub(crate) fn visit_between<F>(
-    all: &[F],
-    left_out: &[usize],
+    items: &[F],
+    skipped: &[usize],
     mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
 ) -> Result<()> {
     let mut start = 0;
-    for &end in left_out.iter().chain([&all.len()]) {
+    for &end in skipped.iter().chain([&items.len()]) {
         if start < end {
-            visitor(start, &all[start..end])?;
+            visitor(start, &items[start..end])?;
         }
         start = end + 1;
     }

@@ -171,7 +171,7 @@ pub(crate) fn estimate_search(
     let sample = SearchSample::read(resolved, files, workspace, observer)?;
     let SearchSample { signatures, features, documents: sampled, .. } = sample;
     let (signatures, features) = (signatures.finish()?, features.finish()?);
-    let wanted = SimilarityOptions {
+    let options = SimilarityOptions {
         min_similarity: least,
         recall: resolved.recall,
         cluster_by: resolved.cluster_by,
@@ -187,13 +187,13 @@ pub(crate) fn estimate_search(
     let stage = Stage::new(observer, "documents numbered");
     let uniques = UniqueDocuments::from_signatures(&signatures, &PreferenceRanks::Input, workspace, &stage)?;
     drop(stage);
-    let out = AtomicBitSet::new(uniques.len());
+    let excluded = AtomicBitSet::new(uniques.len());
     let (signatures, uniques) = (&signatures, &uniques);
     let search = by_similarity::SimilarityStages {
-        options: wanted,
+        options,
         signatures,
         uniques,
-        excluded: &out,
+        excluded: &excluded,
         count: documents as usize,
         source: FeatureSource::File(&features),
         checkpoints: None,
@@ -207,24 +207,24 @@ pub(crate) fn estimate_search(
     // Candidate pairs grow with the square of the number of documents. But unless all pairs are listed, some
     // numbers grow linearly: after a similar kept document, a document is compared with no others, and a
     // document of a dense group is compared only with few.
-    let is_linear = members > 0 && !wanted.with_pairs;
+    let is_linear = members > 0 && !options.with_pairs;
     let scale_candidates = |pairs: u64| if is_linear { pairs as f64 * times } else { scale_pairs(pairs) };
     let similar = compared - rejected;
-    let similar = if wanted.with_pairs { scale_pairs(similar) } else { similar as f64 * times };
+    let similar = if options.with_pairs { scale_pairs(similar) } else { similar as f64 * times };
     let candidates = scale_candidates(rejected) + similar;
     let stored_candidates = stored_matches.as_ref().map(|found| found.count as f64 * times);
     let compared = candidates + stored_candidates.unwrap_or_default();
     let seconds = compared * VERIFY_SECONDS
         + members as f64 * times * DENSE_MEMBER_SECONDS
         + scale_pairs(dense_pairs) * DENSE_PAIR_SECONDS;
-    let crowded =
+    let dense_documents =
         stored_matches.map_or(0, |found| found.dense_documents() as u64).max(members) as f64 * times;
     // A list of pairs is written twice, because it is sorted. The most similar documents need each pair in
     // both directions.
     let listed =
-        if wanted.with_pairs { similar * 2.0 * <ScoredPair as FixedSize>::BYTES as f64 } else { 0.0 };
+        if options.with_pairs { similar * 2.0 * <ScoredPair as FixedSize>::BYTES as f64 } else { 0.0 };
     let both =
-        if wanted.keeps_none { similar * 2.0 * <(ScoredPair, u32) as FixedSize>::BYTES as f64 } else { 0.0 };
+        if options.keeps_none { similar * 2.0 * <(ScoredPair, u32) as FixedSize>::BYTES as f64 } else { 0.0 };
     let on_disk = [listed, both].into_iter().filter(|&bytes| bytes > workspace.share() as f64);
     let disk_of_pairs = on_disk.sum::<f64>() as u64;
     let BandSearchPlan { search, unrelated_pairs: unrelated, seconds: seconds_to_join } =
@@ -240,7 +240,7 @@ pub(crate) fn estimate_search(
         total,
         unrelated_pairs: unrelated,
         sampled: sampled as u64,
-        dense_documents: crowded as u64,
+        dense_documents: dense_documents as u64,
         candidates,
         stored_candidates,
         seconds: seconds_to_join + seconds,

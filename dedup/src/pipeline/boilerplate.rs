@@ -51,7 +51,7 @@ pub(crate) fn sample(uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>)
 }
 
 fn is_short(unique: u32, uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>) -> Result<bool> {
-    Ok(signatures.get(uniques.best(unique)? as usize)?.features <= MAX_FEATURES)
+    Ok(signatures.get(uniques.best_document(unique)? as usize)?.features <= MAX_FEATURES)
 }
 
 /// Visits up to [`SAMPLE_SIZE`] numbers below `count`, spread evenly.

@@ -1,5 +1,5 @@
-//! The stages of a run by distance: near fingerprints, exact duplicates, verification by texts on request,
-//! representatives.
+//! The stages of a run that compares fingerprints by distance. They find near fingerprints, group exact
+//! duplicates, verify texts if requested, and assign representatives.
 
 use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 use xxhash_rust::xxh3::xxh3_128;
@@ -17,12 +17,12 @@ use crate::rows::{Candidate, ScoredPair, StoredRow, score_from_similarity};
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// (Fingerprint index, unique document) for each near fingerprint, sorted. If texts are compared, a
-/// fingerprint may have several unique documents: one for each distinct text.
+/// Sorted rows (index of a fingerprint, unique document) for all fingerprints that are near others. If texts
+/// are compared, a fingerprint may have several unique documents: one for each distinct text.
 pub(crate) struct UniquesByFingerprint(Rows<(u32, u32)>);
 
 impl UniquesByFingerprint {
-    /// Returns the unique documents of a fingerprint.
+    /// Returns all unique documents that have the fingerprint with this index.
     fn get(&self, index: u32) -> Result<Vec<u32>> {
         let start = self.0.partition_point(|row| row.0 < index)?;
         let rows = (start..self.0.len()).map(|at| self.0.get(at));
@@ -30,15 +30,16 @@ impl UniquesByFingerprint {
         rows.map(|row| Ok(row?.1)).collect()
     }
 
-    /// Returns the only unique document of a fingerprint. Valid only if texts are not compared.
+    /// Returns the unique document that has the fingerprint with this index. Must be called only if texts are
+    /// not compared: then each fingerprint has exactly one unique document.
     pub(crate) fn single_unique(&self, index: u32) -> Result<u32> {
         Ok(self.0.get(index as usize)?.1)
     }
 }
 
 impl Pipeline<'_> {
-    /// Compares documents by the Hamming distance of their fingerprints. If the run verifies, also by the
-    /// similarity of their texts.
+    /// Compares documents by the Hamming distance of their fingerprints. If the configuration asks for it, also
+    /// verifies the similarity of their texts.
     pub(crate) fn compare_by_distance(&self, distance: u32) -> Result<PipelineResult> {
         let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
         let keeps_none = resolved.keeps_none();
@@ -100,8 +101,8 @@ impl Pipeline<'_> {
         Ok(PipelineResult { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
     }
 
-    /// Finds near fingerprints. Also returns (document, fingerprint index) for all documents with near
-    /// fingerprints, in document order.
+    /// Finds near fingerprints. Also returns rows (document, index of its fingerprint) for all documents that
+    /// have one of these fingerprints, in document order.
     fn near_fingerprints<F: Fingerprint>(
         &self,
         distance: u32,
@@ -121,8 +122,8 @@ impl Pipeline<'_> {
         Ok((near, documents_with(&values, corpus, workspace, &stage)?))
     }
 
-    /// Number of verified pairs of documents, and of rejected pairs among them. Pairs of exact duplicates
-    /// count as verified.
+    /// Returns the number of verified pairs of documents, and the number of pairs whose texts were too
+    /// different. Pairs of exact duplicates count as verified.
     fn verified_counts(
         &self,
         candidates: u64,
@@ -138,7 +139,8 @@ impl Pipeline<'_> {
         Ok((candidates + equal, candidates - count_document_pairs(similar, uniques)?))
     }
 
-    /// Splits rows into two columns: document numbers in the corpus, and fingerprint indexes.
+    /// Splits the rows of `near_fingerprints` into two columns: document numbers in the corpus, and indexes of
+    /// fingerprints.
     fn columns(&self, near: &Rows<(u64, u32)>) -> Result<(Rows<u64>, Rows<u32>)> {
         let (mut documents, mut indexes) = (self.workspace.rows(), self.workspace.rows());
         for row in near.iter()? {
@@ -155,7 +157,8 @@ impl Pipeline<'_> {
         Ok((documents.finish()?, indexes.finish()?))
     }
 
-    /// Groups documents with equal fingerprints and, if texts are compared, equal feature sets.
+    /// Groups exact duplicates: documents with equal fingerprints and, if texts are compared, also with equal
+    /// feature sets.
     fn group_exact(
         &self,
         indexes: &Rows<u32>,
@@ -184,8 +187,8 @@ impl Pipeline<'_> {
         Ok(UniquesByFingerprint(self.workspace.sorted(rows)?))
     }
 
-    /// Returns the pairs of unique documents to verify: pairs with near fingerprints, and pairs with the same
-    /// fingerprint.
+    /// Returns the pairs of unique documents whose texts have to be compared: pairs with near fingerprints, and
+    /// pairs with equal fingerprints but different texts.
     fn candidates(
         &self,
         near: &FingerprintNeighbors,
@@ -210,7 +213,7 @@ impl Pipeline<'_> {
         Rows::from_sorter(all)
     }
 
-    /// Converts pairs of fingerprints to pairs of unique documents, if texts are not compared.
+    /// Converts pairs of near fingerprints to pairs of unique documents. Valid only if texts are not compared.
     fn unique_pairs(
         &self,
         near: &FingerprintNeighbors,
@@ -223,7 +226,8 @@ impl Pipeline<'_> {
         }))
     }
 
-    /// Returns the edges of the components; none for stars.
+    /// Returns edges between unique documents, whose connected components are the clusters. Returns no edges if
+    /// clusters are stars.
     fn edges(
         &self,
         near: &FingerprintNeighbors,
@@ -260,7 +264,7 @@ impl Pipeline<'_> {
     }
 }
 
-/// Returns the number of pairs of documents that correspond to pairs of unique documents.
+/// Counts pairs of documents: for a pair of unique documents, each document of the one with each of the other.
 fn count_document_pairs(
     pairs: impl Iterator<Item = Result<Candidate>>,
     uniques: &UniqueDocuments,

@@ -315,7 +315,7 @@ impl SimilarityStages<'_> {
         }
         let mut documents = self.workspace.sorter();
         for unique in to_verify.ones() {
-            documents.push(self.uniques.best(unique)?)?;
+            documents.push(self.uniques.best_document(unique)?)?;
         }
         Ok(documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
     }

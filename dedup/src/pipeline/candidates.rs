@@ -169,7 +169,7 @@ impl BandJoin<'_> {
         is_checked: bool,
     ) -> Result<Rows<Candidate>> {
         let (mut candidates, mut last) = (self.workspace.rows(), None);
-        let row = |unique: u32| self.signatures.get(self.uniques.best(unique)? as usize);
+        let row = |unique: u32| self.signatures.get(self.uniques.best_document(unique)? as usize);
         for (at, pair) in pairs.iter()?.enumerate() {
             let pair @ (a, b) = pair?;
             if at % (1 << 12) == 0 {

@@ -168,7 +168,7 @@ impl NearDocuments {
                 id = match representative.checked_sub(STORED) {
                     Some(stored_number) => RepresentativeId::stored(stored_number),
                     None => {
-                        RepresentativeId::document(self.document(self.uniques.best(representative as u32)?)?)
+                        RepresentativeId::document(self.document(self.uniques.best_document(representative as u32)?)?)
                     }
                 };
             }

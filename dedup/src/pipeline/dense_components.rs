@@ -1,7 +1,7 @@
 //! Connected components of dense groups.
 //!
-//! Members that are connected already are not compared. So if all members of a group are similar, each is
-//! compared with only one other.
+//! Two members that are already in the same component are not compared. So if all members of a group are similar,
+//! each member is compared with only one other.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::pipeline::prefix_filter::{Posting, PrefixIndex, SearchBuffer, Similar
 use crate::rows::{PairScore, score_from_similarity};
 use simstore_corpus::Stage;
 
-/// Members that are searched together.
+/// Number of members for which the index is searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
-/// Minimum length of a posting list whose connected prefix is tracked.
+/// Number of postings from which on a list has an entry in [`ConnectedIndex::connected_prefixes`].
 const MIN_TRACKED_LIST: usize = 64;
 
-/// Visits similar pairs of members that connect the same members as all similar pairs do. `members` must be
-/// ascending.
+/// Visits a subset of the similar pairs of `members` that has the same connected components as all similar pairs.
+/// `members` must be ascending.
 pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
     groups: &DenseGroups<'_>,
     members: impl Fn() -> I,
@@ -63,13 +63,14 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
     Ok(())
 }
 
-/// Index of members, and a forest of the connected ones.
+/// Index of members, and the connected components of the members in the index.
 struct ConnectedIndex<'a> {
     groups: &'a DenseGroups<'a>,
     index: PrefixIndex<'a>,
-    /// Node numbers are positions in the index.
+    /// Components of the members. The node of a member has the number of its position in the index.
     forest: UnionFind,
-    /// Length of the prefix of each long posting list whose members are all connected, by the key of the list.
+    /// For long posting lists, by the key of the list: number of postings at its start whose members are all in
+    /// the same component.
     connected_prefixes: HashMap<u64, usize>,
 }
 
@@ -79,7 +80,8 @@ impl<'a> ConnectedIndex<'a> {
         ConnectedIndex { groups, index: PrefixIndex::new(groups), forest, connected_prefixes: HashMap::new() }
     }
 
-    /// Finds for each member one similar member of each component, given by its position in the index.
+    /// For each member of `uniques`, finds one similar member in each component that has any. Returns the positions
+    /// of these similar members in the index.
     fn find(&self, uniques: Vec<u32>) -> Result<Vec<(DenseMember, Vec<u32>)>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let find = |buffer: &mut SearchBuffer, unique: u32| {
@@ -92,7 +94,7 @@ impl<'a> ConnectedIndex<'a> {
         uniques.into_par_iter().map_init(SearchBuffer::default, find).collect()
     }
 
-    /// Adds a member to the index, whose node is in the forest already.
+    /// Adds a member to the index. Its node must already be in the forest.
     fn add(&mut self, member: &DenseMember) {
         let ConnectedIndex { index, forest, connected_prefixes, .. } = self;
         index.add(member, |list, postings| {
@@ -107,12 +109,12 @@ impl<'a> ConnectedIndex<'a> {
     }
 }
 
-/// Visitor that stops looking at a component after its first similar member.
+/// Visitor that finds one similar member in each component, and skips the other members of that component.
 struct UnconnectedVisitor<'a> {
     connected: &'a ConnectedIndex<'a>,
-    /// Roots of the components with a similar member.
+    /// Root nodes of the components in which a similar member was found.
     roots: Vec<u32>,
-    /// One similar member of each of these components.
+    /// Position of the similar member found in each component of `roots`.
     similar: Vec<u32>,
 }
 
@@ -138,14 +140,14 @@ impl SimilarVisitor for UnconnectedVisitor<'_> {
     }
 }
 
-/// Union-find by size. It has no path compression, so that several threads can read it.
+/// Union-find by size. A look-up does not compress paths, so several threads can look up roots at the same time.
 struct UnionFind {
     parents: Vec<u32>,
     sizes: Vec<u32>,
 }
 
 impl UnionFind {
-    /// Adds a node without edges.
+    /// Adds a node that is not connected to others, and returns its number.
     fn add(&mut self) -> u32 {
         let node = self.parents.len() as u32;
         self.parents.push(node);

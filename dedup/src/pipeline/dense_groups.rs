@@ -23,12 +23,12 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// 64-bit words of a longer signature.
+/// Number of 64-bit words in a long signature.
 pub(crate) const LONG_SIGNATURE_WORDS: usize = 4 * BANDS;
-/// Standard deviations above the expected distance of longer signatures at which a pair is rejected. A
-/// similar pair is rejected with a probability below one in a million.
+/// Allowance for the distance of the long signatures of a similar pair above its expected value, in standard
+/// deviations. A similar pair exceeds it with a probability below one in a million.
 const DEVIATIONS: f64 = 5.0;
-/// Members whose features are counted together.
+/// Number of members whose features are read and counted at the same time, on all cores.
 const COUNT_BATCH: usize = 1024;
 
 /// Comparison of the members of dense groups.
@@ -38,20 +38,20 @@ pub(crate) struct DenseGroups<'a> {
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) rule: CandidateRule,
     counts: FeatureCounts,
-    /// Maximum distance of the longer signatures of similar members, in bits.
+    /// Maximum distance of the long signatures of similar members, in bits.
     max_long_signature_distance: u32,
-    /// Bytes of memory for an index.
+    /// Memory limit of an index of members, in bytes.
     pub(crate) memory: u64,
-    /// Number of pairs whose signatures were compared.
+    /// Number of pairs of members whose signatures were compared so far.
     pub(crate) pairs_tested: AtomicU64,
 }
 
-/// Number of members that have a feature, up to 65,535. It is an upper bound: features with equal hashes
-/// share a counter.
+/// Counts, for each feature, the members that have it, up to 65,535. Features whose hashes collide share a counter,
+/// so a count may be too high.
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {
-    /// Creates counters for `uniques` members within `memory` bytes.
+    /// Creates counters for the features of `uniques` members. They take at most `memory` bytes.
     fn new(uniques: usize, memory: u64) -> FeatureCounts {
         let max_counters = (memory / 2).min(uniques as u64 * 256).clamp(1 << 12, 1 << 25);
         FeatureCounts((0..1_u64 << max_counters.ilog2()).map(|_| SaturatingCounter::default()).collect())
@@ -65,7 +65,7 @@ impl FeatureCounts {
         self.of(feature).add(u16::MAX);
     }
 
-    /// Returns the features, rarest first.
+    /// Sorts features by their counts, the rarest first.
     fn ordered(&self, features: &[u64]) -> Vec<u64> {
         let key = |&feature: &u64| (self.of(feature).get(), feature);
         let mut ordered = features.to_vec();
@@ -74,7 +74,8 @@ impl FeatureCounts {
     }
 }
 
-/// Hash function with index `number`: the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014).
+/// Hashes a feature with the hash function number `number` of a family: the finalizer of SplitMix64 (G. Steele, D.
+/// Lea, C. Flood, OOPSLA 2014).
 fn hash_feature(feature: u64, number: u64) -> u64 {
     let mut hash = feature.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,7 +83,8 @@ fn hash_feature(feature: u64, number: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Concatenation of four signatures of the features, each under other hashes.
+/// Computes the long signature of features: four MinHash signatures, each with another hash function, one after
+/// the other.
 fn long_signature(features: &[u64]) -> [u64; LONG_SIGNATURE_WORDS] {
     let mut long = [0; LONG_SIGNATURE_WORDS];
     let mut hashed = Vec::with_capacity(features.len());
@@ -95,12 +97,12 @@ fn long_signature(features: &[u64]) -> [u64; LONG_SIGNATURE_WORDS] {
     long
 }
 
-/// Member of a dense group, with all data to compare it.
+/// Member of a dense group, with its signatures and features.
 pub(crate) struct DenseMember {
     pub(crate) unique: u32,
     pub(crate) bands: [u64; BANDS],
-    pub(crate) long: [u64; LONG_SIGNATURE_WORDS],
-    /// Features by [`FeatureCounts`], rarest first.
+    pub(crate) long_signature: [u64; LONG_SIGNATURE_WORDS],
+    /// Features sorted by their [counts](FeatureCounts), the rarest first.
     pub(crate) ordered: Vec<u64>,
     /// Features in ascending order.
     pub(crate) features: Vec<u64>,
@@ -120,7 +122,7 @@ pub(crate) fn hamming_distance<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u3
 }
 
 impl<'a> DenseGroups<'a> {
-    /// Counts the features of all members of dense groups.
+    /// Prepares the comparison: counts the features of all members of dense groups.
     pub(crate) fn new(
         verifier: &'a Verifier<'a>,
         signatures: &'a Rows<SignatureRow>,
@@ -150,25 +152,26 @@ impl<'a> DenseGroups<'a> {
         })
     }
 
-    /// Number of pairs whose signatures were compared.
+    /// Number of pairs of members whose signatures were compared so far.
     pub(crate) fn pairs_tested(&self) -> u64 {
         self.pairs_tested.load(Ordering::Relaxed)
     }
 
-    /// Reads the features of a member and computes its longer signature.
+    /// Reads the features of a member, sorts them, and computes its long signature.
     pub(crate) fn read_member(&self, unique: u32) -> Result<DenseMember> {
         let features = self.verifier.features(unique)?;
-        let bands = self.signatures.get(self.verifier.uniques.best(unique)? as usize)?.bands;
+        let bands = self.signatures.get(self.verifier.uniques.best_document(unique)? as usize)?.bands;
         Ok(DenseMember {
             unique,
             bands,
-            long: long_signature(&features),
+            long_signature: long_signature(&features),
             ordered: self.counts.ordered(&features),
             features,
         })
     }
 
-    /// Whether signatures and longer signatures allow two members to be similar.
+    /// Whether two members may be similar, judged by their signatures: `a` and `b` are pairs of a MinHash signature
+    /// and a long signature.
     #[inline(always)]
     pub(crate) fn may_be_similar(
         &self,
@@ -183,12 +186,13 @@ impl<'a> DenseGroups<'a> {
     /// Returns the score of two members; `None` if they are not similar enough.
     pub(crate) fn verify(&self, a: &DenseMember, b: &DenseMember) -> Option<PairScore> {
         let is_possible = may_be_similar(a.size(), b.size(), self.rule.min_similarity)
-            && self.may_be_similar((&a.bands, &a.long), (&b.bands, &b.long));
+            && self.may_be_similar((&a.bands, &a.long_signature), (&b.bands, &b.long_signature));
         if is_possible { self.verifier.verify_features(&a.features, &b.features) } else { None }
     }
 }
 
-/// Splits an iterator into batches of `count` items. An item is an error if the run is cancelled.
+/// Splits `uniques` into batches of `count` items; the last batch may be smaller. Returns an error instead of a
+/// batch if the run is cancelled.
 pub(crate) fn batches<T>(
     mut uniques: impl Iterator<Item = T>,
     count: usize,

@@ -11,10 +11,10 @@ use crate::pipeline::representatives::Assignments;
 use crate::rows::{PairScore, ScoredPair, score_from_similarity};
 use simstore_corpus::Stage;
 
-/// Members that are searched together.
+/// Number of members for which the index is searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
 
-/// Visits all similar pairs of members of dense groups, the worse member first.
+/// Visits all similar pairs of members of dense groups. The first member of a pair is the less preferred one.
 pub(crate) fn visit_pairs(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -48,7 +48,8 @@ pub(crate) fn visit_pairs(
     Ok(())
 }
 
-/// Visits (member, representative) pairs that are at least as similar as the member and its own representative.
+/// For each represented member, visits the pairs with all representatives that are at least as similar to it as its
+/// own representative.
 pub(crate) fn visit_nearer_representatives(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -71,9 +72,9 @@ pub(crate) fn visit_nearer_representatives(
     Ok(())
 }
 
-/// Visits for each member the most similar other member; ties go to the first one. If the index of all
-/// members exceeds the memory, the members are divided, and the most similar member of each division is
-/// visited.
+/// Visits, for each member, the pair with the most similar other member; ties go to the first one. If an index of
+/// all members exceeds the memory, the members are indexed in several portions, one after the other. Then the most
+/// similar member of each portion is visited.
 pub(crate) fn visit_most_similar(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -92,7 +93,7 @@ pub(crate) fn visit_most_similar(
     Ok(())
 }
 
-/// Indexes the next members until the memory is full.
+/// Creates an index of the next members of `uniques`, as many as fit in the memory of one index.
 fn fill_index<'a>(
     groups: &'a DenseGroups<'a>,
     uniques: &mut impl Iterator<Item = u32>,
@@ -110,8 +111,8 @@ fn fill_index<'a>(
     Ok(index)
 }
 
-/// Visits the pairs of the members in `batch` with indexed members whose score is at least that given for the
-/// member. Returns the members.
+/// Searches the index for the members in `batch`: pairs of a unique document and its minimum score. Visits all pairs
+/// with at least this score. Returns the members in `batch` with their features.
 fn search_batch(
     batch: Vec<(u32, PairScore)>,
     index: &PrefixIndex<'_>,

@@ -1,10 +1,13 @@
-//! Inverted index of the members of dense groups by their rarest features, and the search for members similar
-//! to a given one.
+//! Inverted index of the members of dense groups, and the search for members similar to a given one.
 //!
-//! A posting list holds the members with a certain number of features that have a certain feature in their
-//! prefix. A search reads its lists together, one range of members at a time, oldest first. So it can stop at
-//! the first similar member. If it continues for more similar members only, it drops the lists that cannot
-//! have any. In a group whose members are all equally similar, these are the long lists.
+//! The *prefix* of a member is a number of its rarest features (see [dense groups](crate::pipeline::dense_groups)).
+//! There is one posting list for each feature and each size, that is, number of features of a member. The list
+//! holds the members of this size that have the feature in their prefix.
+//!
+//! A search reads all its posting lists at the same time, one *range* of consecutive members after the other. So
+//! members are found in the order in which they were added, and the search can stop at the first similar member.
+//! After a similar member, a search may raise its minimum score. It then drops the lists without members of this
+//! score. If all members of a group are equally similar, these are the long lists.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -17,41 +20,40 @@ use simstore_text::{BANDS, min_shared_members};
 use crate::pipeline::dense_groups::{DenseGroups, DenseMember, LONG_SIGNATURE_WORDS};
 use crate::rows::{PairScore, ScoredPair, score_from_similarity, similarity_from_score};
 
-/// Bytes of memory for a member with its signatures, without its features.
+/// Memory for a member of the index in bytes, besides its features.
 const MEMBER_BYTES: u64 = 8 * (LONG_SIGNATURE_WORDS + BANDS) as u64 + 32;
-/// Bytes of memory for a posting, with a share of its list.
+/// Memory for a posting in bytes, with its share of the memory of the list.
 const POSTING_BYTES: u64 = 32;
-/// Members in the first range of a search, in 64-bit words with one bit per member. Each range is twice as
-/// large as the one before.
-const FIRST_WORDS: usize = 4;
-/// Maximum size of a range, in 64-bit words.
-const MAX_WORDS: usize = 1 << 10;
+/// Size of the first range of a search, in words of 64 members. The size of each later range is doubled.
+const FIRST_RANGE_WORDS: usize = 4;
+/// Maximum size of a range, in words of 64 members.
+const MAX_RANGE_WORDS: usize = 1 << 10;
 
-/// Entry of a posting list: position of the member in the index, and position of the feature in the member,
-/// rarest first.
+/// Entry of a posting list: (position of the member in the index, rank of the feature in this member). The rarest
+/// feature of a member has rank 0.
 pub(crate) type Posting = (u32, u32);
 
-/// Return value of a visitor: the search continues with the same minimum score.
+/// Value that a visitor returns to continue the search with the same minimum score.
 pub(crate) const UNCHANGED: PairScore = 0;
-/// Return value of a visitor: the search ends.
+/// Value that a visitor returns to end the search.
 pub(crate) const STOP: PairScore = PairScore::MAX;
 
-/// Visitor of similar members, which can skip members.
+/// Visitor of the similar members that a search finds. It can exclude members from the search.
 pub(crate) trait SimilarVisitor {
-    /// Whether to visit the member at a position of the index.
+    /// Whether the member at position `_at` of the index may be visited. If not, it is not compared.
     #[inline]
     fn wants(&self, _at: u32) -> bool {
         true
     }
 
-    /// Number of postings at the start of a list whose members need not be visited.
+    /// Number of postings at the start of the list with the key `_list` that the search may skip.
     #[inline]
     fn skippable_prefix(&self, _list: u64, _postings: &[Posting]) -> usize {
         0
     }
 
-    /// Visits the similar member at a position of the index. Returns the minimum score of further members,
-    /// [`UNCHANGED`] or [`STOP`].
+    /// Visits the similar member at position `at` of the index. Returns the minimum score for the rest of the
+    /// search, or [`UNCHANGED`] or [`STOP`].
     fn visit(&mut self, at: u32, score: PairScore) -> PairScore;
 }
 
@@ -61,26 +63,28 @@ impl<V: FnMut(u32, PairScore) -> PairScore> SimilarVisitor for V {
     }
 }
 
-/// Converts a score to a similarity, lowered a little against rounding, but not below the threshold `threshold`.
+/// Converts a minimum score to a similarity that is a little lower, as an allowance for rounding. The result is at
+/// least `threshold`, the minimum similarity of the run.
 fn min_similarity_for(min_score: PairScore, threshold: f64) -> f64 {
     (similarity_from_score(min_score) - 1e-6).max(threshold)
 }
 
-/// Least number of shared features of members with `a` and `b` features whose score is at least `min_score`;
-/// `None` if no such number exists.
+/// Returns the least number of features that two members share if they have `a` and `b` features and a score of at
+/// least `min_score`. Returns `None` if they cannot have this score. `threshold` is the minimum similarity of the run.
 fn min_shared_for_score(min_score: PairScore, a: u32, b: u32, threshold: f64) -> Option<u32> {
     let are_near =
         |&both: &u32| score_from_similarity(f64::from(both) / f64::from(a + b - both)) >= min_score;
     (min_shared(a, b, min_similarity_for(min_score, threshold))..=a.min(b)).find(are_near)
 }
 
-/// Least number of shared features of members with `a` and `b` features and this similarity.
+/// Returns the least number of features that two members share if they have `a` and `b` features and a similarity of
+/// at least `min_similarity`; at least 1.
 fn min_shared(a: u32, b: u32, min_similarity: f64) -> u32 {
     min_shared_members(a as usize, b as usize, min_similarity).max(1) as u32
 }
 
-/// Kernel that compares the signatures of one member with up to 64 others, given by `bits`. Returns the bits
-/// of those that may be similar.
+/// Kernel that compares the signatures of the member `one` with up to 64 members of `others`. It compares only the
+/// members whose bit is set in `bits`. The result has the bits of the members that may be similar.
 struct SignatureFilter<'a> {
     groups: &'a DenseGroups<'a>,
     one: (&'a [u64; BANDS], &'a [u64; LONG_SIGNATURE_WORDS]),
@@ -104,44 +108,45 @@ impl Kernel for SignatureFilter<'_> {
     }
 }
 
-/// Inverted index of members.
+/// Inverted index of members of dense groups. The position of a member is its index in order of addition.
 pub(crate) struct PrefixIndex<'a> {
     groups: &'a DenseGroups<'a>,
-    /// Numbers of the members, oldest first. Positions in the index refer to this list.
+    /// Unique document of the member at each position.
     uniques: Vec<u32>,
     bands: Vec<[u64; BANDS]>,
-    long: Vec<[u64; LONG_SIGNATURE_WORDS]>,
+    long_signatures: Vec<[u64; LONG_SIGNATURE_WORDS]>,
     features: Vec<Box<[u64]>>,
-    /// Distinct numbers of features of the members.
+    /// Sizes of all members, each once. The size of a member is its number of features.
     sizes: BTreeSet<u32>,
-    /// Posting lists by a hash of the feature and the number of features.
+    /// Posting lists. The key of a list is a hash of its feature and of the size of its members.
     lists: HashMap<u64, Vec<Posting>>,
-    /// Estimated memory in bytes.
+    /// Estimated memory of the index in bytes.
     bytes: u64,
 }
 
-/// Reusable memory of a search.
+/// Memory that one thread reuses for all its searches.
 #[derive(Default)]
 pub(crate) struct SearchBuffer {
-    seen: Vec<u64>,
+    listed_bits: Vec<u64>,
 }
 
-/// Posting list during a search.
+/// Posting list that a search for members similar to a given member reads.
 struct PostingCursor<'i> {
     key: u64,
     postings: &'i [Posting],
-    /// Number of postings already read.
-    done: usize,
-    /// Position of the feature in the searched member, rarest first.
+    /// Number of postings of the list that were read or skipped.
+    read_count: usize,
+    /// Rank of the list's feature in the given member; the rarest feature has rank 0.
     position: u32,
-    /// Number of features of each member in the list.
+    /// Size of the members in the list, that is, the number of features of each.
     size: u32,
-    /// Maximum position of the feature in a member that can be similar enough.
+    /// Greatest rank that the list's feature has in a member with the minimum score.
     max_position: u32,
 }
 
 impl PostingCursor<'_> {
-    /// Changes the minimum score. Returns whether the list may still have members with this score.
+    /// Adapts the cursor to a new minimum score. `size` is the size of the given member. Returns whether the list
+    /// may have members with this score.
     fn set_min_score(&mut self, min_score: PairScore, size: u32, threshold: f64) -> bool {
         let Some(min_shared) = min_shared_for_score(min_score, size, self.size, threshold) else {
             return false;
@@ -162,7 +167,7 @@ impl<'a> PrefixIndex<'a> {
             groups,
             uniques: Vec::new(),
             bands: Vec::new(),
-            long: Vec::new(),
+            long_signatures: Vec::new(),
             features: Vec::new(),
             sizes: BTreeSet::new(),
             lists: HashMap::new(),
@@ -170,12 +175,13 @@ impl<'a> PrefixIndex<'a> {
         }
     }
 
-    /// Adds a member. Calls `visitor` with the key and postings of each list that it was added to.
+    /// Adds a member. Calls `visitor` for each list that the member was added to, with the key of the list and all
+    /// postings of the list.
     pub(crate) fn add(&mut self, member: &DenseMember, mut visitor: impl FnMut(u64, &[Posting])) {
         let (at, size) = (self.uniques.len() as u32, member.size());
         self.uniques.push(member.unique);
         self.bands.push(member.bands);
-        self.long.push(member.long);
+        self.long_signatures.push(member.long_signature);
         self.features.push(member.features.as_slice().into());
         self.sizes.insert(size);
         // The smallest size that can be similar requires the fewest shared features, so it gives the longest prefix.
@@ -191,18 +197,19 @@ impl<'a> PrefixIndex<'a> {
         self.bytes += MEMBER_BYTES + u64::from(first) * POSTING_BYTES + 8 * u64::from(size);
     }
 
-    /// Whether the index has used up its memory.
+    /// Whether the index has reached its memory limit.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= self.groups.memory
     }
 
-    /// Number of the member at a position of the index.
+    /// Unique document of the member at position `at`.
     pub(crate) fn member(&self, at: u32) -> u32 {
         self.uniques[at as usize]
     }
 
-    /// Searches on all cores for indexed members similar to each of `uniques`, which come with their minimum
-    /// scores. `next` maps the score of a found member to the minimum score of further ones.
+    /// Searches the index, on all cores, for members similar to each member of `uniques`: pairs of a unique document
+    /// and its minimum score. When a similar member is found, `next` gets its score and returns the minimum score
+    /// for the rest of that search, or [`UNCHANGED`] or [`STOP`].
     pub(crate) fn search(
         &self,
         uniques: Vec<(u32, PairScore)>,
@@ -219,7 +226,7 @@ impl<'a> PrefixIndex<'a> {
         uniques.into_par_iter().map_init(SearchBuffer::default, find).collect()
     }
 
-    /// Visits the indexed members whose score with `member` is at least `min_score`, oldest first.
+    /// Visits the members of the index whose score with `member` is at least `min_score`, in order of addition.
     pub(crate) fn visit_similar(
         &self,
         member: &DenseMember,
@@ -232,34 +239,34 @@ impl<'a> PrefixIndex<'a> {
             member,
             min_score,
             lists: self.posting_lists(member, min_score),
-            listed_bits: &mut buffer.seen,
+            listed_bits: &mut buffer.listed_bits,
         };
-        let (mut first, mut words) = (0, FIRST_WORDS);
+        let (mut first, mut words) = (0, FIRST_RANGE_WORDS);
         while first < self.uniques.len() && !search.lists.is_empty() {
             let end = self.uniques.len().min(first + words * 64);
             if !search.visit_range(first, end, visitor) {
                 return;
             }
-            (first, words) = (end, MAX_WORDS.min(2 * words));
+            (first, words) = (end, MAX_RANGE_WORDS.min(2 * words));
         }
     }
 
-    /// Returns the posting lists that may have members similar to `member`.
+    /// Returns the posting lists that can contain members whose score with `member` is at least `min_score`.
     fn posting_lists(&self, member: &DenseMember, min_score: PairScore) -> Vec<PostingCursor<'_>> {
-        let (size, rule_min) = (member.size(), self.groups.rule.min_similarity);
-        let similarity = min_similarity_for(min_score, rule_min);
+        let (size, threshold) = (member.size(), self.groups.rule.min_similarity);
+        let similarity = min_similarity_for(min_score, threshold);
         let smallest = (f64::from(size) * similarity - 1e-6).ceil().max(1.0) as u32;
         let largest = (f64::from(size) / similarity + 1e-6).floor().min(f64::from(u32::MAX - size)) as u32;
         let mut lists = Vec::new();
         for &other in self.sizes.range(smallest..=largest) {
-            let Some(min_shared) = min_shared_for_score(min_score, size, other, rule_min) else { continue };
+            let Some(min_shared) = min_shared_for_score(min_score, size, other, threshold) else { continue };
             for (position, &feature) in (0..=size - min_shared).zip(&member.ordered) {
                 let key = posting_list_key(feature, other);
                 if let Some(postings) = self.lists.get(&key) {
                     lists.push(PostingCursor {
                         key,
                         postings,
-                        done: 0,
+                        read_count: 0,
                         position,
                         size: other,
                         max_position: other - min_shared,
@@ -277,12 +284,12 @@ struct IndexSearch<'s> {
     member: &'s DenseMember,
     min_score: PairScore,
     lists: Vec<PostingCursor<'s>>,
-    /// One bit for each member of the current range: whether it is in one of the lists.
+    /// One bit for each member of the current range: whether it is in one of `lists`.
     listed_bits: &'s mut Vec<u64>,
 }
 
 impl IndexSearch<'_> {
-    /// Visits the similar members of a range. Returns whether to continue with the next range.
+    /// Visits the similar members at positions from `first` up to `end`. Returns whether the search continues.
     fn visit_range(&mut self, first: usize, end: usize, visitor: &mut impl SimilarVisitor) -> bool {
         let mut from = first;
         while let Some((at, min_score)) = self.visit_until(first, from..end, visitor) {
@@ -295,14 +302,14 @@ impl IndexSearch<'_> {
             from = at + 1;
         }
         for list in &mut self.lists {
-            list.done += list.postings[list.done..].partition_point(|&(at, _)| (at as usize) < end);
+            list.read_count += list.postings[list.read_count..].partition_point(|&(at, _)| (at as usize) < end);
         }
-        self.lists.retain(|list| list.done < list.postings.len());
+        self.lists.retain(|list| list.read_count < list.postings.len());
         true
     }
 
-    /// Visits similar members of a range until the minimum score changes. Then it returns the position of the
-    /// last member visited, and the new minimum score. `first` is the position of the first bit of `listed_bits`.
+    /// Visits the similar members of a range. If a visit changes the minimum score, returns the position of the
+    /// visited member and the new minimum score. `first` is the position that the first bit of `listed_bits` is for.
     fn visit_until(
         &mut self,
         first: usize,
@@ -310,7 +317,7 @@ impl IndexSearch<'_> {
         visitor: &mut impl SimilarVisitor,
     ) -> Option<(usize, PairScore)> {
         let &mut IndexSearch { index, member, min_score, .. } = self;
-        self.mark_seen(first, &range, visitor);
+        self.mark_listed(first, &range, visitor);
         let DenseGroups { verifier, pairs_tested, .. } = index.groups;
         for (word, &bits) in self.listed_bits.iter().enumerate() {
             let position = first + word * 64;
@@ -320,8 +327,8 @@ impl IndexSearch<'_> {
             }
             pairs_tested.fetch_add(u64::from(bits.count_ones()), Ordering::Relaxed);
             let others = position..range.end.min(position + 64);
-            let others = (&index.bands[others.clone()], &index.long[others]);
-            let one = (&member.bands, &member.long);
+            let others = (&index.bands[others.clone()], &index.long_signatures[others]);
+            let one = (&member.bands, &member.long_signature);
             bits = dispatch(SignatureFilter { groups: index.groups, one, others, bits });
             while bits != 0 {
                 let at = position + bits.trailing_zeros() as usize;
@@ -342,13 +349,14 @@ impl IndexSearch<'_> {
         None
     }
 
-    /// Sets the bits of the members of a range that are in lists.
-    fn mark_seen(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
+    /// Sets `listed_bits`: the bits of the members of a range that are in one of `lists`. `first` is the position
+    /// that the first bit is for.
+    fn mark_listed(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
         self.listed_bits.clear();
         self.listed_bits.resize((range.end - first).div_ceil(64), 0);
         for list in &mut self.lists {
-            list.done = list.done.max(visitor.skippable_prefix(list.key, list.postings));
-            let postings = list.postings[list.done..].iter();
+            list.read_count = list.read_count.max(visitor.skippable_prefix(list.key, list.postings));
+            let postings = list.postings[list.read_count..].iter();
             for &(at, position) in postings.take_while(|&&(at, _)| (at as usize) < range.end) {
                 if let Some(bit) =
                     (at as usize).checked_sub(range.start).filter(|_| position <= list.max_position)
@@ -361,7 +369,7 @@ impl IndexSearch<'_> {
     }
 }
 
-/// Keeps the bits of the members that the visitor wants. `position` belongs to the lowest bit.
+/// Clears the bits of the members that the visitor excludes. `position` is the position that the lowest bit is for.
 fn wanted_bits(bits: u64, position: usize, visitor: &impl SimilarVisitor) -> u64 {
     let (mut left, mut wanted_bits) = (bits, 0);
     while left != 0 {

@@ -52,7 +52,7 @@ impl<'a> NearestSearch<'a> {
     /// Adds `other` as a neighbor of `unique`.
     pub(crate) fn push(&mut self, (unique, other, score): ScoredPair) -> Result<()> {
         let key = (unique, self.order.sort_key(score));
-        self.rows.push((key, (self.uniques.best(other)?, other)))
+        self.rows.push((key, (self.uniques.best_document(other)?, other)))
     }
 
     /// Adds each document of a pair as a neighbor of the other.
@@ -125,7 +125,7 @@ impl<'a> NearestSearch<'a> {
         for row in assignments.rows.iter()? {
             let (unique, representative, score) = row?;
             if let Some(((_, key), (document, other))) = rows.seek(unique, |row| row.0.0)?
-                && (key, document) < (order.sort_key(score), uniques.best(representative)?)
+                && (key, document) < (order.sort_key(score), uniques.best_document(representative)?)
             {
                 nearest.push((unique, other, order.sort_key(key)))?;
             }
@@ -207,7 +207,7 @@ pub(crate) fn nearest_documents(
         let (unique, document) = row?;
         let Some(equal) = equal.filter(|_| uniques.has_duplicates(unique)) else {
             if let Some((_, other, score)) = nearest.seek(unique, |row| row.0)? {
-                rows.push((document, uniques.best(other)?, score))?;
+                rows.push((document, uniques.best_document(other)?, score))?;
             }
             continue;
         };

@@ -19,22 +19,23 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// Limits of a batch: unique documents, members of dense groups among them (these are compared pairwise), and
-/// candidates.
+/// Maximum number of unique documents in a batch.
 const UNASSIGNED_BATCH: usize = 512;
+/// Maximum number of members of dense groups in a batch. They are compared with each other.
 const DENSE_BATCH: usize = 64;
+/// Number of candidates at which a batch ends.
 const CANDIDATE_BATCH: usize = 1 << 16;
 
 /// Assignment of duplicates to representatives.
 #[derive(Debug)]
 pub(crate) struct Assignments {
-    /// Represented unique documents with their representatives, in order.
+    /// Represented unique documents, each with its representative, in order of the represented documents.
     pub(crate) rows: Rows<AssignmentRow>,
     /// One bit per unique document: whether another document represents it.
     pub(crate) is_represented: BitVec,
 }
 
-/// Assigns representatives from the complete list of near pairs, which must be sorted.
+/// Assigns representatives by stars. `pairs` must contain all near pairs, sorted.
 pub(crate) fn assign_from_pairs(
     pairs: impl Iterator<Item = Result<ScoredPair>>,
     uniques: usize,
@@ -55,8 +56,8 @@ pub(crate) fn assign_from_pairs(
     Ok(Assignments { rows: rows.finish()?, is_represented })
 }
 
-/// Like [`assign_from_pairs`], for sorted pairs in memory: returns the pairs of a represented document and
-/// its representative.
+/// Assigns representatives by stars, like [`assign_from_pairs`], but in memory. Returns the pairs of a represented
+/// document and its representative. `pairs` must contain all near pairs, sorted.
 pub(crate) fn star_pairs<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
     let mut is_represented = HashSet::new();
     let is_new = |&&(worse, better, _): &&(u32, u32, S)| {
@@ -65,16 +66,17 @@ pub(crate) fn star_pairs<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)>
     pairs.iter().filter(is_new).copied().collect()
 }
 
-/// Unique document without a representative yet.
+/// Unique document that has not been assigned a representative yet.
 struct Unassigned {
     unique: u32,
-    /// Whether it is a member of a dense group.
+    /// Whether the document is a member of a dense group.
     is_dense: bool,
-    /// More preferred candidates, in order of preference.
+    /// Documents that form a candidate with this one and are preferred to it, the most preferred first.
     better_candidates: Vec<u32>,
 }
 
-/// Unique documents that have better candidates or are in dense groups, in order of preference.
+/// Unique documents that may get a representative, in order of preference: those that form a candidate with a more
+/// preferred document, and members of dense groups.
 struct UnassignedQueue<'a> {
     candidates: RowCursor<RowsIter<'a, Candidate>, Candidate>,
     members: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
@@ -94,7 +96,7 @@ impl UnassignedQueue<'_> {
         Ok(Some(Unassigned { unique, is_dense, better_candidates: better }))
     }
 
-    /// Takes the documents of the next batch.
+    /// Removes the next batch of documents from the queue.
     fn batch(&mut self) -> Result<Vec<Unassigned>> {
         let (mut batch, mut dense_count, mut candidates) = (Vec::new(), 0, 0);
         while batch.len() < UNASSIGNED_BATCH && dense_count < DENSE_BATCH && candidates < CANDIDATE_BATCH {
@@ -112,8 +114,8 @@ struct StarPass<'a> {
     verifier: &'a Verifier<'a>,
     stage: &'a Stage<'a>,
     is_represented: BitVec,
-    /// Scores of the batch's candidates; `None` for rejected pairs. They are verified in advance on all
-    /// cores, although some turn out not to be needed.
+    /// Scores of candidates of the current batch; `None` for a rejected pair. Candidates are verified in advance, on
+    /// all cores. Some of these scores turn out not to be needed.
     verified: HashMap<Candidate, Option<PairScore>>,
 }
 
@@ -178,8 +180,8 @@ pub(crate) fn assign_stars(
 }
 
 impl StarPass<'_> {
-    /// Verifies the candidates of a batch. The most preferred candidate of each document often represents it,
-    /// so it is verified first. The other candidates are verified only if the first one is rejected.
+    /// Verifies candidates of a batch in advance. Often the most preferred other document represents a document, so
+    /// this pair is verified first. The other pairs of the document are verified only if this one is rejected.
     fn verify_candidates(&mut self, batch: &[Unassigned]) -> Result<()> {
         self.verified.clear();
         let firsts: Vec<Candidate> =
@@ -194,7 +196,8 @@ impl StarPass<'_> {
         self.verify(&others)
     }
 
-    /// Pairs of a document and each of its candidates that is a representative so far.
+    /// Returns the pairs of a document and each document in its `better_candidates` that has no representative so
+    /// far, in order of preference.
     fn open_candidates<'o>(
         &self,
         unassigned: &'o Unassigned,
@@ -211,7 +214,8 @@ impl StarPass<'_> {
         Ok(())
     }
 
-    /// Returns the most preferred representative among the candidates of a document.
+    /// Returns the most preferred representative that is similar to `unassigned`, from its `better_candidates`.
+    /// Does not search dense groups.
     fn representative(&self, unassigned: &Unassigned) -> Result<Option<AssignmentRow>> {
         for pair in self.open_candidates(unassigned) {
             let similarity = match self.verified.get(&pair) {
@@ -229,20 +233,21 @@ impl StarPass<'_> {
     }
 }
 
-/// Member of a dense group, and its representative in the index, if any.
+/// Member of a dense group, and the representative that the search of the index found for it, if any.
 type DenseAnswer = (DenseMember, Option<AssignmentRow>);
 
-/// Representatives within dense groups: members are searched in an index of representatives, one batch after
-/// the other.
+/// Search for representatives within dense groups. An index holds the representatives found so far. It is searched
+/// for one batch of members after the other.
 struct DensePass<'a> {
     groups: &'a DenseGroups<'a>,
-    /// Assignment of duplicates to representatives.
+    /// Index of the representatives of earlier batches.
     index: PrefixIndex<'a>,
-    /// Members of the current batch.
+    /// Members of the current batch, by unique document.
     members: BTreeMap<u32, DenseAnswer>,
-    /// Representatives of the current batch.
+    /// Members of the current batch that are representatives. They are not in the index yet.
     representatives: Vec<u32>,
-    /// Assignments to representatives of earlier indexes, which were dropped when they were full; in order.
+    /// When an index is full, all later members are looked up in it, and the index is dropped. These are the
+    /// assignments that were found in dropped indexes, in order of the members.
     from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }
@@ -260,7 +265,8 @@ impl<'a> DensePass<'a> {
         }
     }
 
-    /// Starts a batch: searches the index for representatives of the next members, in order.
+    /// Starts a batch of the members `uniques`. Adds the representatives of the previous batch to the index, then
+    /// searches the index for representatives of the new members.
     fn start_batch(
         &mut self,
         uniques: impl Iterator<Item = u32>,
@@ -282,8 +288,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Searches all indexes so far for a representative of each of `uniques`, in order. Those of earlier
-    /// indexes are preferred.
+    /// Searches for a representative of each member of `uniques`. Prefers a representative from a dropped index to
+    /// one from the current index. Calls must be in ascending order of members.
     fn search(&mut self, uniques: impl Iterator<Item = u32>) -> Result<Vec<DenseAnswer>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let found = self.index.search(uniques.map(|unique| (unique, min_score)).collect(), |_| STOP)?;
@@ -294,7 +300,8 @@ impl<'a> DensePass<'a> {
         found.into_iter().map(preferred).collect()
     }
 
-    /// Searches the full index for representatives of all members after `last`, then replaces it by an empty index.
+    /// Searches the full index for representatives of all members after `last`, records them in `from_full_indexes`,
+    /// and replaces the index by an empty one.
     fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
         for batch in
@@ -309,7 +316,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Returns the representative of a member of the batch: from the indexes, or else from the batch itself.
+    /// Returns the representative of a member of the current batch: one found in an index, or else the first similar
+    /// one of the batch's own representatives.
     fn representative(&mut self, unique: u32) -> Option<AssignmentRow> {
         let (member, representative) = self.members.get(&unique)?;
         if representative.is_some() {
@@ -321,7 +329,7 @@ impl<'a> DensePass<'a> {
         })
     }
 
-    /// Records that a member of the batch is a representative.
+    /// Records that a member of the current batch is a representative.
     fn add_representative(&mut self, unique: u32) {
         self.representatives.push(unique);
     }

@@ -1,4 +1,5 @@
-//! Exact deduplication: documents with equal keys, such as equal feature sets, become one unique document.
+//! Exact deduplication: documents with equal keys, such as equal feature sets, are grouped. Each group is a
+//! *unique document*. A document without exact duplicates is a unique document of its own.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -9,14 +10,16 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{FixedSize, RowCursor, Rows};
 
-/// Groups of exact duplicates, numbered by the preference of their best documents.
+/// All unique documents: groups of exact duplicates. The *best document* of a group is the most preferred one.
+/// Groups are numbered by the preference of their best documents; number 0 is the most preferred.
 #[derive(Debug)]
 pub(crate) struct UniqueDocuments {
-    /// Most preferred document of each unique document.
+    /// Best document of each unique document.
     best: Rows<u32>,
-    /// (Unique document, document) for each document of a group of several, sorted by number and then by preference.
+    /// Rows (unique document, document) for all documents that have exact duplicates. Sorted by unique document,
+    /// then by preference.
     grouped: Rows<(u32, u32)>,
-    /// One bit per unique document: whether it has several documents.
+    /// One bit per unique document: whether it consists of at least two documents.
     is_group: BitVec,
 }
 
@@ -39,26 +42,26 @@ impl UniqueDocuments {
         self.best.len()
     }
 
-    /// Returns the best document of a unique document: the most preferred one of its exact duplicates.
+    /// Returns the most preferred document of the group of exact duplicates with number `unique`.
     #[inline]
-    pub(crate) fn best(&self, unique: u32) -> Result<u32> {
+    pub(crate) fn best_document(&self, unique: u32) -> Result<u32> {
         self.best.get(unique as usize)
     }
 
-    /// Most preferred document of each unique document.
+    /// Best document of each unique document, in order of their numbers.
     pub(crate) fn best_documents(&self) -> &Rows<u32> {
         &self.best
     }
 
-    /// Whether a unique document has several documents, which are exact duplicates.
+    /// Whether a unique document consists of at least two documents, which are exact duplicates.
     pub(crate) fn has_duplicates(&self, unique: u32) -> bool {
         self.is_group[unique as usize]
     }
 
-    /// Returns the documents of a unique document, the most preferred first.
+    /// Returns the exact duplicates that form a unique document, the most preferred first.
     pub(crate) fn documents(&self, unique: u32) -> Result<Vec<u32>> {
         if !self.has_duplicates(unique) {
-            return Ok(vec![self.best(unique)?]);
+            return Ok(vec![self.best_document(unique)?]);
         }
         let start = self.grouped_before(unique)?;
         let rows = (start..self.grouped.len()).map(|at| self.grouped.get(at));
@@ -66,7 +69,7 @@ impl UniqueDocuments {
         rows.map(|row| Ok(row?.1)).collect()
     }
 
-    /// Number of documents of a unique document.
+    /// Number of exact duplicates that form a unique document; 1 for a document without duplicates.
     pub(crate) fn size(&self, unique: u32) -> Result<u64> {
         if !self.has_duplicates(unique) {
             return Ok(1);
@@ -74,12 +77,12 @@ impl UniqueDocuments {
         Ok((self.grouped_before(unique + 1)? - self.grouped_before(unique)?) as u64)
     }
 
-    /// Number of rows in `grouped` for all unique documents before `unique`.
+    /// Index of the first row in `grouped` whose unique document is `unique` or a later one.
     fn grouped_before(&self, unique: u32) -> Result<usize> {
         self.grouped.partition_point(|row| row.0 < unique)
     }
 
-    /// Returns (document, unique document) for all documents, in document order.
+    /// Returns a row (document, unique document) for each document, in document order.
     pub(crate) fn by_document(&self, workspace: &Workspace) -> Result<Rows<(u32, u32)>> {
         let mut rows = workspace.sorter();
         for row in self.iter()? {
@@ -89,7 +92,8 @@ impl UniqueDocuments {
         Rows::from_sorter(rows)
     }
 
-    /// Visits (unique document, document) for all documents, by number and then by preference.
+    /// Visits a pair (unique document, document) for each document. Sorted by unique document, then by preference
+    /// of the document.
     pub(crate) fn iter(&self) -> Result<impl Iterator<Item = Result<(u32, u32)>>> {
         let (mut grouped, mut best) = (self.grouped.cursor()?, (0..).zip(self.best.iter()?));
         let mut last = None;
@@ -107,7 +111,7 @@ impl UniqueDocuments {
     }
 }
 
-/// Groups documents with equal keys. `keys` are (key, document) pairs in document order.
+/// Groups documents with equal keys. `keys` has a pair (key, document) for each document, in document order.
 pub(crate) fn group_by_key<K: FixedSize>(
     keys: impl Iterator<Item = Result<(K, u32)>>,
     ranks: &PreferenceRanks,

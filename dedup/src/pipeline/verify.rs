@@ -47,7 +47,7 @@ impl<'a> Verifier<'a> {
     }
 
     pub(crate) fn features(&self, unique: u32) -> Result<Vec<u64>> {
-        self.features.get(self.uniques.best(unique)?)
+        self.features.get(self.uniques.best_document(unique)?)
     }
 
     /// Returns the score of two feature lists; `None` if the pair is rejected. Counts the pair.
@@ -93,7 +93,7 @@ impl<'a> Verifier<'a> {
         for (at, &(a, b)) in pairs.iter().enumerate() {
             for unique in [a, b] {
                 if uniques.insert(unique) {
-                    bytes += self.features.bytes(self.uniques.best(unique)?)?;
+                    bytes += self.features.bytes(self.uniques.best_document(unique)?)?;
                 }
             }
             if bytes > PAIR_BATCH_BYTES && at > 0 {

@@ -79,12 +79,12 @@ impl RunResults {
             return visit_in_stage(observer, what, rows, |row| visitor(&lookup, row?));
         }
         loop {
-            let some: Vec<T> = rows.by_ref().take(most).collect::<Result<_>>()?;
-            if some.is_empty() {
+            let batch: Vec<T> = rows.by_ref().take(most).collect::<Result<_>>()?;
+            if batch.is_empty() {
                 return Ok(());
             }
-            let lookup = self.lookup_for_rows(&some, &documents, observer)?;
-            for row in some {
+            let lookup = self.lookup_for_rows(&batch, &documents, observer)?;
+            for row in batch {
                 visitor(&lookup, row)?;
                 stage.add(1)?;
             }
@@ -98,10 +98,10 @@ impl RunResults {
         documents: impl Fn(&T) -> [Option<usize>; 2],
         observer: &dyn Observer,
     ) -> Result<DocumentLookup<'_>> {
-        let mut wanted: Vec<usize> = rows.iter().flat_map(documents).flatten().collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        self.corpus.lookup(wanted, observer)
+        let mut numbers: Vec<usize> = rows.iter().flat_map(documents).flatten().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        self.corpus.lookup(numbers, observer)
     }
 
     /// Columns for locations; empty if no id repeats.

@@ -15,7 +15,8 @@ use crate::numbers::format_bytes;
 /// Number of bytes needed to detect the compression of a file.
 pub(crate) const MAGIC_BYTES: usize = 10;
 
-/// Largest accepted zstd window, as a power of two in bytes. `zstd --long=31` writes windows of this size.
+/// Size of the largest accepted zstd window: the logarithm, base 2, of its number of bytes. `zstd --long=31` writes
+/// windows of 2^31 bytes.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
 /// Compression of a file.
@@ -64,7 +65,8 @@ impl Compression {
         }
     }
 
-    /// Returns a reader of the decompressed bytes of all members.
+    /// Returns a reader that decompresses `raw`. A gzip, bzip2, or xz file may be a concatenation of compressed
+    /// members: their contents are returned one after the other.
     ///
     /// After an error, a gzip reader can be read further: it continues with the next member after the damage.
     /// If decompression needs more than `memory` bytes, the reader returns an error of the kind
@@ -91,13 +93,15 @@ impl Compression {
     }
 }
 
-/// Returns the largest zstd window that can be decoded in `memory` bytes, as a power of two.
+/// Returns the size of the largest zstd window that can be decoded in `memory` bytes: the logarithm, base 2, of its
+/// number of bytes.
 pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
     // The other half is for the decoder's further buffers.
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A decompressing reader whose error for a lack of memory names the option that helps.
+/// A decompressing reader. If decompression needs more than `memory` bytes, its error advises the user to raise the
+/// option `memory`.
 pub(crate) struct MemoryLimitedReader<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,
@@ -137,7 +141,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Skips zero bytes, which tapes and some tools write after a member. Returns false at the end of the file.
+/// Skips zero bytes, with which tapes and some tools pad a member. Returns false at the end of the file.
 fn skip_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = raw.fill_buf()?;
@@ -153,7 +157,7 @@ fn skip_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// Reader of a bzip2 file with any number of members.
+/// Decompressing reader of a bzip2 file with any number of members.
 struct Bzip2Members<R> {
     member: Option<BzDecoder<R>>,
 }
@@ -174,7 +178,7 @@ impl<R: BufRead> Read for Bzip2Members<R> {
     }
 }
 
-/// A reader with bytes that were put back and are read again first.
+/// A reader to which bytes can be put back. They are returned before the rest of `raw`.
 struct PushbackReader<R> {
     bytes: Vec<u8>,
     raw: R,
@@ -202,7 +206,7 @@ impl<R: BufRead> BufRead for PushbackReader<R> {
     }
 }
 
-/// Reader of a gzip file with any number of members.
+/// Decompressing reader of a gzip file with any number of members.
 struct GzipMembers<R> {
     member: Option<GzDecoder<PushbackReader<R>>>,
     /// Input between two members, when no decoder owns it.

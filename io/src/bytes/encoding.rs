@@ -13,10 +13,11 @@ use simstore::{Error, Result};
 
 /// Maximum number of bytes examined to detect an encoding.
 const DETECTION_BYTES: usize = 1 << 20;
-/// Up to one malformed character in this many bytes of lines does not indicate another encoding. A single
-/// malformed character never does, even in a short text.
+/// Lines count as UTF-8 if they have at most one malformed character in this many bytes. A single malformed
+/// character is accepted even in fewer bytes.
 const LINE_BYTES_PER_ERROR: u64 = 8192;
-/// Like [`LINE_BYTES_PER_ERROR`], for a whole text. Here a wrong guess costs less than a refusal.
+/// Like [`LINE_BYTES_PER_ERROR`], for a text that is a file or a web page. The number is smaller because the
+/// encoding of such a text is guessed instead of refused.
 const TEXT_BYTES_PER_ERROR: u64 = 256;
 /// HTML must declare its encoding within this many bytes. The standard says 1,024; many pages exceed this.
 const DECLARATION_BYTES: usize = 4096;
@@ -86,7 +87,7 @@ impl FromStr for Encoding {
     }
 }
 
-/// A decoded text and its number of replacements. Valid UTF-8 is borrowed.
+/// A decoded text, and the number of malformed sequences that U+FFFD replaces in it. Valid UTF-8 is borrowed.
 pub(crate) type DecodedText<'b> = (Cow<'b, str>, u64);
 
 /// Decodes a whole text, without its byte order mark. Also returns the encoding if it was guessed.

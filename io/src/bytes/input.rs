@@ -41,9 +41,10 @@ pub struct Input {
     /// Number of lines or records read so far.
     line: u64,
     progress: Arc<ReadProgress>,
-    /// Bytes in `progress` when the input was opened.
+    /// Value of `progress.bytes()` when the input was opened. The difference to its current value is the number of
+    /// bytes read from this input.
     progress_at_open: u64,
-    /// Offset of the input in its file, in bytes.
+    /// Offset in the file, in bytes, at which the input starts: above 0 only for a section.
     start_offset: u64,
     /// How sections of the input are read; `None` if it must be read as a whole.
     line_format: Option<section::LineFormat>,

@@ -25,7 +25,7 @@ pub struct LengthLimit {
     source: LimitSource,
 }
 
-/// Where a limit is from, which decides its error message.
+/// The option or rule that a length limit is from. The error message for a longer document names it.
 #[derive(Clone, Copy, Debug)]
 enum LimitSource {
     Format,
@@ -56,7 +56,7 @@ impl LengthLimit {
         LengthLimit { bytes, source: LimitSource::Format }
     }
 
-    /// Returns the smaller one of this limit and a limit of `bytes` for a header.
+    /// Returns this limit, or a limit of `bytes` bytes for a header if that is smaller.
     pub(crate) fn with_header_limit(self, bytes: usize) -> LengthLimit {
         if bytes < self.bytes { LengthLimit { bytes, source: LimitSource::Header } } else { self }
     }

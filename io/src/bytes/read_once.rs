@@ -10,15 +10,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::bytes::open_errors::cannot_open;
 use simstore::{Error, Result};
 
-/// The inputs of one job that can be read only once. Keeps the bytes that were read ahead, and spools inputs
-/// for further readers. Dropping it removes the spooled data.
+/// State of a job's inputs that can be read only once. Other inputs need no entry.
+///
+/// If the first bytes of an input were read to detect its format, they are kept here, and [`open`](Self::open)
+/// returns them again. [`spool_to`](Self::spool_to) copies an input to a temporary file, so that it can be read
+/// several times. Dropping the value removes these files.
 #[derive(Default)]
 pub struct ReadOnceInputs {
     /// Inputs whose first bytes were read to detect their format.
     opened: Mutex<BTreeMap<PathBuf, OpenedInput>>,
     /// Inputs that were spooled to unnamed temporary files.
     spooled: Mutex<BTreeMap<PathBuf, File>>,
-    /// Name of documents that come from an iterator instead of a file.
+    /// Path that denotes the documents from an iterator; `None` if all documents are in files.
     stream_name: Option<PathBuf>,
 }
 
@@ -30,7 +33,7 @@ impl fmt::Debug for ReadOnceInputs {
     }
 }
 
-/// An open input, and the bytes that were read ahead.
+/// An open input. `head` contains the bytes that were read ahead, `rest` returns the bytes after them.
 struct OpenedInput {
     head: Vec<u8>,
     rest: Box<dyn Read + Send>,
@@ -52,8 +55,8 @@ impl OpenedInput {
 }
 
 impl ReadOnceInputs {
-    /// Creates the pipes of a job whose documents come from an iterator. `name` replaces a
-    /// file name in messages.
+    /// Creates the state for a job whose documents come from an iterator. The path `name` then denotes the
+    /// iterator, also in messages.
     pub fn with_document_stream(name: &str) -> ReadOnceInputs {
         ReadOnceInputs { stream_name: Some(PathBuf::from(name)), ..ReadOnceInputs::default() }
     }
@@ -66,7 +69,8 @@ impl ReadOnceInputs {
         self.spooled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an input that is already open, or else opens it.
+    /// Removes and returns the input, if its first bytes were read ahead. Otherwise opens its spooled copy, the
+    /// standard input, or the file.
     fn take(&self, path: &Path) -> Result<OpenedInput> {
         if let Some(opened) = self.opened().remove(path) {
             return Ok(opened);
@@ -84,12 +88,14 @@ impl ReadOnceInputs {
         Ok(OpenedInput { head: Vec::new(), rest })
     }
 
-    /// Whether a path is the name of the documents from an iterator.
+    /// Whether a path denotes the documents from an iterator: see
+    /// [`with_document_stream`](Self::with_document_stream).
     pub fn is_stream(&self, path: &Path) -> bool {
         self.stream_name.as_deref() == Some(path)
     }
 
-    /// Whether an input can be read only once.
+    /// Whether an input can be read only once: documents from an iterator, or a path for which [`is_read_once`]
+    /// returns true.
     ///
     /// # Errors
     /// See [`cannot_open`].
@@ -97,8 +103,9 @@ impl ReadOnceInputs {
         if self.is_stream(path) { Ok(true) } else { is_read_once(path) }
     }
 
-    /// Returns the first bytes of an input: until `is_enough`, about `max_bytes`, or all. A later
-    /// [`ReadOnceInputs::open`] returns them again.
+    /// Reads the beginning of an input, and returns it. Stops when `is_enough` returns true for the bytes read so
+    /// far, after about `max_bytes` bytes, or at the end of the input. A later [`ReadOnceInputs::open`] returns
+    /// these bytes again.
     pub(crate) fn peek(
         &self,
         path: &Path,
@@ -112,7 +119,7 @@ impl ReadOnceInputs {
         Ok(head)
     }
 
-    /// Opens an input at its first byte.
+    /// Opens an input at its first byte, also if it was read ahead.
     pub(crate) fn open(&self, path: &Path) -> Result<impl Read + Send + use<>> {
         let OpenedInput { head, rest } = self.take(path)?;
         Ok(Cursor::new(head).chain(rest))

@@ -14,7 +14,7 @@ const MALFORMED: u8 = 0xff;
 /// The lines of a file, without its byte order mark.
 pub(crate) struct LineReader {
     pub(crate) reader: Box<dyn Read + Send>,
-    /// Encoding that [`decode_line`](crate::bytes::encoding::decode_line) accepts.
+    /// Encoding of the lines, to be passed to [`decode_line`](crate::bytes::encoding::decode_line).
     pub(crate) encoding: Encoding,
     /// Whether the file began with a byte order mark.
     pub(crate) is_marked: bool,
@@ -51,8 +51,8 @@ pub(crate) fn line_reader(
     Ok(LineReader { reader, encoding, is_marked, line_format })
 }
 
-/// Wraps the lines of a section, of a file without a declared encoding. Lines that are not UTF-8 give the
-/// error [`NotUtf8`].
+/// Returns a reader of `lines` that fails with [`NotUtf8`] if they are not UTF-8. `lines` are the bytes of `section`,
+/// whose file has no declared encoding.
 pub(crate) fn check_utf8(lines: impl Read + Send, section: Section) -> impl Read + Send {
     Utf8Checker::new(lines, Some(section))
 }
@@ -74,7 +74,7 @@ impl fmt::Display for NotUtf8 {
 
 impl std::error::Error for NotUtf8 {}
 
-/// Number of bytes in the sample for detecting the encoding, starting at the first non-ASCII byte.
+/// Size in bytes of the sample for detecting the encoding. The sample starts at the first non-ASCII byte.
 const SAMPLE_BYTES: u64 = 1 << 16;
 
 /// A stream that fails with [`NotUtf8`] if its first non-ASCII characters are in another encoding.
@@ -84,11 +84,12 @@ struct Utf8Checker<R> {
     ascii_bytes: u64,
     /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
-    /// Whether the first non-ASCII bytes were checked.
+    /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All later bytes
+    /// are passed on unchecked.
     was_sample_checked: bool,
-    /// Sample that is not yet returned.
+    /// The checked sample. The caller still has to read its rest.
     sample: io::Cursor<Vec<u8>>,
-    /// Error to return after the sample.
+    /// Error that the caller gets after the sample: the sample is not UTF-8, or reading failed.
     failure: Option<io::Error>,
 }
 

@@ -103,8 +103,8 @@ impl Archive {
     /// Returns the next member that is a file and not hidden. Links before it are counted.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for an unreadable member, after which the next one follows; the same where the
-    /// archive is damaged or truncated, after which it ends.
+    /// [`Error::BadInput`] for an unreadable member; the next call returns the next member. [`Error::BadInput`]
+    /// also for a damaged or truncated archive; the next call returns `None`.
     pub(crate) fn next(&mut self) -> Result<Option<ArchiveMember>> {
         loop {
             let (name, reader) = match &mut self.state {
@@ -200,7 +200,7 @@ impl Read for TarMemberReader {
     }
 }
 
-/// Path of a tar member, and its reader; `None` for a link.
+/// Path of a tar member, and the reader of its content. A link has no reader.
 type TarEntry = (PathBuf, Option<Box<dyn Read + Send>>);
 
 impl TarStream {
@@ -352,7 +352,7 @@ fn office_document(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str
     is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not supported: save its text as .txt or .csv")
 }
 
-/// Path of a zip member, and its reader; `None` for a link.
+/// Path of a zip member, and the reader of its content. A link has no reader.
 type ZipEntry = (PathBuf, Result<Option<Box<dyn Read + Send>>, MemberError>);
 
 /// Reason why a zip member cannot be read.

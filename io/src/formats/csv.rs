@@ -111,8 +111,8 @@ impl CsvHeader {
         Ok(())
     }
 
-    /// Parses a row that starts on `line`. Returns the reason if it is malformed. `position` makes the id of
-    /// a document that has none.
+    /// Parses a row that starts on `line`. Returns the reason if the row is malformed. A document without an id gets
+    /// the id that `position` returns.
     pub(crate) fn parse(
         &self,
         row: &[u8],
@@ -147,7 +147,7 @@ impl CsvHeader {
 /// The cells of a row, without their quotes.
 struct CsvCells {
     bytes: Vec<u8>,
-    /// End of each cell in `bytes`.
+    /// For each cell, the offset in `bytes` at which it ends.
     ends: Vec<usize>,
 }
 
@@ -237,8 +237,8 @@ impl CsvRows {
     /// first line.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The
-    /// same for quotes that are not closed before the end of the file, and for unreadable bytes.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long, after which the next row
+    /// follows; for quotes that are not closed before the end of the file; and for unreadable bytes.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
         let has_row = self.splitter.read(&mut self.input, &mut row)?;

@@ -153,9 +153,11 @@ pub(crate) fn detect_unnamed(
     Ok(format.filter(|_| !is_other))
 }
 
-/// Whether JSON is not a list of documents: none of its objects has a text field. JSON that is truncated or
-/// damaged counts as documents, except for an object over several lines that does not contain the name of a
-/// text field.
+/// Whether a JSON file is not a list of documents, because none of its objects has a text field. `is_whole` says
+/// whether `head` is the whole file.
+///
+/// If the JSON is truncated or damaged, it counts as documents. An exception is an object over several lines that does
+/// not contain the name of a text field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = trim_start(head);
     // `a.b` is the field `b` of `a`, or a field named `a.b`.
@@ -246,7 +248,8 @@ fn read_raw_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether the head contains the whole first line that is not blank. A pipe may return a few bytes at a time.
+/// Whether `head` is long enough to detect the format of a pipe, which may return a few bytes at a time: it contains
+/// a whole line that is not blank, and is not compressed.
 fn has_first_line(head: &[u8]) -> bool {
     Compression::from_head(head) == Compression::None && trim_start(head).contains(&b'\n')
 }
@@ -282,7 +285,7 @@ fn format_from_text(head: &[u8], text_fields: &[String]) -> Option<Format> {
     Some(Format::Documents(format))
 }
 
-/// Whether the first bracket opens an array of objects or an empty array. Otherwise it belongs to a text.
+/// Whether a file that starts with `[` is JSON: an array of objects, or an empty array. Otherwise it is a text.
 fn begins_array(head: &[u8]) -> bool {
     let first = trim_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
     matches!(first, Some(b'{' | b']'))

@@ -12,11 +12,11 @@ const MAX_SHOWN_NAMES: usize = 30;
 /// Maximum number of characters of a name in a message.
 const MAX_SHOWN_CHARACTERS: usize = 100;
 
-/// Values of the fields that the options request.
+/// Values of the fields that the options request, for one document.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedFields<'t> {
     pub(crate) id: Option<DocumentId>,
-    /// Texts in the order of the options; `None` for a missing one.
+    /// Value of each text field, in the order of the options; `None` for a missing field.
     pub(crate) texts: Vec<Option<Cow<'t, str>>>,
     pub(crate) extra: Option<String>,
 }
@@ -39,11 +39,11 @@ pub struct ParsedDocument<'t> {
 }
 
 impl<'t> RequestedFields<'t> {
-    /// Makes a document. Returns the reason if it is malformed.
+    /// Makes a document from the values. Returns the reason if it is malformed.
     ///
-    /// If all text fields are missing, the text is empty; files without any of the fields were refused
-    /// before. `position` makes the id of a document that has none. `field` is the word for a field in this
-    /// format.
+    /// If all text fields are missing, the text is empty: the caller has refused files that lack these fields. A
+    /// document without an id gets the id that `position` returns. `field` is `field` or `column`, the word for error
+    /// messages.
     pub(crate) fn into_document(
         self,
         options: &DocumentOptions,
@@ -112,7 +112,8 @@ pub fn shorten_quote(message: &str) -> String {
     format!("{}{}{}", &message[..start], excerpt(&message[start..end]), &message[end..])
 }
 
-/// Returns the reason why an annotation cannot have this name.
+/// Returns the error message for an annotation whose name is already the name of a field. `field` is `field` or
+/// `column`.
 pub(crate) fn name_taken_reason(field: &str, name: &str) -> String {
     format!("a {field} `{}` already exists; choose another name with option `cluster_field`", excerpt(name))
 }

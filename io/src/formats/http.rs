@@ -12,7 +12,7 @@ use crate::bytes::compression::Compression;
 /// First byte of a Brotli stream whose window may be 1 GiB. HTTP (RFC 7932) allows windows of at most 16 MiB.
 const BROTLI_LARGE_WINDOW_BYTE: u8 = 0x11;
 const BROTLI_BUFFER_BYTES: usize = 4096;
-/// Maximum length in bytes of a line with the length of a chunk.
+/// Maximum length in bytes of the line before each chunk of a body, which contains the chunk's length.
 const MAX_CHUNK_LINE_BYTES: usize = 1024;
 
 /// Headers of an HTTP response or of a WARC record: names and trimmed values.
@@ -20,9 +20,9 @@ const MAX_CHUNK_LINE_BYTES: usize = 1024;
 pub(crate) struct HeaderFields<'b>(Vec<(&'b [u8], Cow<'b, [u8]>)>);
 
 impl<'b> HeaderFields<'b> {
-    /// Parses lines up to the first empty one, and returns the bytes after it. A line that begins with a
-    /// blank continues the line before. A line without a colon is ignored, together with its continuation
-    /// lines.
+    /// Parses header lines up to the first empty line. Also returns the bytes after this line. A line that begins
+    /// with a blank continues the header before it. A line without a colon is ignored, together with the lines
+    /// that continue it.
     pub(crate) fn parse(mut bytes: &'b [u8]) -> (HeaderFields<'b>, &'b [u8]) {
         let mut headers: Vec<(&[u8], Cow<'_, [u8]>)> = Vec::new();
         let mut is_header = false;
@@ -49,19 +49,20 @@ impl<'b> HeaderFields<'b> {
         (HeaderFields(headers), bytes)
     }
 
-    /// Returns the first value of a name. Values that are not UTF-8 are decoded as Latin-1.
+    /// Returns the value of the first header with this name, ignoring case. A value that is not UTF-8 is decoded
+    /// as Latin-1.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         self.all(name).next()
     }
 
-    /// Returns all values of a name.
+    /// Returns the values of all headers with this name, in order, decoded like [`get`](Self::get).
     fn all<'h>(&'h self, name: &str) -> impl Iterator<Item = Cow<'h, str>> {
         let has_name =
             move |(found, _): &&(&[u8], Cow<'_, [u8]>)| found.eq_ignore_ascii_case(name.as_bytes());
         self.0.iter().filter(has_name).map(|(_, value)| decode_header(value.trim_ascii()))
     }
 
-    /// Returns all names, for a message.
+    /// Returns the names of all headers in order, for an error message that lists the available fields.
     pub(crate) fn names(&self) -> Vec<String> {
         self.0.iter().map(|(name, _)| decode_header(name).into_owned()).collect()
     }
@@ -80,8 +81,8 @@ pub(crate) struct HttpResponse<'b> {
 }
 
 impl<'b> HttpResponse<'b> {
-    /// Parses the status line and the headers. Returns `None` if the bytes do not begin like a response. A
-    /// missing body counts as empty.
+    /// Parses the status line and the headers. Returns `None` if the bytes do not begin with a status line. If the
+    /// body is missing, it is empty.
     pub(crate) fn parse(bytes: &'b [u8]) -> Option<HttpResponse<'b>> {
         let (first, rest) = split_line(bytes);
         let mut words = first.strip_prefix(b"HTTP/")?.split(|&byte| byte == b' ').skip(1);
@@ -90,15 +91,16 @@ impl<'b> HttpResponse<'b> {
         Some(HttpResponse { status, headers, body })
     }
 
-    /// Returns the first value of a header.
+    /// Returns the value of the first header with this name, ignoring case.
     pub(crate) fn header(&self, name: &str) -> Option<Cow<'_, str>> {
         self.headers.get(name)
     }
 
-    /// Returns the body without chunks and compression, or the reason if it is damaged or too long.
+    /// Decodes the body: joins its chunks, and decompresses it. Returns the reason if the body is damaged or too
+    /// long.
     ///
-    /// Many archives contain bodies that were already decoded, with headers that still name the coding. So a
-    /// body that does not look coded is returned unchanged.
+    /// Many archives contain bodies that were already decoded, although the headers still name the coding. So a
+    /// body is returned unchanged if it does not look chunked or compressed.
     pub(crate) fn body(&self, options: &DocumentOptions) -> Result<Vec<u8>, String> {
         let content = self.headers.all("content-encoding");
         let values: Vec<_> = content.chain(self.headers.all("transfer-encoding")).collect();
@@ -114,7 +116,7 @@ impl<'b> HttpResponse<'b> {
     }
 }
 
-/// Removes one coding from a body. Returns `None` if the body does not look coded.
+/// Undoes one coding of a body, such as `chunked` or `gzip`. Returns `None` if the body does not look encoded by it.
 fn decode_coding(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name);
     let packed = Compression::from_head(body);
@@ -202,15 +204,15 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// Parses the line with the length of a chunk.
+/// Parses the line before a chunk, and returns the chunk's length in bytes.
 fn parse_chunk_length(line: &[u8]) -> Option<usize> {
     let digits = line.split(|&byte| byte == b';').next()?.trim_ascii();
     let is_hex = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     is_hex.then(|| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).flatten()
 }
 
-/// Removes the chunk lengths from a body. Returns `None` if the body does not consist of chunks. The last
-/// chunk may be truncated.
+/// Joins the chunks of a body. Returns `None` if the body does not consist of chunks. The last chunk may be
+/// truncated.
 fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     let mut is_first = true;

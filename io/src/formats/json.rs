@@ -26,8 +26,8 @@ use crate::formats::fields::{ParsedDocument, RequestedFields, format_names};
 use crate::{DocumentId, DocumentOptions};
 use simstore::error::excerpt;
 
-/// Parses a line of JSON. Returns the reason if it is malformed. `position` makes the id of a document that
-/// has none.
+/// Parses the document in a line of JSON. Returns the reason if the line is malformed. A document without an id gets
+/// the id that `position` returns.
 pub(crate) fn parse<'l>(
     line: &'l [u8],
     encoding: Encoding,
@@ -59,7 +59,7 @@ fn parse_text<'l>(
     fields.into_document(options, "field", replaced, position)
 }
 
-/// Returns the reason why a document without a field is malformed.
+/// Returns the error message for a document that has none of the requested `fields`. `kind` is `id` or `text`.
 fn missing_field_reason(kind: &str, fields: &[String], line: &str) -> String {
     let names = nested_field_names(line);
     let meant = did_you_mean(&fields[0], &names);
@@ -70,7 +70,8 @@ fn missing_field_reason(kind: &str, fields: &[String], line: &str) -> String {
     )
 }
 
-/// Returns the requested fields of an object, and whether one of the text fields exists, `null` or not.
+/// Returns the requested fields of an object, and whether it has any of the text fields. A text field with the value
+/// `null` counts.
 fn extract_fields<'l>(
     line: &'l str,
     options: &DocumentOptions,
@@ -107,14 +108,14 @@ fn extract_fields<'l>(
     Ok((RequestedFields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra }, has_text))
 }
 
-/// Returns the reason, with advice, if the first line of a file begins an object over several lines.
+/// Returns an error message with advice if the first line of a file begins an object that covers several lines.
 pub(crate) fn multiline_object_reason(first: &[u8]) -> Option<&'static str> {
     let is_open = first.trim_ascii() == b"{";
     is_open
         .then_some("a JSON object over several lines, expected one object a line; convert it with `jq -c .`")
 }
 
-/// Returns a JSON string in ASCII, so that its bytes are the same in every encoding of lines.
+/// Formats a text as a JSON string with ASCII characters only, so that its bytes are the same in every encoding of lines.
 pub(crate) fn ascii_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for unit in text.encode_utf16() {

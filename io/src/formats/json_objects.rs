@@ -40,7 +40,7 @@ struct ElementScanner {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// Whether a newline was just omitted, so that the blanks after it are omitted too.
+    /// Whether the last scanned byte was an omitted newline or a blank after it. Further blanks are then omitted too.
     is_indented: bool,
 }
 
@@ -115,8 +115,8 @@ impl JsonObjects {
         Ok(object.map(|object| (self.input.line(), object)))
     }
 
-    /// Reads an element of the array, without the newlines between its tokens and the blanks after them.
-    /// Returns false at the end of the array.
+    /// Reads the next element of the array into `element`. Omits newlines between the element's tokens, and the
+    /// blanks after these newlines. Returns false at the end of the array.
     fn read_element(&mut self, element: &mut Vec<u8>) -> Result<bool> {
         // After an error the input has ended.
         let ObjectsLayout::Array { elements } = std::mem::replace(&mut self.layout, ObjectsLayout::Ended)
@@ -200,8 +200,9 @@ impl JsonObjects {
 }
 
 impl ElementScanner {
-    /// Scans bytes up to the end of the element. Calls `piece` with the bytes of the element, without omitted
-    /// newlines and blanks. Returns the number of scanned bytes, and whether the element has ended.
+    /// Scans the next bytes of the file, at most up to the end of the array element. Calls `piece` with the element's
+    /// bytes in several parts, which omit newlines between tokens and the blanks after these newlines. Returns the
+    /// number of scanned bytes, and whether the element has ended.
     fn scan(&mut self, bytes: &[u8], mut piece: impl FnMut(&[u8])) -> (usize, bool) {
         let mut start = 0;
         for (at, &byte) in bytes.iter().enumerate() {

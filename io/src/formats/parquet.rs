@@ -41,7 +41,7 @@ pub(crate) struct ParquetRows {
     path: Arc<Path>,
     file: File,
     footer: ArrowReaderMetadata,
-    /// Types of all columns. In batches, strings are bytes.
+    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays instead.
     column_types: SchemaRef,
     mask: ProjectionMask,
     batch_rows: usize,
@@ -51,7 +51,7 @@ pub(crate) struct ParquetRows {
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
-    /// Index of the row group at which reading ends.
+    /// Index after that of the last row group to read.
     end_group: usize,
     /// Current batch.
     batch: Arc<RecordBatch>,

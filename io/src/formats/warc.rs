@@ -253,7 +253,8 @@ impl WarcPages {
         Ok(Some((bytes, header_bytes)))
     }
 
-    /// Reads or skips bytes. Returns the number of bytes missing at the end of the file.
+    /// Reads `length` bytes, and appends them to `kept` if it is given. Returns the number of bytes that are missing
+    /// because the file ends.
     fn read_block(&mut self, length: u64, mut kept: Option<&mut Vec<u8>>) -> Result<u64> {
         let mut missing = length;
         while missing > 0 {
@@ -280,13 +281,15 @@ impl WarcPages {
         self.offset += bytes as u64;
     }
 
-    /// Skips to the next record, and returns the error for a malformed one.
+    /// Skips a malformed record, which begins at offset `start`, and returns its error with this `reason`.
+    /// `is_at_line` says whether the input is at the start of a line.
     fn malformed(&mut self, start: u64, reason: &str, is_at_line: bool) -> Error {
         let error = self.input.line_error(reason.to_owned());
         self.skip_record(start, &error, is_at_line)
     }
 
-    /// Skips to the next record, and adds the number of skipped bytes to an error.
+    /// Skips the rest of a record that begins at offset `start`. Returns `error` with the number of skipped bytes.
+    /// `is_at_line` says whether the input is at the start of a line.
     fn skip_record(&mut self, start: u64, error: &Error, is_at_line: bool) -> Error {
         let Error::BadInput { reason, .. } = error else { return self.input.line_error(error.to_string()) };
         let is_found = self.find_record(is_at_line);

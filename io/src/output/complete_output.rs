@@ -13,7 +13,8 @@ use crate::document::escape::path_to_name;
 #[derive(Debug)]
 pub struct CompleteOutput {
     path: PathBuf,
-    /// Dropped before the lock, so that the file is still locked while it is removed.
+    /// Temporary name. It is a field before the lock, so it is dropped first: the file is still locked while it is
+    /// removed.
     name: TemporaryPath,
     _lock: Option<Arc<File>>,
 }
@@ -42,7 +43,7 @@ impl CompleteOutput {
         Ok(staged.map(|staged| StagedOutput { staged, path: self.path.clone() }))
     }
 
-    /// Keeps a staged output even if it is never published.
+    /// Keeps the output under its current temporary name: dropping this value does not remove it.
     pub fn keep(&mut self) {
         self.name.keep();
     }

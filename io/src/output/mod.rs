@@ -167,7 +167,8 @@ impl Write for Output {
         self.writer.write(bytes)
     }
 
-    /// Writes buffered data to the compressor and on, for outputs that are read while they are written.
+    /// Writes buffered data through the compressor to the file or pipe. Needed if the output is read while it is
+    /// written.
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

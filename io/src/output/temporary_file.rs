@@ -20,7 +20,8 @@ use super::unfinished_outputs::UnfinishedOutputs;
 /// and is written directly.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    /// Dropped before the file, so that the file is still locked while it is removed.
+    /// Temporary name. It is a field before the file, so it is dropped first: the file is still locked while it is
+    /// removed.
     name: TemporaryPath,
     pub(super) file: Arc<File>,
 }

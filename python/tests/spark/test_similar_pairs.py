@@ -18,7 +18,7 @@ def enumerate_texts(texts):
     return list(enumerate(texts))
 
 
-def one_machine(rows, profile=None, similar=0.8, recall=0.95):
+def dedup_on_one_machine(rows, profile=None, similar=0.8, recall=0.95):
     documents = [{"id": id, "text": text or ""} for id, text in rows]
     pairs = simstore.dedup(documents, pairs=True, similar=similar, recall=recall, verify_profile=profile).pairs
     return sorted((*sorted((row["a"], row["b"])), row["similarity"]) for row in pairs.to_pylist())
@@ -57,7 +57,7 @@ def mixed_rows():
 @pytest.fixture(scope="module")
 def corpus():
     rows = mixed_rows()
-    return rows, one_machine(rows)
+    return rows, dedup_on_one_machine(rows)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 50])
@@ -70,7 +70,7 @@ def test_the_same_pairs_as_on_one_machine(spark, corpus, partitions):
 def test_any_similarity_and_recall(spark, adaptive):
     rows = enumerate_texts(corpora.random_texts(3, 60, words=34) + corpora.random_texts(4, 60, words=70))
     options = {"similar": 0.6, "recall": 0.99} if adaptive else {"similar": 0.95, "recall": 0.7}
-    assert similar_pairs(text_frame(spark, rows), **options) == one_machine(rows, **options)
+    assert similar_pairs(text_frame(spark, rows), **options) == dedup_on_one_machine(rows, **options)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,13 +92,13 @@ def test_a_similarity_is_the_one_that_was_compared(spark, seed):
 def test_other_profiles(spark):
     rows = enumerate_texts(corpora.random_texts(5, 60, words=40))
     found = similar_pairs(text_frame(spark, rows), profile="chars-4")
-    assert found == one_machine(rows, profile="chars-4") != one_machine(rows)
+    assert found == dedup_on_one_machine(rows, profile="chars-4") != dedup_on_one_machine(rows)
 
 
 @pytest.mark.parametrize("id_type", ["string", "struct<page:int,part:string>"])
 def test_ids_of_any_type(spark, id_type):
     texts = corpora.random_texts(6, 40, words=40) + ["?!", None]
-    expected = one_machine(enumerate_texts(texts))
+    expected = dedup_on_one_machine(enumerate_texts(texts))
     ids = [f"page {at:03}" if id_type == "string" else (at // 4, "abcd"[at % 4]) for at in range(len(texts))]
     df = text_frame(spark, list(zip(ids, texts)), id_type=id_type)
     df = df.withColumnsRenamed({"id": "some.id", "text": "some text"})
@@ -140,7 +140,7 @@ def test_an_executor_that_is_killed_changes_nothing(spark, tmp_path):
     from simstore.spark import release, similar_pairs
 
     rows = enumerate_texts(corpora.random_texts(8, 60, words=40))
-    expected = one_machine(rows)
+    expected = dedup_on_one_machine(rows)
     df = text_frame(spark, rows)
     paused = df.mapInArrow(partial(faults.pause_after, str(tmp_path)), df.schema)
     result = faults.kill_during(str(tmp_path), lambda: similar_pairs(paused))

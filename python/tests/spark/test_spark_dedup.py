@@ -26,7 +26,7 @@ def mixed_rows():
     return [(at, text + "!" * (at * 7 % 5), dates[at % 7]) for at, text in enumerate(texts)]
 
 
-def one_machine(rows, **options):
+def dedup_on_one_machine(rows, **options):
     """Returns for each row its cluster (smallest id), whether it is kept, the representative, the kept duplicate, and the similarity."""
     documents = [dict(zip(("id", "text", "date"), row)) for row in rows]
     with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def dedup(df, **options):
 def test_the_same_clusters_as_on_one_machine(spark, partitions):
     rows = mixed_rows()
     found = dedup(document_frame(spark, rows, partitions))
-    assert found == one_machine(rows, similar=0.8)
+    assert found == dedup_on_one_machine(rows, similar=0.8)
     removed = {id: row for id, row in found.items() if not row[1]}
     texts = {id: text for id, text, _ in rows}
     assert len(removed) > 30
@@ -78,7 +78,7 @@ def test_drop_duplicates_returns_the_kept_rows(spark):
     df = document_frame(spark, rows)
     kept = dedup(df, drop_duplicates=True)
     assert kept.schema == df.schema
-    expected = one_machine(rows, similar=0.8)
+    expected = dedup_on_one_machine(rows, similar=0.8)
     assert sorted(map(tuple, kept.collect())) == [row for row in rows if expected[row[0]][1]]
     release()
 
@@ -86,20 +86,20 @@ def test_drop_duplicates_returns_the_kept_rows(spark):
 @pytest.mark.parametrize("keep", ["longest", "newest:date", "largest:date", "smallest:date"])
 def test_keep_rules(spark, keep):
     rows = mixed_rows()
-    expected = one_machine(rows, similar=0.8, keep=keep)
+    expected = dedup_on_one_machine(rows, similar=0.8, keep=keep)
     found = dedup(document_frame(spark, rows), keep=keep)
     # Among equally similar kept rows, the reported one may differ.
     assert all(found[row[3]][1] for row in found.values() if not row[1])
     found, expected = ({id: (*row[:3], row[4]) for id, row in by_id.items()} for by_id in (found, expected))
     assert found == expected and {id: row[1] for id, row in found.items()} != {
-        id: row[1] for id, row in one_machine(rows, similar=0.8).items()
+        id: row[1] for id, row in dedup_on_one_machine(rows, similar=0.8).items()
     }
 
 
 def test_keep_none(spark):
     rows = mixed_rows()
     found = dedup(document_frame(spark, rows), keep="none")
-    expected = one_machine(rows, similar=0.8, keep="none")
+    expected = dedup_on_one_machine(rows, similar=0.8, keep="none")
     assert {id: row[:3] for id, row in found.items()} == {id: row[:3] for id, row in expected.items()}
     assert {row[3:] for row in found.values()} == {(None, None)}
 
@@ -108,7 +108,7 @@ def test_keep_none(spark):
 def test_by_distance(spark, keep):
     rows = mixed_rows()
     found = dedup(document_frame(spark, rows), distance=6, keep=keep)
-    expected = one_machine(rows, distance=6, keep=keep)
+    expected = dedup_on_one_machine(rows, distance=6, keep=keep)
     if keep == "none":
         found, expected = ({id: row[:3] for id, row in by_id.items()} for by_id in (found, expected))
     assert found == expected
@@ -122,7 +122,7 @@ def test_ids_of_any_type(spark):
     def to_number(id):
         return None if id is None else id[0] * 4 + "abcd".index(id[1])
 
-    expected = one_machine(rows, similar=0.8)
+    expected = dedup_on_one_machine(rows, similar=0.8)
     found_by_number = {
         to_number(id): (to_number(row[0]), row[1], to_number(row[2]), to_number(row[3]), row[4]) for id, row in found.items()
     }
@@ -153,7 +153,7 @@ def test_invalid_arguments_are_refused(spark):
         dedup(df, distance=17)
 
 
-def one_machine_against(rows, paths, **options):
+def dedup_against_on_one_machine(rows, paths, **options):
     found = simstore.dedup([dict(zip(("id", "text", "date"), row)) for row in rows], against=paths, **options)
     rows = found.clusters.to_pylist()
     score = "similarity" if "similarity" in found.clusters.column_names else "distance"
@@ -173,7 +173,7 @@ def test_against_stores_of_fingerprints(spark, tmp_path):
                     store.insert(fingerprint, 1000 + id, f"page {id}" if id % 2 else None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", simstore.SimstoreWarning)
-        expected, machine, stores = one_machine_against(rows, paths, distance=6)
+        expected, machine, stores = dedup_against_on_one_machine(rows, paths, distance=6)
     assert len(expected) > 20
     from simstore.spark import dedup, release
 
@@ -191,7 +191,7 @@ def test_against_stores_of_similar_documents(spark, tmp_path):
     pages = tmp_path / "pages.jsonl"
     pages.write_text("".join(json.dumps({"id": f"page {id}", "text": text}) + "\n" for id, text, _ in rows[::9]))
     subprocess.run([corpora.cli_binary(), "add", path, pages, "--similar", "0.8"], check=True, capture_output=True)
-    expected, machine, _ = one_machine_against(rows, [str(path)], similar=0.85)
+    expected, machine, _ = dedup_against_on_one_machine(rows, [str(path)], similar=0.85)
     assert len(expected) > 10
     from simstore.spark import dedup, release
 

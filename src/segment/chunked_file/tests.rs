@@ -7,7 +7,8 @@ fn header() -> Vec<u8> {
     [&MAGIC[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat()
 }
 
-/// A file of chunks with these contents after their checksums. If it is keyed, the key of a chunk is the content's length.
+/// Encodes a chunked file. Each chunk is a checksum and one of `contents`. If the file is keyed, the key of a chunk is the
+/// length of its content.
 fn encoded(contents: &[&[u8]], keyed: bool) -> Vec<u8> {
     let mut writer = ChunkedFileWriter::new(Vec::new(), Path::new("c"), &header()).unwrap();
     for content in contents {
@@ -82,7 +83,7 @@ fn a_chunk_is_checked_by_itself() {
     assert_eq!((offset, damage), (16, Damage::Truncated { expected: 10, found: 9 }));
 }
 
-/// The checksum of a chunk covers its number.
+/// The checksum of a chunk also covers the chunk's number in the file.
 #[test]
 fn swapped_chunks_are_found() {
     let mut bytes = encoded(&[b"first", b"other"], false);

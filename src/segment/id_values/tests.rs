@@ -83,7 +83,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     every_damage_is_found(bytes, read);
 }
 
-/// A file of chunks with these keys and contents, and valid checksums.
+/// Opens a name file of chunks with these keys and contents, and valid checksums.
 fn file_of(chunks: &[(u64, &[u8])]) -> Result<NameFile> {
     let head = [&String::FORMAT.magic[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat();
     let mut writer = ChunkedFileWriter::new(Vec::new(), Path::new("n"), &head).unwrap();

@@ -35,7 +35,8 @@ fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, dista
         .collect()
 }
 
-/// Rewrites the tables of a segment with arbitrary prefix bits, as older versions did for some sets.
+/// Rewrites the tables of a segment, except for the first, with other bits of the fingerprint as prefix. Older versions wrote
+/// tables with other prefix bits for some plans.
 fn with_other_bits<F: Fingerprint>(
     folder: &Path,
     mut entry: SegmentEntry,
@@ -70,8 +71,8 @@ struct SegmentSet<F> {
     entries: Vec<Vec<(F, Option<u64>)>>,
 }
 
-/// Builds a segment of each size, with random codecs and plans. Every second segment has filters, every third other
-/// prefix bits.
+/// Builds one segment for each of `sizes`, with random codecs and plans. Every second segment has filters. Every third segment
+/// has other prefix bits ([`with_other_bits`]).
 fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> SegmentSet<F> {
     let folder = tempfile::tempdir().unwrap();
     let plans = plan::names::<F>(distance);
@@ -173,14 +174,14 @@ proptest! {
     }
 }
 
-/// More tables than are probed together, and more matches than fit without heap memory.
+/// Queries more tables than are probed together, and finds more matches than are kept without heap memory.
 #[test]
 fn dozens_of_segments() {
     build::<u64>(&[60; 40], 3, 7).check(3);
     build::<u128>(&[60; 40], 6, 8).check(6);
 }
 
-/// Each table file has its own permutation, which counts even if plans of the same name have other prefix bits today.
+/// A table file is read with the permutation in its header, even if the plan of the same name has other prefix bits today.
 #[test]
 fn tables_with_other_bits_are_read() {
     fn check<F: Fingerprint>(distance: u32) {
@@ -197,7 +198,7 @@ fn tables_with_other_bits_are_read() {
     check::<u128>(3);
 }
 
-/// Missing filters are built after enough queries if there are several segments.
+/// After enough queries, missing filters are built, but only if there are several segments.
 #[test]
 fn filters_are_made_when_they_are_worth_it() {
     let count = 40 * FINGERPRINTS_PER_QUERY as usize;

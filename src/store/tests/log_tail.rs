@@ -107,7 +107,8 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-/// Of the known records, a refresh checks only the header and the last one again. New records are all checked.
+/// A refresh checks the header of a log, the last record that it has read before, and all new records. So it finds
+/// damage there, but not in the other records that it has read before.
 #[test]
 fn damage_is_found_in_what_is_read() {
     let store = ManualStore::new(small());
@@ -147,7 +148,7 @@ fn damage_is_found_in_what_is_read() {
     assert_as_opened(&sound);
 }
 
-/// A torn tail is read once the record is complete.
+/// A record that was torn at one refresh is read at a later refresh, when it is complete.
 #[test]
 fn a_torn_tail_is_read_again() {
     let store = ManualStore::new(small());
@@ -174,7 +175,8 @@ fn a_torn_tail_is_read_again() {
     assert_eq!((shorter.len(), one.len()), (1, 3));
 }
 
-/// If another store takes the place of this one, its logs have the same numbers.
+/// Another store takes the place of the opened one, with logs of the same numbers. A refresh notices it, and reads
+/// the new logs.
 #[test]
 fn another_store_in_its_place() {
     let stores = [1, 100].map(|first| {

@@ -107,8 +107,8 @@ fn a_memtable_is_full_by_the_bytes_of_notes() {
     assert_eq!(memtables(), begun + 1);
 }
 
-/// A reader's memtable is sized by the number of pairs, not by the bytes of the log. Otherwise long notes would make it too large, and
-/// each refresh would read the log again.
+/// The size of a reader's memtable is chosen by the number of pairs in the log, not by the log's length in bytes.
+/// Otherwise long notes would make the memtable too large, and each refresh would read the whole log again.
 #[test]
 fn a_log_of_long_notes_is_read_into_a_memtable_of_its_pairs() {
     let store = ManualStore::new(StoreOptions { memtable: 1 << 22, ..StoreOptions::default() });

@@ -65,7 +65,8 @@ fn a_missing_log_is_told_by_its_name() {
     }
 }
 
-/// Logs with a smaller number than the manifest's first log are ignored. If the manifest has no first log, all logs are.
+/// Logs with a smaller number than the manifest's first log are ignored. If the manifest has no first log, all
+/// logs are ignored.
 #[test]
 fn logs_before_the_first_are_not_read() {
     let store = three_logs();
@@ -142,7 +143,8 @@ fn only_an_unsealed_log_can_have_a_torn_tail() {
     assert_eq!((path, offset, bytes), (Path::new("s").join("000007.log"), 70, 30));
 }
 
-/// Each short run leaves one log. If there are too many, the next open freezes their memtable.
+/// Each short run of a program leaves one log. If there are too many logs, the next open freezes the memtable that
+/// has their operations, so that it is flushed.
 #[test]
 fn many_logs_are_frozen_when_the_store_is_opened() {
     let mut store = ManualStore::new(small());

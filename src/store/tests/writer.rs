@@ -107,7 +107,8 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     );
 }
 
-/// The first note starts a log of a newer version, and later opens do, too. In a store without notes, logs keep the older version.
+/// The first note starts a log of a newer format version. All later logs of the store have this version, too. In a
+/// store without notes, all logs have the older version.
 #[test]
 fn notes_come_in_logs_of_their_version() {
     let versions = |store: &ManualStore| -> Vec<(String, u8)> {

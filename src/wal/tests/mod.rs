@@ -117,7 +117,7 @@ fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> OwnedOperation {
     OwnedOperation::Insert(fingerprint, id, name.map(str::to_string))
 }
 
-/// The golden log without its torn tail.
+/// Operations of the records in the golden log, before its torn tail.
 fn example() -> Vec<Vec<OwnedOperation>> {
     vec![
         vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
@@ -340,7 +340,8 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     }
 }
 
-/// In a closed log, every flipped bit is noticed: it is damage before the end record, and a torn tail inside it.
+/// In a closed log, every flipped bit is noticed. A flipped bit before the end record is an error. A flipped bit
+/// inside the end record makes it a torn tail.
 #[test]
 fn every_flipped_bit_of_a_closed_log() {
     let previous = PreviousLog { number: 1, len: 96 };

@@ -54,8 +54,8 @@ impl OperationFilter {
     }
 }
 
-/// A planned failure of operation number `n`, from 0, among the counted operations since the disk was created. If
-/// `lasting`, later counted operations fail, too.
+/// A planned failure. It counts the operations that `counted` selects, from 0, since the disk was created.
+/// Operation number `n` among them fails and, if `lasting`, all later ones, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) counted: OperationFilter,
@@ -68,7 +68,7 @@ pub(crate) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) planned: Vec<Fault>,
-    /// Bytes that can still be written; `None` is no limit.
+    /// Number of bytes that can still be written before the disk is full; `None` means no limit.
     pub(super) free_bytes: Option<usize>,
     counts: [usize; OperationKind::List as usize + 1],
 }

@@ -11,7 +11,7 @@ use crate::support::random::Random;
 /// Unit in bytes that a power loss affects as a whole: an unsynced sector becomes old, new or garbage.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// Number of a file or folder. Numbers are never reused, since open files refer to them.
+/// A file or folder, given by its number. Numbers are never reused, since open files refer to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     File(usize),
@@ -20,7 +20,7 @@ pub(super) enum Node {
 
 pub(super) type FolderEntries = BTreeMap<Arc<str>, Node>;
 
-/// Contents of a file. Folders hold the names.
+/// Contents of a file. The file's name is in its folder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     pub(super) bytes: Arc<Vec<u8>>,
@@ -152,7 +152,7 @@ impl SimulatedFolder {
     }
 }
 
-/// Names of the folders and the entry on a path.
+/// The names in a path: of its folders, and last of the file or folder that it leads to.
 fn path_names(path: &Path) -> impl DoubleEndedIterator<Item = Arc<str>> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy().into()),
@@ -189,7 +189,8 @@ impl FileTree {
         }
     }
 
-    /// Folder of an entry, which need not exist, and name of the entry.
+    /// Splits a path into the number of its folder and the last name. The folder must exist; a file of this name
+    /// need not.
     fn entry(&self, path: &Path) -> io::Result<(usize, Arc<str>)> {
         let mut steps = path_names(path);
         let name = steps.next_back().ok_or(io::ErrorKind::InvalidInput)?;

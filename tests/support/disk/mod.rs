@@ -121,7 +121,7 @@ impl SimulatedDisk {
         self.state().faults.planned.clear();
     }
 
-    /// Limits the bytes that can still be written; `None` is no limit.
+    /// Limits the number of bytes that can still be written before the disk is full; `None` means no limit.
     pub(crate) fn set_free_bytes(&self, room: Option<usize>) {
         self.state().faults.free_bytes = room;
     }

@@ -5,7 +5,8 @@ use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Returns the fingerprint. A bit is 1 if the sum of its weights is 0 or greater. So for a text without tokens, all bits are 1.
+/// Returns the fingerprint. A bit is 1 if at least half of the tokens' hashes have it set. So for a text without tokens, all bits
+/// are 1.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let hashes = tokens(text).map(|token| (FeatureHash::StringHash.hash(token), 1.0));
     weighted_fingerprint(hashes, |sum| sum >= 0.0)

@@ -1,4 +1,8 @@
-//! Check of a store of similar documents, beyond the checksums of its files: `format-spec/similar.md`.
+//! Checks the documents of a store of similar documents: whether their signatures, texts and fingerprints match. Checksums of the
+//! files are not checked here. `format-spec/similar.md` defines the format.
+//!
+//! The *note* of a document is the bytes that the store keeps with its id: the signature, then the compressed text, if the store
+//! keeps texts.
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, Snapshot};
@@ -11,16 +15,16 @@ use crate::{Profile, Signature};
 /// Number of documents that are read together.
 const BATCH_DOCUMENTS: usize = 4096;
 
-/// A document of the checked store.
+/// A document that was read by a [`StoreCheck`].
 pub(super) struct CheckedDocument {
     pub(super) id: u64,
-    /// Number of fingerprints with this id in the tables and logs.
+    /// Number of stored fingerprints with this id.
     pub(super) fingerprints: u64,
-    /// Signature, if the note is undamaged.
+    /// Signature from the document's note, if the whole note is undamaged.
     pub(super) signature: std::result::Result<Signature, NoteDamage>,
 }
 
-/// Damage of a note, with a description.
+/// The damaged part of a document's note, with a description of the damage.
 pub(super) enum NoteDamage {
     /// The signature is damaged or missing.
     Signature(&'static str),
@@ -34,7 +38,8 @@ pub(super) struct StoreCheck<'a, F: Fingerprint> {
     pub(super) settings: SimilarSettings,
     /// `None` if texts are not checked.
     pub(super) codec: Option<TextCodec>,
-    /// Profile of the store. `None` if it needs files; then texts are not compared with their signatures.
+    /// Profile of the store. `None` if the profile needs files, such as a dictionary; then texts are not compared with their
+    /// signatures.
     pub(super) profile: Option<Profile>,
 }
 
@@ -63,7 +68,7 @@ impl<F: Fingerprint> StoreCheck<'_, F> {
         Ok(())
     }
 
-    /// Returns the signature in a note, if the whole note is undamaged.
+    /// Checks a document's note. Returns its signature, or the damage.
     fn read(&self, note: &[u8]) -> Result<std::result::Result<Signature, NoteDamage>> {
         if note.is_empty() {
             return Ok(Err(NoteDamage::Signature("no note")));
@@ -98,9 +103,10 @@ pub(super) fn distinct_fingerprints<F: Fingerprint>(
     stored
 }
 
-/// Checks the content of a store of similar documents: settings, dictionary and notes. Signatures must match the indexed
-/// fingerprints and, unless the store's profile needs files, the texts. A store without settings for similar documents has no
-/// problems.
+/// Checks the content of a store of similar documents: the settings, the compression dictionary, and the note of each document
+/// (the bytes stored with its id: signature and compressed text). Signatures must match the indexed
+/// fingerprints and, unless the store's profile needs files, the texts. A store without settings for similar documents is not
+/// checked.
 ///
 /// Calls `damaged` for each problem, and returns the number of problems. The files must be undamaged: call [`Snapshot::verify`]
 /// first.
@@ -169,7 +175,7 @@ mod tests {
     use super::*;
     use crate::SimilarDocuments;
 
-    /// Damages a store. Gets the signature of document 1.
+    /// A function that damages a store. It receives the signature of document 1.
     type Damage = fn(&mut Transaction<'_, u64>, &Signature);
 
     fn signature(text: &str) -> Signature {

@@ -176,8 +176,8 @@ impl DocumentComparer {
         Ok(self.profile.feature_set(&self.decompress(store, document.id, &document.compressed_text)?))
     }
 
-    /// Estimates the similarity of a stored document to a text from their signatures. `None` if the store keeps texts, so that
-    /// the exact similarity is needed instead. Equal signatures never need it.
+    /// Estimates the similarity of a stored document to a text from their signatures. Returns `None` if the exact similarity must
+    /// be computed from the texts: the store keeps texts, and the signatures differ.
     pub fn signature_estimate(
         &self,
         document: &StoredDocument,
@@ -187,8 +187,8 @@ impl DocumentComparer {
         (!self.settings.has_texts() || estimate.standard_error == 0.0).then_some(estimate)
     }
 
-    /// Whether the exact similarity needs to be computed: the signatures differ in at most
-    /// [`signature_distance`](SimilarSettings::signature_distance) bits.
+    /// Whether a stored document may be similar to a text, so that their exact similarity is worth computing: their signatures
+    /// differ in at most [`signature_distance`](SimilarSettings::signature_distance) bits.
     pub fn is_candidate(&self, document: &StoredDocument, text_signature: &Signature) -> bool {
         document.signature.distance(text_signature) <= self.settings.signature_distance()
     }
@@ -212,8 +212,11 @@ impl DocumentComparer {
         Ok(self.compare(store, text_signature, features, ids, min_similarity)?.0)
     }
 
-    /// Like [`DocumentComparer::find_similar`], but decides whether the text is new. If the store keeps no texts, the result is
-    /// empty unless the [limit](EstimateLimit) for this number of candidates accepts at least one document.
+    /// Like [`DocumentComparer::find_similar`], but returns no documents if the text counts as new.
+    ///
+    /// In a store that keeps texts, a text is new if no document is similar. In other stores, similarities are estimates, and more
+    /// candidates make a too high estimate more probable. So a text is also new if no estimate reaches the
+    /// [limit](EstimateLimit) for the number of candidates.
     ///
     /// # Errors
     /// The errors of [`DocumentComparer::find_similar`].
@@ -229,7 +232,7 @@ impl DocumentComparer {
         Ok(if is_earlier { found } else { Vec::new() })
     }
 
-    /// Returns the similar documents, and whether they prove that the text is not new.
+    /// Returns the similar documents, and whether they prove that the text is not new: see [`DocumentComparer::find_earlier`].
     fn compare<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
@@ -284,7 +287,7 @@ impl SimilarSettings {
     }
 }
 
-/// Splits the note of a document into its signature and its compressed text.
+/// Splits the note of a document, the bytes that the store keeps with its id, into its signature and its compressed text.
 fn split_note<'a, F: Fingerprint>(
     store: &Snapshot<F>,
     id: u64,

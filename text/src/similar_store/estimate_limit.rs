@@ -5,16 +5,16 @@ use crate::Signature;
 use crate::band_search::{binomial_cdfs, bit_difference_probability};
 use crate::minhash::SIGNATURE_BITS;
 
-/// Number of standard deviations below the threshold within which a candidate is near the threshold. The estimate of a set at
-/// the threshold is lower with a probability below 1 in 30,000.
+/// A candidate is *near* the threshold if its estimate is at most this number of standard deviations below it, or above it. If the
+/// true similarity equals the threshold, the estimate is lower than that with a probability below 1 in 30,000.
 const NEAR_STANDARD_DEVIATIONS: f64 = 4.0;
 
 /// The smallest estimate that counts as similar, for a document with several candidates near the threshold.
 ///
 /// An estimate has a standard error, so the greatest of many estimates tends to be too large. With m candidates near the
-/// threshold, the limit is high enough that a set just below the threshold reaches it with a probability of at most 1 / (2 m²).
-/// So a document without similar candidates is wrongly judged similar to one with a probability of at most 1 / (2 m) (C. E.
-/// Bonferroni, 1936). With one candidate, the limit is the threshold itself.
+/// threshold, the limit is so high that the estimate of a candidate just below the threshold reaches it with a probability of at
+/// most 1 / (2 m²). If no candidate is similar, a document is then wrongly judged similar to any of them with a probability of at
+/// most 1 / (2 m) (C. E. Bonferroni, 1936). With one candidate, the limit is the threshold itself.
 ///
 /// ```
 /// use simstore_text::{EstimateLimit, Signature};
@@ -31,7 +31,7 @@ pub struct EstimateLimit {
 }
 
 impl EstimateLimit {
-    /// Returns the limit for a similarity `threshold` and a number of [near](Signature::is_near) candidates.
+    /// Returns the limit for a similarity `threshold` and a number of candidates that are [near](Signature::is_near) it.
     pub fn new(threshold: f64, candidates: u64) -> Self {
         let bits = match candidates {
             0 | 1 => Some(SIGNATURE_BITS as u32),
@@ -73,8 +73,8 @@ impl Signature {
 mod tests {
     use super::*;
 
-    /// Returns a set of `members` members. Two such sets differ in `others` members each, so their similarity is (members -
-    /// others) / (members + others).
+    /// Returns the signature of a set of `members` members, of which `others` depend on `number`. Two sets with different `number`
+    /// share all other members, so their similarity is (members - others) / (members + others).
     fn signature(members: u64, others: u64, number: u64) -> Signature {
         let hash = |member: u64| xxhash_rust::xxh3::xxh3_64(&member.to_le_bytes());
         let own = (0..others).map(|at| hash(1_000_000 + number * 1000 + at));

@@ -11,10 +11,11 @@ const BATCH_DOCUMENTS: usize = 4096;
 /// In-memory index of a store's documents by name. It takes 16 bytes for each name that the store had when the index was built.
 #[derive(Debug, Default)]
 pub struct DocumentNameIndex {
-    /// Hash of a name and id of its document, for the names read from the store; ascending.
-    sorted: Vec<(u64, u64)>,
-    /// Ids by the hash of their name, for names added later.
-    added: HashMap<u64, Vec<u64>>,
+    /// The names that the store had when the index was built, in ascending order. Each entry is the hash of a name and the id of
+    /// the document with this name.
+    stored_names: Vec<(u64, u64)>,
+    /// The names that were added by [`insert`](Self::insert): for the hash of each name, the ids of the documents with this name.
+    added_names: HashMap<u64, Vec<u64>>,
 }
 
 impl DocumentNameIndex {
@@ -32,25 +33,25 @@ impl DocumentNameIndex {
             sorted.extend(named.filter_map(|(&id, name)| Some((xxh3_64(name?.as_bytes()), id))));
         }
         sorted.sort_unstable();
-        Ok(DocumentNameIndex { sorted, added: HashMap::new() })
+        Ok(DocumentNameIndex { stored_names: sorted, added_names: HashMap::new() })
     }
 
     /// Adds a document with its name.
     pub fn insert(&mut self, name: &str, id: u64) {
-        self.added.entry(xxh3_64(name.as_bytes())).or_default().push(id);
+        self.added_names.entry(xxh3_64(name.as_bytes())).or_default().push(id);
     }
 
     /// Returns the ids of the documents with this name: first the documents that the store had when the index was built, in
-    /// ascending order, then later ones. May include documents deleted since then.
+    /// ascending order of id, then the documents that were inserted later.
     ///
     /// # Errors
     /// The errors of [`Snapshot::name`].
     pub fn find<F: Fingerprint>(&self, store: &Snapshot<F>, name: &str) -> Result<Vec<u64>> {
         let hash = xxh3_64(name.as_bytes());
-        let begin = self.sorted.partition_point(|&(other, _)| other < hash);
-        let sorted = self.sorted[begin..].iter().take_while(|&&(other, _)| other == hash).map(|&(_, id)| id);
+        let begin = self.stored_names.partition_point(|&(other, _)| other < hash);
+        let sorted = self.stored_names[begin..].iter().take_while(|&&(other, _)| other == hash).map(|&(_, id)| id);
         let mut found = Vec::new();
-        for id in sorted.chain(self.added.get(&hash).into_iter().flatten().copied()) {
+        for id in sorted.chain(self.added_names.get(&hash).into_iter().flatten().copied()) {
             if store.name(id)?.as_deref() == Some(name) {
                 found.push(id);
             }

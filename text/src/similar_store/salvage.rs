@@ -13,9 +13,9 @@ use crate::Signature;
 /// Number of documents in a transaction or a batch of reads.
 const BATCH_DOCUMENTS: usize = 1000;
 
-/// Writes the intact part of a damaged store to a new store, as [`salvage`] does. From a store of similar documents, it keeps
-/// the settings, the compression dictionary, and each document with an undamaged note. Such a document keeps its text, and gets
-/// all its fingerprints. Other documents are left out.
+/// Writes the intact part of a damaged store to a new store, as [`salvage`] does. The new store of a store of similar documents
+/// gets the settings, the compression dictionary, and each document whose note (signature and text) is undamaged. Fingerprints
+/// that such a document lost are computed again from its signature. Other documents are left out.
 ///
 /// If the dictionary is lost, the new store keeps no texts. If the settings are lost, the new store gets `given_settings`, or no
 /// settings. Finally, the new store is checked: see [`check_similar_store`].
@@ -115,7 +115,8 @@ fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
     Ok(notes.into_iter().flatten().filter(|note| !note.is_empty()).collect())
 }
 
-/// Repairs a salvaged store, so that it contains only complete documents.
+/// Repairs a salvaged store of similar documents, so that each of its documents has a signature, all its fingerprints and, if the
+/// store keeps texts, its text.
 struct StoreRepair<'a> {
     new: &'a Path,
     settings: SimilarSettings,
@@ -123,16 +124,17 @@ struct StoreRepair<'a> {
     removes_texts: bool,
 }
 
-/// The documents that need repair, with counts.
+/// The documents of a salvaged store that need repair, and counts of damaged documents.
 #[derive(Default)]
 struct RepairPlan {
-    /// Number of documents.
+    /// Number of all documents of the store, damaged or not.
     documents: u64,
-    /// Number of documents with a damaged text.
+    /// Number of documents with a damaged text but an undamaged signature.
     without_text: u64,
-    /// Number of documents with a damaged note or text, which are left out.
+    /// Number of documents with a damaged signature or text. They will be deleted.
     left_out: u64,
-    /// Ids of documents to rewrite, with their signature, or to delete (`None`); ascending.
+    /// Ids of the documents that need repair, ascending. A document with a signature will be rewritten, a document with `None`
+    /// deleted.
     changes: Vec<(u64, Option<Signature>)>,
 }
 
@@ -164,12 +166,12 @@ impl StoreRepair<'_> {
         Ok(())
     }
 
-    /// Whether notes contain more than a signature.
+    /// Whether the first document's note contains more than a signature, which means that the store keeps texts.
     fn has_texts(store: &Snapshot<u64>) -> Result<bool> {
         Ok(first_notes(store)?.first().is_some_and(|note| note.len() > similarity_estimate::SIGNATURE_BYTES))
     }
 
-    /// Reads all documents, and returns the necessary changes. `None` if the dictionary is invalid.
+    /// Reads and checks all documents, and returns the necessary repairs. Returns `None` if the compression dictionary is invalid.
     fn check(&self, store: &Snapshot<u64>) -> Result<Option<RepairPlan>> {
         let codec = TextCodec::default();
         if self.settings.has_texts() {
@@ -206,7 +208,7 @@ impl StoreRepair<'_> {
         Ok(Some(plan))
     }
 
-    /// Stores the settings, rewrites the documents with a signature, and deletes the documents without one.
+    /// Writes the settings to the store, and applies [`RepairPlan::changes`].
     fn write(
         &self,
         old: &Snapshot<u64>,

@@ -14,7 +14,8 @@ pub const DEFAULT_SIMILARITY: f64 = 0.8;
 /// Default recall at the similarity threshold.
 pub const DEFAULT_RECALL: f64 = 0.95;
 
-/// Preferred band distance in bits. A smaller distance would need more bands for the same recall, and so more disk space.
+/// Preferred maximum number of differing bits in a band. A smaller number would need more bands for the same recall, and so more
+/// disk space.
 const INDEX_BAND_DISTANCE: u32 = 8;
 
 /// Settings of a store of similar documents: similarity threshold, recall, band search, and whether texts are kept. They are
@@ -38,15 +39,16 @@ pub struct SimilarSettings {
 }
 
 impl SimilarSettings {
-    /// Returns settings for a store without texts that finds documents of at least this similarity with probability `recall` or
-    /// more.
+    /// Returns settings for a store without texts. The store finds each document whose similarity is at least `similar` with
+    /// a probability of `recall` or more.
     ///
-    /// The store indexes the smallest number of bands that reaches the recall within a band distance of 8 bits. If no number
-    /// does, it indexes all bands with a greater distance.
+    /// A band is found if it differs in at most the [band distance](Self::band_distance). If a band distance of 8 bits or less is
+    /// enough for the recall, the store indexes the smallest number of bands for which it is. Otherwise the store indexes all
+    /// bands, and the band distance is greater than 8 bits.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if `similar` is not above 0 and at most 1, if `recall` is not between 0 and 1, or if no band
-    /// distance that a store supports reaches the recall.
+    /// [`Error::BadArgument`] if `similar` is not above 0 and at most 1, if `recall` is not above 0 and below 1, or if the recall
+    /// needs a greater band distance than a store supports.
     pub fn new(similar: f64, recall: f64) -> Result<Self> {
         check_similarity(similar)?;
         check_recall(recall)?;
@@ -67,7 +69,7 @@ impl SimilarSettings {
         SimilarSettings { has_texts: false, ..self }
     }
 
-    /// Returns the settings, with texts if and only if `other` has texts.
+    /// Returns the same settings, but keeping texts if and only if `other` keeps texts.
     pub(super) fn with_texts_as(self, other: &SimilarSettings) -> Self {
         SimilarSettings { has_texts: other.has_texts, ..self }
     }
@@ -167,7 +169,7 @@ impl SimilarSettings {
         format!("similarity >= {}, recall {}, {texts}", self.similar, self.recall)
     }
 
-    /// Returns the number of bands of a document, from the first, that the store indexes.
+    /// Returns the number of bands that the store indexes for each document: its first bands.
     pub fn bands(&self) -> usize {
         self.search.bands
     }
@@ -177,7 +179,8 @@ impl SimilarSettings {
         self.search.band_distance
     }
 
-    /// Returns the maximum number of differing bits, out of 512, in the signatures of documents whose texts are compared.
+    /// Returns the maximum number of differing bits, out of 512, in the signatures of two documents. If more bits differ, their
+    /// texts are not compared.
     pub fn signature_distance(&self) -> u32 {
         self.search.signature_distance
     }

@@ -34,7 +34,7 @@ pub struct PreparedText {
     features: Vec<u64>,
 }
 
-/// Number of locks that ids share, and that names share.
+/// Number of locks for ids, and number of locks for names. Ids or names with the same remainder share a lock.
 const LOCK_COUNT: usize = 64;
 
 /// A live store of documents. It adds a document if no stored document is similar; otherwise it returns the similar documents.

@@ -19,7 +19,7 @@ impl SimilarityEstimate {
     }
 }
 
-/// Bytes of [`Signature::to_bytes`].
+/// Size in bytes of an encoded signature: see [`Signature::to_bytes`].
 pub(super) const SIGNATURE_BYTES: usize = 4 + 8 + 8 * BANDS;
 
 impl Signature {

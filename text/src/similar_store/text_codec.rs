@@ -96,7 +96,8 @@ impl TextCodec {
         }
     }
 
-    /// Decompresses a text. If the bytes are damaged, the inner error says how.
+    /// Decompresses a text. If `compressed` is damaged, returns `Ok(Err(damage))` with a description of the damage. The outer error
+    /// is for a store that cannot be read.
     pub(super) fn decompress<F: Fingerprint>(
         &self,
         compressed: &[u8],

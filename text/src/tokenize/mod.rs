@@ -23,7 +23,7 @@ use crate::tokenize::shingles::push_shingles;
 use crate::tokenize::word_hash::word_hash;
 pub(crate) use crate::tokenize::words::WordBuffer;
 
-/// Words per feature for `auto` and `by-script`, and for texts without keywords.
+/// Number of words per feature for the tokenizers `auto` and `by-script`, and for texts in which `jieba-N` finds no keywords.
 const AUTO_WORDS: usize = 2;
 /// Default number of keywords per text.
 pub(crate) const DEFAULT_KEYWORD_COUNT: usize = 50;
@@ -32,7 +32,7 @@ pub(crate) const DEFAULT_KEYWORD_COUNT: usize = 50;
 /// the features as in a text with 3 words per feature.
 pub(crate) const DEFAULT_CODE_WORDS: usize = 7;
 
-/// Appends the hashes of the words of a text, with the SIMD instructions of the processor.
+/// Appends the hash of each word of a text to `hashes`, with the SIMD instructions of the processor.
 struct WordHashKernel<'a> {
     text: &'a str,
     segmented: bool,
@@ -98,8 +98,8 @@ impl Tokenizer {
         }
     }
 
-    /// Appends the xxh3 of each feature of a text. All features have weight 1, and none are keywords. A feature may occur several
-    /// times; returns whether repeated features count only once.
+    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`. Features are not keywords here, and each occurrence has weight
+    /// 1. Returns whether repeated features must be counted only once.
     pub(crate) fn push_unit_weight_hashes(
         self,
         text: &str,
@@ -117,9 +117,11 @@ impl Tokenizer {
         self == Tokenizer::ByScript && size == Some(AUTO_WORDS)
     }
 
-    /// Appends the 64-bit hash of each feature of a text. None are keywords. A feature may occur several times.
+    /// Appends to `hashes` the 64-bit hash of each feature of a text, as [feature sets](crate::Profile::feature_set) contain it.
+    /// Features are not keywords here. A hash is appended as often as its feature occurs.
     ///
-    /// The hash of an n-gram is computed from the hashes of its words: see [`push_shingles`]. `words` is a buffer for these.
+    /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words` is a
+    /// reusable buffer for the hashes of the words.
     pub(crate) fn push_hashes(
         self,
         text: &str,
@@ -143,8 +145,8 @@ impl Tokenizer {
         push_shingles(words, n, hashes);
     }
 
-    /// Visits the features of a text with their weights. None are keywords. Weights are 1, except for [`Tokenizer::Features`] and
-    /// presets.
+    /// Visits the features of a text with their weights, without selecting keywords. Each weight is 1, except for
+    /// [`Tokenizer::Features`] and presets.
     pub(crate) fn visit(self, text: &str, segmented: bool, mut visit: impl FnMut(&str, u32)) {
         let mut each = |feature: &str| visit(feature, 1);
         match self {

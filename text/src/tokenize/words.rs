@@ -230,8 +230,8 @@ fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of the part, starting at `start`, that needs the full rules: the next character that is certainly outside of
-/// the words before it.
+/// Returns the end of the part of a text that starts at `start` and needs the full rules of UAX #29. The part ends at the next
+/// character that certainly does not belong to the word before it, or at the end of the text.
 fn full_rules_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -252,8 +252,8 @@ fn full_rules_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Visits the n-grams of `n` units (words or characters) as slices of `joined`. A unit extends from its bound to the next; an
-/// n-gram omits the last `separator` bytes of its last unit.
+/// Visits the n-grams of `n` units (words or characters) as slices of `joined`. Unit i is the slice from `bounds[i]` to
+/// `bounds[i + 1]`, and ends with a separator of `separator` bytes. An n-gram does not include its last separator.
 pub(super) fn visit_unit_ngrams(
     joined: &str,
     bounds: &[usize],
@@ -310,7 +310,8 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
-    /// Characters of all classes but `Unknown` are segmented as by the full rules, in any context.
+    /// The fast path segments characters of all classes except `Unknown` like the full rules of UAX #29, between any other
+    /// characters.
     #[test]
     fn every_character_of_the_fast_classes() {
         let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');

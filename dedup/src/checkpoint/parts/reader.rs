@@ -164,9 +164,9 @@ impl DocumentLine<'_> {
     fn signature(&self) -> Result<Option<Signature>, String> {
         let Some(features) = self.features else { return Ok(None) };
         let number = |digits: &Option<String>| parse_hex_numbers(digits.as_deref().unwrap_or_default());
-        let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
-        match (<[u64; BANDS]>::try_from(&*sketches), &*sum) {
-            (Ok(sketches), &[sum]) => Ok(Some(Signature { bands: sketches, features, sum })),
+        let (bands, sum) = (number(&self.sketches)?, number(&self.sum)?);
+        match (<[u64; BANDS]>::try_from(&*bands), &*sum) {
+            (Ok(bands), &[sum]) => Ok(Some(Signature { bands, features, sum })),
             _ => Err(format!("expected {BANDS} bands and a checksum of the features")),
         }
     }

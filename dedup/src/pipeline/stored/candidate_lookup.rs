@@ -1,5 +1,5 @@
-//! Looks up bands in stores of similar documents. The number of documents per look-up adapts, so that the
-//! matches fit the memory.
+//! Looks up the bands of input documents in stores of similar documents. The number of documents in one look-up is
+//! adapted, so that its matches fit in memory.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,16 @@ use simstore_text::DocumentComparer;
 use crate::rows::SignatureRow;
 use simstore_corpus::Stage;
 
-/// Documents in the first look-up. The number doubles while there are few matches.
+/// Number of documents in the first look-up. It doubles from look-up to look-up as long as there are few matches.
 const FIRST_BATCH: usize = 64;
 /// Maximum number of documents in one look-up.
 const MAX_BATCH: usize = 1 << 12;
-/// Bytes of memory per match: the match as the store returns it, and the sorted candidate.
+/// Memory per match in bytes: the match as the store returns it, and the candidate made from it.
 const MATCH_BYTES: u64 = 64;
-/// Lower bound of the number of matches in memory, even if the memory is smaller.
+/// Least value of [`CandidateLookup::max_matches`], even if that number of matches exceeds the memory.
 const MIN_MATCHES: usize = 1 << 12;
 
-/// Store of similar documents, and the comparer for its documents.
+/// Store of similar documents, and the comparer that computes similarities to its documents.
 pub(crate) type SimilarStoreRef<'a> = (&'a Snapshot<u64>, &'a DocumentComparer);
 
 /// Input document and a stored document that may be similar: (document, (store, id)).
@@ -29,20 +29,22 @@ pub(crate) type StoredCandidate = (u32, (u32, u64));
 /// Look-up of candidates in stores.
 pub(crate) struct CandidateLookup<'a> {
     stores: &'a [SimilarStoreRef<'a>],
-    /// Maximum number of matches in memory, for look-ups of several documents.
+    /// Number of matches at which a look-up is repeated with fewer documents. A look-up of a single document may have
+    /// any number of matches.
     max_matches: usize,
     stage: &'a Stage<'a>,
 }
 
 impl<'a> CandidateLookup<'a> {
-    /// Creates a look-up whose matches take about `memory` bytes, unless a single document has more.
+    /// Creates a look-up. Its matches take up to about `memory` bytes; the matches of a single document may take
+    /// more.
     pub(crate) fn new(stores: &'a [SimilarStoreRef<'a>], memory: u64, stage: &'a Stage<'a>) -> Self {
         let max_matches = usize::try_from(memory / MATCH_BYTES).unwrap_or(usize::MAX).max(MIN_MATCHES);
         CandidateLookup { stores, max_matches, stage }
     }
 
-    /// Visits batches of documents with all their candidates, which are sorted and distinct. Skips documents
-    /// without features.
+    /// Looks up all documents in batches. `visitor` gets the documents of each batch, and all their candidates,
+    /// sorted and without repetitions. Documents without features are skipped.
     pub(crate) fn visit(
         &self,
         rows: impl Iterator<Item = Result<SignatureRow>>,
@@ -77,7 +79,8 @@ impl<'a> CandidateLookup<'a> {
         }
     }
 
-    /// Returns the candidates of some documents; `None` if there are too many.
+    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`, unless
+    /// `rows` is a single document.
     fn look_up(&self, rows: &[SignatureRow]) -> Result<Option<Vec<StoredCandidate>>> {
         let limit = if rows.len() == 1 { usize::MAX } else { self.max_matches };
         let candidates = Mutex::new(Vec::new());

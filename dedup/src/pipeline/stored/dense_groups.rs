@@ -1,10 +1,10 @@
 //! Comparison of documents with very many candidates in stores, for example if the store has thousands of
 //! pages of the same template.
 //!
-//! There are too many pairs to list. Instead, a batch of documents is compared with the union of their
-//! candidates. Each stored document is read and decompressed once for the whole batch. Signatures select the
-//! documents that it is a candidate of. Bitmaps reject most pairs that are not similar, so few features are
-//! compared.
+//! Such documents have too many candidates to list all pairs. Instead, a batch of input documents is compared with
+//! the union of their candidates. Each stored document in this union is read and decompressed once. Its signature
+//! tells which input documents of the batch it is a candidate of. Bitmaps of features then reject most pairs that
+//! are not similar, so that few feature lists are compared.
 
 use rayon::prelude::*;
 use simstore::Result;
@@ -20,20 +20,20 @@ use crate::pipeline::stored::pairs::{READ_BATCH, StoredMatch};
 use crate::rows::SignatureRow;
 use simstore_corpus::Stage;
 
-/// Bytes of memory for a document, without its features and their bitmap.
+/// Memory for an input document in bytes, besides its features and their bitmap.
 const DOCUMENT_BYTES: u64 = 256;
-/// Bytes of memory for a candidate.
+/// Memory for a candidate in bytes.
 const CANDIDATE_BYTES: u64 = 16;
 
-/// Batch of documents that are compared together.
+/// Batch of input documents, and the comparison with their candidates in the stores.
 pub(crate) struct DenseComparison<'a> {
     stores: &'a [SimilarStoreRef<'a>],
     min_similarity: f64,
-    /// Whether to find all similar stored documents of a document instead of only the most similar one.
+    /// Whether to find all stored documents that are similar to a document. If not, finds only the most similar one.
     with_all: bool,
     queries: Vec<DenseQuery>,
     bands: Vec<[u64; BANDS]>,
-    /// Candidates of all documents as (store, id), sorted and distinct.
+    /// Stored documents that are a candidate of at least one document of the batch, as (store, id). Sorted, each once.
     candidates: Vec<(u32, u64)>,
     bytes: u64,
 }
@@ -44,9 +44,10 @@ struct DenseQuery {
     signature: Signature,
     features: Vec<u64>,
     bitmap: FeatureBitmap,
-    /// Number of candidates whose estimate is near the threshold.
+    /// Number of candidates whose estimated similarity is near the threshold. Only stored documents without texts
+    /// have estimates.
     near_threshold: u64,
-    /// Limit for estimates, given that number.
+    /// Limit that decides whether an estimated similarity counts as similar. It depends on `near_threshold`.
     estimate_limit: EstimateLimit,
     most_similar: Option<StoredMatch>,
 }
@@ -57,7 +58,8 @@ impl<'a> DenseComparison<'a> {
         DenseComparison { stores, min_similarity, with_all, queries, bands, candidates, bytes: 0 }
     }
 
-    /// Adds documents and all their candidates. `features` returns the features of a document in ascending order.
+    /// Adds input documents to the batch, with all their candidates. `features` returns the features of a document in
+    /// ascending order.
     pub(crate) fn add(
         &mut self,
         rows: &[SignatureRow],
@@ -88,16 +90,16 @@ impl<'a> DenseComparison<'a> {
         Ok(())
     }
 
-    /// Estimated memory in bytes.
+    /// Estimated memory of the batch in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Visits all similar pairs of the batch, or the most similar stored document of each document. Then
-    /// empties the batch.
+    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else the most similar stored document
+    /// of each document. Then empties the batch.
     ///
-    /// For stores without texts, a pair is similar if its estimate is within the [estimate_limit](EstimateLimit) for
-    /// all candidates of the document.
+    /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the document accepts the estimate.
+    /// The limit depends on all candidates of the document.
     pub(crate) fn compare(
         &mut self,
         stage: &Stage<'_>,
@@ -141,15 +143,15 @@ impl<'a> DenseComparison<'a> {
         Ok(())
     }
 
-    /// Reads stored documents of one store; skips deleted ones.
+    /// Reads the stored documents in `batch`, which must be in the same store. Skips deleted documents.
     fn read(&self, batch: &[(u32, u64)]) -> Result<Vec<StoredDocument>> {
         let ids: Vec<u64> = batch.iter().map(|&(_, id)| id).collect();
         let (snapshot, comparer) = self.stores[batch[0].0 as usize];
         comparer.documents(snapshot, &ids)
     }
 
-    /// Visits the indexes of the documents that a stored document is a candidate of. For stores with texts,
-    /// the distance of whole signatures is limited, too.
+    /// Visits the indexes of the input documents that a stored document is a candidate of, judged by the distance of
+    /// bands. For stores with texts, the distance of the whole signatures is limited as well.
     fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
         let total = if settings.has_texts() { settings.signature_distance() } else { u32::MAX };
@@ -170,14 +172,15 @@ impl<'a> DenseComparison<'a> {
         })
     }
 
-    /// Returns the indexes of the documents whose estimated similarity to a stored document is near the threshold.
+    /// Returns the indexes of the input documents whose estimated similarity to a stored document is near the
+    /// threshold.
     fn near(&self, store: u32, stored: &StoredDocument) -> Vec<usize> {
         let is_near =
             |&at: &usize| stored.signature.is_near(&self.queries[at].signature, self.min_similarity);
         self.candidate_queries(store, stored).filter(is_near).collect()
     }
 
-    /// Returns the matches of a stored document, with the indexes of the input documents.
+    /// Returns the input documents that are similar to a stored document: the index of each one, and the match.
     fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, StoredMatch)>> {
         let (snapshot, comparer) = self.stores[store as usize];
         let (mut similar, mut stored_features) = (Vec::new(), None);
@@ -210,7 +213,8 @@ impl<'a> DenseComparison<'a> {
     }
 }
 
-/// Kernel that compares one signature with up to 64 others. Returns one bit for each that is a candidate.
+/// Kernel that compares the signature `one` with up to 64 signatures of `others`. The result has one bit for each
+/// of the others: whether it is a candidate.
 struct RuleFilter<'a> {
     rule: CandidateRule,
     one: &'a [u64; BANDS],

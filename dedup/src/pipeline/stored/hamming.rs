@@ -1,4 +1,4 @@
-//! Near fingerprints in the reference stores, and the clusters that they represent.
+//! Stored fingerprints that are near input documents, and the clusters that these stored fingerprints represent.
 
 use simstore::Result;
 
@@ -13,12 +13,13 @@ use crate::rows::{ScoreWithError, StoredMatchRow, StoredRow};
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows};
 
-/// Unique document, the distance to a stored fingerprint in bits, and that fingerprint.
+/// (Unique document, (distance in bits, stored fingerprint near it)).
 type UniqueNeighborRow = (u32, (u32, StoredRow));
 
 impl Pipeline<'_> {
-    /// Returns the near fingerprints of the reference stores, and the unique documents in clusters that these
-    /// represent. A stored fingerprint represents the whole component (`edges`) of a unique document near it.
+    /// Returns the stored fingerprints near unique documents, and the unique documents that a stored fingerprint
+    /// represents. If a stored fingerprint is near a unique document, it represents all documents that `edges`
+    /// connect with that document.
     pub(crate) fn near_stored(
         &self,
         near: &FingerprintNeighbors,
@@ -59,8 +60,10 @@ impl Pipeline<'_> {
         self.stored_matches(&neighbors, &nearest.finish()?, uniques, &firsts, excluded)
     }
 
-    /// Converts rows of unique documents to rows of documents. `nearest` has the nearest stored fingerprint
-    /// of each component, keyed by its best document.
+    /// Creates the result of [`Pipeline::near_stored`]: converts rows of unique documents to rows of documents.
+    /// `neighbors` has the stored fingerprints near each unique document. `nearest` has the nearest stored fingerprint
+    /// of each component, which is identified by its best document. `firsts` has the best document of the component
+    /// of each other document.
     fn stored_matches(
         &self,
         neighbors: &Rows<UniqueNeighborRow>,

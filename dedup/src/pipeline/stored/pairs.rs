@@ -1,5 +1,5 @@
-//! Comparison of listed candidates with stored documents. Each stored document is read and decompressed once
-//! for all pairs of a batch.
+//! Comparison of a list of candidates: pairs of an input document and a stored document. Each stored document is
+//! read and decompressed once for all pairs of a batch.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,18 @@ use simstore_text::{EstimateLimit, Signature, SimilarityEstimate, StoredDocument
 use crate::pipeline::stored::candidate_lookup::{SimilarStoreRef, StoredCandidate};
 use simstore_corpus::Stage;
 
-/// Stored documents read in one call.
+/// Number of stored documents that are read in one call.
 pub(crate) const READ_BATCH: usize = 64;
 
 /// Access to the input documents that are compared, by number.
 pub(crate) struct QueryDocuments<'a> {
     pub(crate) signature: &'a dyn Fn(u32) -> Result<Signature>,
-    /// Features in ascending order. Called only for documents with candidates in stores that have texts.
+    /// Returns the features of a document in ascending order. Called only for documents with candidates in stores
+    /// that have texts.
     pub(crate) features: &'a dyn Fn(u32) -> Result<Vec<u64>>,
 }
 
-/// Input document and a similar stored document.
+/// Match: an input document, and a stored document that is similar to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StoredMatch {
     pub(crate) document: u32,
@@ -30,7 +31,7 @@ pub(crate) struct StoredMatch {
     pub(crate) estimate: SimilarityEstimate,
 }
 
-/// Similar pair, and the distance of its signatures in bits.
+/// Match, and the distance in bits of the signatures of its two documents.
 type ScoredMatch = (StoredMatch, u32);
 
 /// Returns the similar pairs among `candidates`, sorted by document, then by descending similarity, store and
@@ -92,12 +93,12 @@ struct PairComparison<'a> {
     texts: &'a HashMap<u32, QueryText>,
     min_similarity: f64,
     similar: Vec<ScoredMatch>,
-    /// Number of candidates of each document whose estimate is near the threshold.
+    /// For each input document: number of its candidates whose estimated similarity is near the threshold.
     near_threshold: HashMap<u32, u64>,
 }
 
 impl PairComparison<'_> {
-    /// Compares the pairs of one store, in order of the stored documents.
+    /// Compares the pairs ((store, id), input document) of one store, in order of the stored documents.
     fn compare(&mut self, pairs: &[((u32, u64), u32)], stage: &Stage<'_>) -> Result<()> {
         let by_document: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
         for batch in by_document.chunks(READ_BATCH) {
@@ -119,8 +120,8 @@ impl PairComparison<'_> {
         Ok(())
     }
 
-    /// Compares one stored document. Returns its similar pairs, and the documents whose estimate is near the
-    /// threshold.
+    /// Compares one stored document with the input documents in `pairs`. Returns the similar pairs, and the input
+    /// documents whose estimated similarity is near the threshold.
     fn compare_one(
         &self,
         store: u32,
@@ -154,7 +155,7 @@ impl PairComparison<'_> {
         Ok((similar, near))
     }
 
-    /// Returns the matches within the limit for estimates, sorted.
+    /// Returns the matches, sorted. Leaves out matches whose estimated similarity the [`EstimateLimit`] rejects.
     fn matches(self) -> impl Iterator<Item = StoredMatch> {
         let PairComparison { min_similarity, mut similar, near_threshold: near, .. } = self;
         similar.sort_by(|(a, _), (b, _)| {

@@ -1,8 +1,8 @@
 //! Search for similar documents in the reference stores.
 //!
-//! The candidates of a document are listed if they are few. A document may have very many candidates, for
-//! example if the store has thousands of pages of the same template. Such a document is looked up again when
-//! it is compared, so its candidates are never written to a list.
+//! A document with few candidates has them written to a list. A document may have very many candidates, for
+//! example if the store has thousands of pages of the same template. Such a *dense* document is looked up again
+//! when it is compared, so its candidates are never written to a list.
 
 use simstore::Result;
 
@@ -16,24 +16,26 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 
-/// Number of candidates of a document above which they are not listed.
+/// Maximum number of candidates of a document that are written to the list. A document with more is dense.
 pub(crate) const MAX_LISTED_CANDIDATES: usize = 64;
-/// Listed pairs that are compared together, at least.
+/// Least number of listed pairs that are compared in one batch, except in the last one.
 const MIN_PAIR_BATCH: usize = 1 << 12;
 
 /// Documents with candidates in the stores.
 pub(crate) struct StoredCandidates {
-    /// Candidates of documents with few of them, sorted.
+    /// Candidates of the documents that have few candidates, sorted.
     listed: Rows<StoredCandidate>,
-    /// Documents with many candidates, sorted.
+    /// Documents with more than [`MAX_LISTED_CANDIDATES`] candidates, sorted.
     dense: Rows<u32>,
-    /// Number of all candidates.
+    /// Total number of candidates, listed or not.
     pub(crate) count: u64,
 }
 
 impl StoredCandidates {
-    /// Visits all documents with candidates, in ascending order: each as document in the corpus, and as
-    /// number in the feature file.
+    /// Visits all documents with candidates, in ascending order, as [`FeatureReader::features`] takes them: each item
+    /// is the number of the document twice, in the corpus and in the feature file.
+    ///
+    /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     pub(crate) fn documents(&self) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
         let (mut listed, mut dense): (
             RowCursor<RowsIter<'_, StoredCandidate>, StoredCandidate>,
@@ -51,7 +53,7 @@ impl StoredCandidates {
         Ok(std::iter::from_fn(move || next().transpose()))
     }
 
-    /// Number of documents with many candidates.
+    /// Number of documents with more than [`MAX_LISTED_CANDIDATES`] candidates.
     pub(crate) fn dense_documents(&self) -> usize {
         self.dense.len()
     }
@@ -81,16 +83,17 @@ pub(crate) fn look_up(
 /// Inputs of the comparison with stored documents.
 pub(crate) struct StoreComparison<'a> {
     pub(crate) stores: &'a [SimilarStoreRef<'a>],
-    /// Indexes of these stores among all reference stores.
+    /// Index of each store in `stores` among all reference stores.
     pub(crate) numbers: &'a [u32],
     pub(crate) min_similarity: f64,
-    /// Whether to return all similar stored documents instead of only the most similar one.
+    /// Whether to return all stored documents that are similar to a document. If not, returns only the most similar
+    /// one.
     pub(crate) with_all: bool,
     pub(crate) workspace: &'a Workspace,
 }
 
-/// Sortable match: ((document, inverted score), ((store, id), standard error)). The most similar match of a
-/// document comes first.
+/// Match as a row to sort: ((document, inverted score), ((store, id), standard error)). The bits of the score are
+/// inverted, so that the most similar match of a document comes first.
 type StoredMatchKey = ((u32, PairScore), ((u32, u64), PairScore));
 
 fn row(found: StoredMatch) -> StoredMatchKey {

@@ -10,12 +10,13 @@ use simstore_corpus::spill::{Rows, Sorter};
 /// All matches in the reference stores.
 #[derive(Debug)]
 pub(crate) struct StoredMatches {
-    /// Near stored documents, sorted by input document, the nearest first. If the run does not list pairs,
-    /// only the nearest one.
+    /// Pairs of an input document and a stored document near it, sorted by input document, the nearest first. If the
+    /// run does not list pairs, only the nearest stored document of each input document.
     pub(crate) near: Rows<StoredMatchRow>,
-    /// Stored documents that represent clusters. Other rows refer to their indexes.
+    /// Stored documents that represent clusters. Rows of other tables refer to them by their indexes in this one.
     pub(crate) representatives: Rows<StoredRow>,
-    /// Stored representative of each document whose cluster has one, in document order.
+    /// Input documents whose cluster is represented by a stored document, each with that stored document. In document
+    /// order.
     pub(crate) assignments: Rows<StoredAssignmentRow>,
     /// Whether similarities may be estimates, because a store has no texts.
     pub(crate) is_estimated: bool,
@@ -25,13 +26,13 @@ pub(crate) struct StoredMatches {
 pub(crate) type StoredRepresentativeRow = (StoredRow, (u32, ScoreWithError));
 
 impl StoredMatches {
-    /// Result without matches.
+    /// Creates a result without matches.
     pub(crate) fn empty() -> Self {
         let (near, representatives) = (Rows::Memory(Vec::new()), Rows::Memory(Vec::new()));
         StoredMatches { near, representatives, assignments: Rows::Memory(Vec::new()), is_estimated: false }
     }
 
-    /// Creates the result, and numbers the stored representatives.
+    /// Creates the result from near pairs and from stored representatives, which get their indexes here.
     pub(crate) fn new(
         near: Rows<StoredMatchRow>,
         represented: Sorter<StoredRepresentativeRow>,

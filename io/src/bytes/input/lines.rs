@@ -12,7 +12,7 @@ use simstore::Result;
 
 /// Size of a block in bytes, unless a line is longer. The lines of a block share its memory.
 const BLOCK_BYTES: usize = 1 << 16;
-/// A block with less free space than this many bytes is not read into: the next block is allocated.
+/// Minimum free space of a block, in bytes. If a block has less, the next read goes into a new block.
 const MIN_SPACE_BYTES: usize = 1 << 12;
 
 impl Input {
@@ -95,7 +95,7 @@ impl Input {
         read.map(|read| read > 0).map_err(|error| self.read_failure(&error))
     }
 
-    /// Counts bytes that were consumed from a section.
+    /// If the input is a section of a file, moves the position in the section by `bytes`.
     fn advance(&mut self, bytes: usize) {
         self.section.iter_mut().for_each(|cursor| cursor.advance(bytes));
     }

@@ -1,4 +1,5 @@
-//! Finds boundaries between the sections of a file of lines.
+//! Chooses the boundaries between the sections of a file of lines. A compressed file can be divided only where a
+//! gzip member or a zstd frame begins.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,21 +9,22 @@ use std::sync::Arc;
 use super::stream::SectionStream;
 use crate::bytes::compression::Compression;
 
-/// The start of a gzip member or zstd frame is searched in this fraction of a section's size after its
-/// nominal start, but at least in [`MIN_SEARCH_BYTES`].
+/// Divisor of a section's size. The quotient is the number of bytes, after the section's nominal start, that are
+/// searched for the start of a gzip member or zstd frame; it is at least [`MIN_SEARCH_BYTES`].
 const SECTION_SEARCH_DIVISOR: u64 = 16;
-/// Minimum number of bytes that are searched for the start of a member or frame.
+/// Minimum number of bytes that are searched for the start of a gzip member or zstd frame.
 const MIN_SEARCH_BYTES: u64 = 1 << 20;
-/// Number of bytes that are decompressed to check the start of a member or frame.
+/// Number of decompressed bytes that are read to check whether a gzip member or zstd frame starts at an offset.
 const PROBE_BYTES: u64 = 1 << 16;
-/// Number of bytes that identify a possible start of a member or frame.
+/// Number of bytes at the start of a gzip member or zstd frame that are compared with its signature.
 const MAGIC_BYTES: usize = 4;
 
-/// Returns offsets in a file where sections may begin, ascending, for about `sections` sections. `bytes` is
-/// the size of the file.
+/// Returns the ascending offsets at which the second and all later sections of a file begin, for about `sections`
+/// sections. `bytes` is the size of the file.
 ///
-/// In a compressed file, a member or frame seems to begin at each offset. Reading the preceding section shows
-/// whether one really does. Returns no offsets if no member or frame is found in the file.
+/// In a compressed file, the bytes at each returned offset look like the start of a gzip member or zstd frame.
+/// Whether one really starts there is known after the preceding section was read. Returns no offsets if no such
+/// start is found.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -52,7 +54,7 @@ pub fn section_boundaries(
     Ok(boundaries)
 }
 
-/// Search for the members of a gzip file, or the frames of a zstd file.
+/// Searches a compressed file for the starts of gzip members or zstd frames.
 struct MemberSearch<'a> {
     path: &'a Path,
     compression: Compression,
@@ -60,8 +62,8 @@ struct MemberSearch<'a> {
 }
 
 impl MemberSearch<'_> {
-    /// Returns the first offset in the `searched` bytes from `from` on where a member or frame seems to
-    /// begin.
+    /// Returns the first offset at which a gzip member or zstd frame seems to start. Searches `searched` bytes
+    /// from the offset `from` on.
     fn find(&self, from: u64, searched: u64) -> io::Result<Option<u64>> {
         let mut file = File::open(self.path)?;
         let end = self.bytes.min(from.saturating_add(searched));
@@ -94,7 +96,7 @@ impl MemberSearch<'_> {
         }
     }
 
-    /// Whether the data at an offset can be decompressed.
+    /// Whether the data at an offset can be decompressed, up to [`PROBE_BYTES`].
     fn is_member(&self, offset: u64) -> bool {
         let stream = SectionStream::open(self.path, self.compression, None, offset, None, &Arc::default());
         stream.is_ok_and(|stream| io::copy(&mut stream.take(PROBE_BYTES), &mut io::sink()).is_ok())

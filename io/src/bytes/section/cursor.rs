@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::SectionOutcome;
 use super::stream::SectionBoundary;
 
-/// Position of a reader in a section of lines.
+/// Position of a reader in a section of lines. It knows when the reader has reached the section's end.
 pub(crate) struct SectionCursor {
     at: u64,
     boundary: Arc<SectionBoundary>,
@@ -15,7 +15,8 @@ pub(crate) struct SectionCursor {
 }
 
 impl SectionCursor {
-    /// Creates a cursor for a section that ends at `boundary`, after `at` bytes of its stream.
+    /// Creates a cursor for a section that ends at `boundary`. The first `at` bytes of the section were already
+    /// read.
     pub(crate) fn new(
         at: u64,
         boundary: Arc<SectionBoundary>,

@@ -36,7 +36,7 @@ pub struct Section {
     pub bytes: u64,
     /// Whether the section ends at the end of the file.
     pub(crate) is_last: bool,
-    /// How the lines are read; `None` for Parquet.
+    /// Properties of the file that are needed to read its lines; `None` for Parquet.
     pub(crate) line_format: Option<LineFormat>,
     /// Counters that are set by reading the section.
     pub outcome: Arc<SectionOutcome>,
@@ -49,7 +49,7 @@ pub(crate) struct LineFormat {
     pub(crate) encoding: Encoding,
     /// Length of the byte order mark, in bytes.
     pub(crate) bom_bytes: u64,
-    /// Whether no encoding was given, so that the first non-ASCII characters are checked to be UTF-8.
+    /// Whether the file has no declared encoding. Then reading fails if its first non-ASCII characters are not UTF-8.
     pub(crate) detects_encoding: bool,
 }
 
@@ -103,7 +103,7 @@ impl SectionOutcome {
 }
 
 impl Section {
-    /// Returns the same section with an empty outcome.
+    /// Returns the same section, with counters as before reading.
     pub fn unread(&self) -> Section {
         Section { outcome: Arc::default(), ..self.clone() }
     }

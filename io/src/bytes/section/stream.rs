@@ -16,8 +16,8 @@ use crate::read_progress::{CountingReader, ReadProgress};
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Position of a section's end in the decompressed stream. In a compressed file it is known only when the
-/// stream has reached it, and only if a member or frame ends there.
+/// Position of a section's end in the decompressed stream. In a compressed file, the position is known only after
+/// the stream was read up to it, and only if a gzip member or zstd frame ends there.
 #[derive(Debug)]
 pub(crate) struct SectionBoundary(AtomicU64);
 
@@ -26,8 +26,8 @@ impl SectionBoundary {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// Number of decompressed bytes before the boundary; `u64::MAX` while it is not known. Until then, all
-    /// bytes returned so far are before it.
+    /// Number of decompressed bytes before the section's end; `u64::MAX` while it is not known. As long as it is not
+    /// known, all bytes that were read from the stream are before the section's end.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl BufRead for PositionedFile {
     }
 }
 
-/// Decompressed bytes of a file from an offset on.
+/// Reader of the decompressed bytes of a file from an offset on, beyond the section's end.
 pub(crate) struct SectionStream {
     state: DecoderState,
     /// Offset of the section's end in the file, in bytes.
@@ -88,8 +88,8 @@ enum DecoderState {
 }
 
 impl SectionStream {
-    /// Opens a file at offset `from`, where a member or frame must begin if it is compressed. `to` is the
-    /// offset of the section's end, if it has one before the end of the file. Decompression may take `memory`
+    /// Opens a file at offset `from`. If the file is compressed, a gzip member or zstd frame must begin there.
+    /// `to` is the offset of the section's end; `None` means the end of the file. Decompression may take `memory`
     /// bytes.
     ///
     /// # Errors
@@ -134,7 +134,8 @@ impl SectionStream {
         Arc::clone(&self.boundary)
     }
 
-    /// Handles the end of a member or frame at offset `at` of the file.
+    /// Handles the end of a gzip member or zstd frame at offset `at` of the file: if the section ends there, the
+    /// boundary becomes known.
     fn end_member(&self, at: u64) {
         if at == self.boundary_offset {
             self.boundary.set(self.produced);

@@ -11,7 +11,7 @@ use super::compact::CompactJson;
 use super::field_names::KeyVisitor;
 use crate::formats::fields::strip_object_name;
 
-/// Which values of a field are returned.
+/// The kinds of values that are returned for a requested field. A value of another kind becomes `FieldValue::Other(None)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ValueKind {
     /// Strings and unsigned integers.
@@ -34,7 +34,7 @@ pub(super) enum FieldValue<'l> {
     Null,
     Text(Cow<'l, str>),
     Number(u64),
-    /// Any other value, as JSON if that was requested.
+    /// Any other value: its JSON for [`ValueKind::Any`], otherwise `None`.
     Other(Option<String>),
 }
 
@@ -112,7 +112,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     }
 }
 
-/// Whether all names are different and contain no dot, so that no request leads into an inner object.
+/// Whether no request leads into an inner object: there are at most [`MAX_FLAT_FIELDS`] names, they are all different, and
+/// they contain no dot.
 fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
     let is_plain = |(at, field): (usize, &FieldRequest<'_>)| {
         !field.name.contains('.') && wanted[..at].iter().all(|other| other.name != field.name)
@@ -120,7 +121,7 @@ fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
     wanted.len() <= MAX_FLAT_FIELDS && wanted.iter().enumerate().all(is_plain)
 }
 
-/// Maximum number of fields for the loops of [`visit_flat`] that compare names pairwise.
+/// Maximum number of requested fields for [`visit_flat`], which compares each name with each requested name.
 const MAX_FLAT_FIELDS: usize = 8;
 
 /// Visits an object whose requested fields are [flat](are_flat): the usual case, with few allocations.
@@ -144,19 +145,21 @@ fn visit_flat<'de, A: MapAccess<'de>>(
     Ok(found)
 }
 
-/// A value, and the requested fields in it.
+/// The value of a field, and, if this value is an object, the values of the requested fields in the object. The second
+/// has one element for each request; `None` means a missing field.
 type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 
-/// Visits a value and, if it is an object, the requested fields in it.
+/// Visits the value of a field and, if this value is an object, the requested fields in the object.
 struct ValueVisitor<'w> {
-    /// Which values are returned for the value itself.
+    /// The kinds of values that are returned for the field itself.
     kind: ValueKind,
-    /// Fields requested from the value.
+    /// Requested fields of the object that the value may be.
     inner: &'w [FieldRequest<'w>],
 }
 
 impl ValueVisitor<'_> {
-    /// Returns a value that is not an object. The fields of `null` are `null`.
+    /// Returns the result for a value that is not an object. Its requested inner fields are missing; but if the value is
+    /// `null`, they are `null` too.
     fn value_without_object<'l>(&self, value: FieldValue<'l>) -> ValueWithInnerFields<'l> {
         let field = (value == FieldValue::Null).then_some(FieldValue::Null);
         (value, vec![field; self.inner.len()])

@@ -21,7 +21,7 @@ pub(crate) struct ParquetRow {
     pub(crate) at: usize,
     /// Mean size in memory of a row of the batch, in bytes.
     pub bytes: usize,
-    /// Types of all columns of the file. In the batch, strings are bytes.
+    /// Schema of the file: the types of all columns. In the batch, string columns have the type of byte arrays instead.
     pub(crate) column_types: SchemaRef,
 }
 
@@ -103,8 +103,8 @@ impl ParquetRow {
         })
     }
 
-    /// Parses the row. Returns the reason if it is malformed. `position` makes the id of a document that has
-    /// none.
+    /// Parses the row. Returns the reason if it is malformed. A document without an id gets the id that `position`
+    /// returns.
     pub(crate) fn parse(
         &self,
         options: &DocumentOptions,
@@ -161,7 +161,7 @@ fn integer_value(array: &dyn Array, at: usize) -> Option<i128> {
     downcast_integer_array!(array => Some(array.value(at).into()), _ => None)
 }
 
-/// Formats a value as text: numbers in decimal, times so that a later one is the larger string.
+/// Formats a value as text: numbers in decimal, dates and times so that a later time is greater as a string.
 fn value_to_text(array: &dyn Array, at: usize) -> Option<String> {
     match array.data_type() {
         DataType::Float32 => Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),
